@@ -34,6 +34,7 @@ from core.commands.findings import app as findings_app
 from core.commands.finetune import change, finetune
 from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
+from core.commands.hypothesis import app as hypothesis_app
 from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
@@ -68,6 +69,7 @@ app.command("restore")(restore_backup)
 app.add_typer(patterns_app, name="patterns")
 app.add_typer(labels_app, name="labels")
 app.add_typer(findings_app, name="findings")
+app.add_typer(hypothesis_app, name="hypothesis")
 study.command("shares")(shares)
 study.command("frame-heads")(frame_heads)
 app.command("finetune")(finetune)

@@ -18,6 +18,7 @@ from . import heads as heads
 from . import influence as influence
 from . import interactions as interactions
 from . import intervals as intervals
+from . import level_spending as level_spending
 from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links

@@ -255,9 +255,18 @@ class FeatureAttention:
 
     def contrast(self, definition: str, feature: str) -> Estimate:
         """The contrast that belongs to a definition of a feature; [layer, head, 1]."""
+        return self.means.result().part(self.contrast_column(definition, feature))
+
+    def contrast_column(self, definition: str, feature: str) -> int:
+        """Which statistic of `means` that contrast is."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
-        return self.means.result().part(start + way + self.features.index(feature))
+        return start + way + self.features.index(feature)
+
+    def effect_column(self, definition: str, feature: str) -> int:
+        """Which statistic of `means` the effect of a definition of a feature is."""
+        width = len(self.features)
+        return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
 
 def by_feature(observer: FeatureAttention, whole: Estimate) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:

@@ -112,6 +112,21 @@ class Means:
             wide = np.pad(parts, [(0, 0)] * array.ndim + [(0, more)])
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
+    def columns(self, places: Sequence[int]) -> "Means":
+        """These statistics alone, in this order."""
+        chosen = Means(0, 0, 0)
+        for name in _ARRAYS:
+            setattr(chosen, name, getattr(self, name)[..., list(places)])
+        return chosen
+
+    def half(self, parity: int) -> "Means":
+        """The groups of even (0) or odd (1) number alone. How many inputs each half has is not kept: half of them."""
+        chosen = Means(0, 0, 0)
+        for name in ("sums", "counts"):
+            setattr(chosen, name, getattr(self, name)[parity::2])
+        chosen.inputs = self.inputs / 2
+        return chosen
+
     def result(self, *, minus: "Means | None" = None) -> Estimate:
         """The means and how sure they are.
 

@@ -60,3 +60,13 @@ class Ratios:
     low: Float[np.ndarray, "head part"]
     high: Float[np.ndarray, "head part"]
     n: int
+
+    def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
+        """One-sided p that a ratio is not above `least`, Student's as the interval; NaN below two inputs."""
+        from scipy import stats  # as above
+
+        if self.n < 2:
+            return np.full_like(self.value, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = (self.high - self.low) / (2 * stats.t.ppf(0.975, self.n - 1))
+            return np.asarray(stats.t.sf((self.value - least) / error, self.n - 1))

@@ -7,6 +7,7 @@ from . import estimate as estimate
 from . import explanation as explanation
 from . import frames as frames
 from . import headline as headline
+from . import hypotheses as hypotheses
 from . import lookup as lookup
 from . import metric_columns as metric_columns
 from . import options as options

@@ -18,7 +18,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -201,7 +201,14 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
 
 def as_json(options: Any) -> Row:
     """Options by name in JSON's own types."""
-    return plain({option.name: getattr(options, option.name) for option in fields(options)})
+    return plain({option.name: _as_mapping(getattr(options, option.name)) for option in fields(options)})
+
+
+def _as_mapping(value: Any) -> Any:
+    """Records within options, alone or in a tuple, field by field."""
+    if isinstance(value, tuple):
+        return tuple(_as_mapping(item) for item in value)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def identity(study: str, options: Any) -> str:

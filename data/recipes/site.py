@@ -18,7 +18,8 @@ OUTSIDE = {  # page of the site: file of the project
     "annotations.md": "data/annotations/README.md",
 }
 GUIDE = (
-    *("questions.md", "terminal.md", "own-rows.md", "share.md", "why.md", "across.md", "circuits.md", "frame-heads.md"),
+    *("questions.md", "terminal.md", "own-rows.md", "share.md", "why.md", "across.md", "dossier.md", "circuits.md"),
+    "frame-heads.md",
     *("patterns.md", "racing.md", "fine-tuning.md", "reproduction.md"),
 )
 NAMES = {"index.md": "Start", "changelog.md": "Changelog", "contributing.md": "Contributing", "data.md": "What ships"}

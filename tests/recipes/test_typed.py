@@ -28,6 +28,7 @@ NEEDS = {
     r"UD_English": "a treebank",
     r"\bFOLDER\b": "a folder of one's own",
     r"findings export": "findings that somebody pinned",
+    r"hypothesis verify": "minutes; tests/findings/test_hypothesis_crate.py runs it",
 }
 BUDGET = {  # added to a command, so that it ends in seconds; those marked slow take most of a minute all the same
     ("check",): [],

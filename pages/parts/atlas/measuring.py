@@ -40,3 +40,21 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
                 st.rerun()
         for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
             job_progress.show_job(job, rows=False)
+
+
+def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame) -> None:
+    """One button for every study of which nothing is stored here, with how long each takes; nothing where all are."""
+    have = set(known["score"].str.partition("/")[0])
+    missing = [name for name in STUDIES if name not in have]
+    wanted = {"checkpoint": checkpoint, "tasks": [task or "sst2"]}
+    if missing:
+        st.markdown(f"Not measured yet: {', '.join(STUDIES[name] for name in missing)}.")
+        for name in missing:
+            job_progress.say_time(name, wanted)
+        if st.button("Measure what is missing", key="measure_missing", icon=":material/play_circle:"):
+            with clear_errors():
+                started = [job_progress.begin(name, wanted, f"{name} of {checkpoint}") for name in missing]
+                st.session_state.setdefault("atlas_jobs", []).extend(started)
+                st.rerun()
+    for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
+        job_progress.show_job(job, rows=False)

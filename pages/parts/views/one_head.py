@@ -6,7 +6,6 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.atlas import example
 from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, nearest, sentence
 from core.atlas.head_page import Gallery, head_page
@@ -17,9 +16,10 @@ from core.scoring.registry import label_of
 from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.head_hypotheses import show_hypotheses
+from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
 from pages.parts.atlas.matched import show_counterparts
-from pages.parts.atlas.measuring import offer_to_measure
-from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.atlas.measuring import offer_missing, offer_to_measure
 from pages.parts.shell import bound, context, links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
@@ -35,6 +35,7 @@ ABOUT = {  # what a head's scores are about, as their studies say, and the views
     "effect": ("interventions/ablation", "interventions/pruning", "interventions/patching"),
     "fine-tuning": ("finetuning/change",),
     "likeness": ("heads/similar",),
+    "hypotheses": ("heads/one",),
 }
 
 
@@ -73,7 +74,8 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine.insert(0, "what", [label_of(key) for key in mine["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
     numbers = ["value", "low", "high", "baseline", "q"]
-    shown = mine[columns].style.format("{:.3g}", subset=numbers, na_rep="").format(na_rep="", subset=["n", "task"])
+    texts = {"n": mine["n"].map(lambda n: "" if pd.isna(n) else str(n)), "task": mine["task"].fillna("")}
+    shown = mine[columns].assign(**texts).style.format("{:.3g}", subset=numbers, na_rep="")
     st.dataframe(shown, hide_index=True, height=360)
     if pages:
         with st.container(horizontal=True):
@@ -81,16 +83,6 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
             for page in pages:
                 links.link(page)
     return mine[columns]
-
-
-def show_example(checkpoint: str, head: Head) -> None:
-    """The head's map on the example pair, where that was captured beforehand: the page needs no model."""
-    example_pair = example.stored(checkpoint, example.TEXT, example.PAIR)
-    if example_pair is not None:
-        maps = example_pair.maps
-        small = SmallMap(f"{head} on “{example.TEXT}” and “{example.PAIR}”", maps.weights[head.layer, head.head],
-                         tuple(maps.tokens))  # fmt: skip
-        show_small_maps([small], key="example_of_head", cell=13)
 
 
 def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
@@ -130,10 +122,14 @@ def show(tools: DeltaGenerator) -> None:
             task, head = choices.task_here(scores), head_here(scores)
             known = choices.on_task(scores, task)
             show_facts(known, head)
-            show_example(checkpoint, head)
+            with clear_errors():
+                show_three_maps(checkpoint, head, known, task)
+            show_where_it_looks(known, head)
             show_links(checkpoint, head, here="heads/one")
+            show_hypotheses(checkpoint, head, known, task)
             show_nearest(known, head, checkpoint, task)
             show_counterparts(checkpoint, head)
+            offer_missing(checkpoint, task, known=known)
             gallery = Gallery()
             st.subheader("Gallery", anchor=False)
             with clear_errors():

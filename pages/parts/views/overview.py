@@ -14,6 +14,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
+SURE = "hypothesis/held out and causal"
 PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
 
 
@@ -44,6 +45,19 @@ def brushed_before() -> list[str]:
     return brushed
 
 
+def only_sure(mine: pd.DataFrame) -> pd.DataFrame:
+    """All scores, or those of heads of which a hypothesis is held out and causal, where any hypothesis was tested."""
+    tested = rows_of(mine, SURE)
+    if tested.empty or not bound.switch(st.toggle, "Held out and causal", key="sure", help="Only heads of which it is"):
+        return mine
+    sure = tested[tested["value"] == 1]
+    if sure.empty:
+        st.caption("No hypothesis about a head here is both held out and causal: all heads are shown.")
+        return mine
+    places = set(zip(sure["layer"], sure["head"], strict=True))
+    return mine[[place in places for place in zip(mine["layer"], mine["head"], strict=True)]]
+
+
 def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     """The scores of one checkpoint and task."""
     mine = choices.on_task(frame, task)
@@ -58,6 +72,7 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         if layout != COMPARE:
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
         bars = bound.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
+        mine = only_sure(mine)
     across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
     colour = colour_of(mine, colour_key, shape)
     note = choices.meaning(colour_key)

@@ -1,0 +1,51 @@
+"""Hypotheses that the atlas' strongest scores of a head suggest: proposals, to be judged on rows that made none."""
+
+import pandas as pd
+
+from core.attention import Head
+from core.studies.hypotheses.predicates import COMPONENTS, DIRECTIONS, OFFSETS
+from core.studies.hypotheses.registering import Proposal
+from core.tasks.features import FEATURES
+from core.tasks.relations import RELATIONS, SAME_WORD
+
+MOST = 3
+CONTROL = {"previous": "next", "next": "previous", "first": "previous", "noun": "verb"}
+SHARE = "why/score share/"
+
+
+def proposals(scores: pd.DataFrame, head: Head, *, margin: str = "") -> list[Proposal]:
+    """At most MOST hypotheses about a head, the one furthest above its baseline first; at least one where it has any
+    score that a predicate is about.
+
+    Args:
+        scores: of the atlas, on one task.
+        margin: what the loss must rise by, where the checkpoint has a classifier of its rows; "" elsewhere.
+    """
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
+    ranked = mine.assign(above=above).dropna(subset=["above"]).sort_values("above", ascending=False, kind="stable")
+    found: list[Proposal] = []
+    for _, row in ranked.iterrows():
+        proposed = _proposal(head, str(row["score"]), margin)
+        if proposed is not None and (row["above"] > 0 or not found) and len(found) < MOST:
+            found.append(proposed)
+    return found
+
+
+def _proposal(head: Head, score: str, margin: str) -> Proposal | None:
+    """What a score says of a head; None of one that no predicate is about."""
+    study, name, about = (*score.split("/", 2), "", "")[:3]
+    asked = {"margin": margin} if margin else {}
+    if study == "roles" and name in OFFSETS:
+        return Proposal(head, "offset", {"offset": name, "control": CONTROL[name], **asked})
+    if study == "features" and name in ("max", "max-visible") and about in FEATURES and not FEATURES[about].special:
+        return Proposal(head, "looks-at", {"feature": about, "control": CONTROL.get(about, "noun"), **asked})
+    if study == "relations" and name in DIRECTIONS and about in RELATIONS:
+        if about == SAME_WORD:
+            return Proposal(head, "same-word", {"direction": name, **asked})
+        control = "determiner-noun" if about != "determiner-noun" else "verb-object"
+        return Proposal(head, "relation", {"relation": about, "direction": name, "control": control, **asked})
+    if score.startswith(SHARE) and about in COMPONENTS:
+        control = "token" if about != "token" else "position"
+        return Proposal(head, "decided-by", {"component": about, "least": "0.3", "control": control})
+    return None

@@ -1,0 +1,151 @@
+"""`python -m core hypothesis add|test|withdraw|list|export|verify`: hypotheses about heads, tested once registered."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from core.attention import Head
+from core.commands.declared import FORMS, PLACES, of_record
+from core.commands.output import Csv, Form, Json, Latex, database, form_of, ran, show_rows
+from core.errors import InputError
+from core.findings import hypothesis_crate
+from core.jobs.executors import Place
+from core.models.present import present_weights
+from core.store import hypotheses as store
+from core.store.database import Database
+from core.store.rows import Row
+from core.studies.contract import Flag, as_json
+from core.studies.hypotheses.predicates import PREDICATES
+from core.studies.hypotheses.records import CRITERIA, Criterion
+from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
+from core.studies.hypotheses.row_choice import RowChoice
+
+app = typer.Typer(help="Hypotheses about heads, registered before they are tested.", no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class Adding:
+    """What is said of which heads, thought of on which rows, to be judged on which."""
+
+    checkpoint: Annotated[str, Flag("bundled name, local folder or hub id", argument=True)]
+    head: Annotated[tuple[str, ...], Flag("a head such as L2H3; several times, all in one batch", required=True)]
+    predicate: Annotated[str, Flag(", ".join(PREDICATES), required=True)]
+    thought: Annotated[str, Flag("rows it was thought of on: task:split:limit:seed, as sst2:dev:200:0", required=True)]
+    judged: Annotated[str, Flag("rows that judge it, likewise; none may be among the others", required=True)]
+    set: Annotated[tuple[str, ...], Flag("a parameter, as feature=noun; several times")] = ()
+    data: Annotated[str | None, Flag("folder in GLUE's TSV form, or hub; default: the bundled samples")] = None
+    author: Annotated[str, Flag("who registers it")] = ""
+
+
+@app.command("add")
+@of_record(Adding)
+def add(asked: Adding, form: Form) -> None:
+    """Register hypotheses before they are tested; heads named together are one batch, whose level they share."""
+    parameters = dict(_parameter(text) for text in asked.set)
+    proposals = [Proposal(Head.parse(name), asked.predicate, parameters) for name in asked.head]
+    rows = {name: RowChoice.parse(getattr(asked, name), data=asked.data) for name in ("thought", "judged")}
+    with database() as db:
+        batch, _ = register(db, asked.checkpoint, proposals, **rows, annotator=asked.author)
+        show_rows("hypothesis-add", {}, _rows(db, batch), form)
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f'A parameter is written like feature=noun; "{text[:60]}" is not.')
+    return name.strip(), value.strip()
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Which batch is tested."""
+
+    id: Annotated[str, Flag("a hypothesis or its batch, as `hypothesis list` prints it", argument=True)]
+
+
+@app.command("test")
+@of_record(Testing, beside=FORMS | PLACES)
+def test(asked: Testing, form: Form, where: Place) -> None:
+    """Test all hypotheses of a batch that were not withdrawn: which of seven criteria each meets."""
+    with database() as db:
+        options = options_of(*batch_of(db, asked.id))
+    known, rows = ran("hypothesis", as_json(options), where=where)
+    found = Criterion.among(rows)
+    if form != "table":
+        show_rows("hypothesis", known, rows, form)
+        return
+    for one in dict.fromkeys(criterion.hypothesis for criterion in found):
+        mine = [criterion for criterion in found if criterion.hypothesis == one]
+        typer.echo(f"{mine[0].sentence} ({one})")
+        names = ("criterion", "state", "measure", "amount", "low", "high", "n", "adjusted", "level", "note")
+        show_rows("hypothesis", {}, [{name: getattr(c, name) for name in names} for c in mine], form)
+
+
+@app.command("withdraw")
+def withdraw(
+    hypothesis: Annotated[str, typer.Argument(help="its id")],
+    note: Annotated[str, typer.Option(help="why")] = "",
+) -> None:
+    """Say that a hypothesis is no longer held. It stays, unchanged, and still counts."""
+    with database() as db:
+        store.withdraw(db, hypothesis, note)
+    typer.echo(f"Withdrawn: {hypothesis}. It stays in the list and still counts towards its batch's level.")
+
+
+@app.command("list")
+def list_hypotheses(
+    checkpoint: Annotated[str | None, typer.Option(help="of this checkpoint only")] = None,
+    as_json: Json = False, csv: Csv = False, latex: Latex = False,
+) -> None:  # fmt: skip
+    """Every hypothesis that was ever registered, with what it meets."""
+    form = form_of(as_json, csv, latex)
+    with database() as db:
+        rows = [row for row in _rows(db) if checkpoint in (None, row["checkpoint"])]
+        show_rows("hypotheses", {"database": str(db.path)}, rows, form)
+
+
+def _rows(db: Database, batch: str | None = None) -> list[Row]:
+    by_id = {one.batch: one for one in store.batches(db)}
+    chosen = (one for one in store.hypotheses(db) if batch in (None, one.batch))
+    return [_row(one, by_id[one.batch]) for one in chosen]
+
+
+def _row(one: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
+    states: dict[str, Any] = {row["criterion"]: row["state"] for row in one.criteria}
+    now = present_weights(batch.checkpoint)
+    return {
+        "hypothesis": one.hypothesis, "batch": one.batch, "checkpoint": batch.checkpoint,
+        "weights_hash": batch.weights_hash, "weights": "other now" if now and now != batch.weights_hash else "present",
+        "head": str(hypothesis_of(one).subject), "says": hypothesis_of(one).sentence, "predicate": one.predicate,
+        "thought": str(RowChoice(**batch.thought)), "judged": str(RowChoice(**batch.judged)),
+        "batch_number": batch.number, "level": batch.level, "author": batch.annotator, "registered": batch.stored,
+        "withdrawn": one.withdrawn, "run": one.run,
+        **{name.replace(" ", "_"): states.get(name, "not tested") for name in CRITERIA},
+    }  # fmt: skip
+
+
+@app.command("export")
+def export_crate(
+    checkpoint: Annotated[str, typer.Argument(help="whose hypotheses")],
+    out: Annotated[Path, typer.Argument(help="a new folder")],
+) -> None:
+    """Write all hypotheses about a checkpoint as an RO-Crate, which another machine can read and run again."""
+    with database() as db:
+        typer.echo(str(hypothesis_crate.export(db, checkpoint, out)))
+
+
+@app.command("verify")
+def verify_crate(crate: Annotated[Path, typer.Argument(help="a crate, or a folder of crates")]) -> None:
+    """Compute every criterion of a crate again; what differs is named, and the exit status is then 2."""
+    differing = False
+    for folder in hypothesis_crate.crates(crate):
+        compared, found = hypothesis_crate.verify(folder)
+        for difference in found:
+            typer.echo(f"{folder.name}: {difference.what} was {difference.then} and is {difference.now}.", err=True)
+        if not found:
+            typer.echo(f"{folder.name}: {compared} criteria are as they were, to {hypothesis_crate.TOLERANCE:g}.")
+        differing |= bool(found)
+    if differing:
+        raise typer.Exit(2)

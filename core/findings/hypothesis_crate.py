@@ -1,0 +1,307 @@
+"""All hypotheses of a checkpoint as an RO-Crate that another machine can read back and run again.
+
+The crate has `hypotheses.json` (what was registered, when, by whom, on which rows; what each criterion came to), one
+file of rows for each choice of them, each row with the hash of its texts, and `ro-crate-metadata.json`, which says
+what the files are, their hashes, the code's version and the licence (https://w3id.org/ro/crate).
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from core import __version__
+from core.errors import InputError
+from core.jobs import worker
+from core.store.database import Database
+from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, hypotheses
+from core.store.rows import plain
+from core.studies.contract import as_json
+from core.studies.hypotheses.hypothesis import Options
+from core.studies.hypotheses.predicates import Hypothesis, checked
+from core.studies.hypotheses.records import Criterion
+from core.studies.hypotheses.registering import hypothesis_of
+from core.studies.hypotheses.row_choice import RowChoice, mark_of
+from core.tasks.glue import TaskRow
+
+FORMAT, VERSION = "attention-atlas/hypotheses", 1
+FILE, METADATA = "hypotheses.json", "ro-crate-metadata.json"
+LICENCE = "https://spdx.org/licenses/MIT"
+TOLERANCE = 1e-4
+LARGEST = 64 * 2**20  # bytes of a file of a crate
+NUMBERS = ("amount", "low", "high", "baseline", "p", "adjusted", "level")
+MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as the crate says. what: a hypothesis and criterion, or a row; then, now: as words."""
+
+    what: str
+    then: str
+    now: str
+
+
+def export(db: Database, checkpoint: str, folder: Path) -> Path:
+    """Write every hypothesis about `checkpoint` that was ever registered, and all their tests, into a folder.
+
+    Raises:
+        InputError: there is none, or the folder is there and is no crate.
+    """
+    mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
+    if not mine:
+        raise InputError(f"No hypothesis about {checkpoint[:80]} was registered: register one first.")
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / METADATA).is_file())):
+        raise InputError(f"A crate is written to a new folder, but {folder.name} is there and is none: name another.")
+    every = hypotheses(db)
+    chosen = [(batch, [one for one in every if one.batch == batch.batch]) for batch in mine]
+    return write(chosen, checkpoint, folder)
+
+
+def write(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], checkpoint: str, folder: Path) -> Path:
+    """Write batches with their hypotheses as a crate."""
+    from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
+    from rocrate.rocrate import ROCrate  # as above
+
+    crate = ROCrate()
+    crate.name = f"Hypotheses about heads of {checkpoint}"
+    crate.description = "What was said of attention heads before it was tested, and which criteria it met."
+    crate.root_dataset["license"] = crate.add(
+        ContextEntity(crate, LICENCE, properties={"@type": "CreativeWork", "name": "MIT License"})
+    )
+    crate.root_dataset["softwareVersion"] = __version__
+    with tempfile.TemporaryDirectory() as made:
+        for name, text in _files(chosen, checkpoint).items():
+            file = Path(made) / name.replace("/", "-")
+            file.write_text(text, encoding="utf-8")
+            properties = {"encodingFormat": "application/json" if name == FILE else "application/jsonl",
+                          "sha256": _hash(text), "contentSize": str(len(text.encode()))}  # fmt: skip
+            crate.add_file(file, dest_path=name, properties=properties)
+        crate.write(folder)
+    return folder
+
+
+def _files(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], checkpoint: str) -> dict[str, str]:
+    """Texts of the crate's own files by name."""
+    rows: dict[str, str] = {}
+    body = []
+    for batch, members in chosen:
+        places = {}
+        for name, choice in (("thought", RowChoice(**batch.thought)), ("judged", RowChoice(**batch.judged))):
+            text = _rows_text(choice.rows())
+            places[name] = f"rows/{_hash(text)[:16]}.jsonl"
+            rows[places[name]] = text
+        fields = {name: getattr(batch, name) for name in
+                  ("batch", "weights_hash", "thought", "judged", "number", "level", "annotator", "stored")}  # fmt: skip
+        fields["stored"] = batch.stored.isoformat() if batch.stored else None
+        members_said = [_said(one) for one in members]
+        body.append({**fields, "rows": places, "hypotheses": members_said})
+    whole = {"format": FORMAT, "version": VERSION, "checkpoint": checkpoint, "code_version": __version__,
+             "batches": body}  # fmt: skip
+    return {FILE: json.dumps(plain(whole), ensure_ascii=False, indent=1) + "\n", **rows}
+
+
+def _said(one: StoredHypothesis) -> dict[str, Any]:
+    return {
+        "hypothesis": one.hypothesis, "layer": one.layer, "head": one.head, "predicate": one.predicate,
+        "parameters": dict(one.parameters), "sentence": hypothesis_of(one).sentence,
+        "withdrawn": one.withdrawn.isoformat() if one.withdrawn else None, "run": one.run,
+        "criteria": list(one.criteria),
+    }  # fmt: skip
+
+
+def _rows_text(rows: Sequence[TaskRow]) -> str:
+    return "".join(json.dumps({**asdict(row), "sha256": mark_of(row)}, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- reading back
+
+
+@dataclass(frozen=True)
+class CrateBatch:
+    """A batch of a crate, as it was tested. rows: by "thought" and "judged", as the crate has them."""
+
+    options: Options
+    rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
+    criteria: tuple[Criterion, ...]
+
+
+def read(folder: Path) -> list[CrateBatch]:
+    """The batches of a crate. Raises InputError in a sentence where it is none, or one that cannot be trusted."""
+    metadata = _json(_inside(folder, METADATA))
+    graph = metadata.get("@graph") if isinstance(metadata, dict) else None
+    if not isinstance(graph, list):
+        raise InputError(
+            f"A crate's {METADATA} must have a @graph, and that of {folder.name} has none: choose another."
+        )
+    for entity in graph:
+        _check_entity(folder, entity)
+    body = _json(_inside(folder, FILE))
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise InputError(f"{folder.name} is no crate of hypotheses: its {FILE} does not say the format {FORMAT}.")
+    if body.get("version") != VERSION:
+        raise InputError(
+            f"This program reads version {VERSION} of crates of hypotheses, and {folder.name} has "
+            f"{str(body.get('version'))[:20]!r}: update the program, or export it anew."
+        )
+    _check_text(body, folder)
+    try:
+        return [_batch(folder, body["checkpoint"], batch) for batch in body["batches"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"The {FILE} of {folder.name} is not whole ({error}): export the crate again.") from error
+
+
+def _check_entity(folder: Path, entity: Any) -> None:
+    if not isinstance(entity, dict) or not isinstance(entity.get("@id"), str):
+        raise InputError(f"An entity of a crate needs an @id, and one of {folder.name} has none: export it again.")
+    _check_text(entity, folder)
+    kinds = entity.get("@type", "")
+    if "File" in (kinds if isinstance(kinds, list) else [kinds]):
+        _inside(folder, entity["@id"])
+
+
+def _check_text(value: Any, folder: Path) -> None:
+    """Rows may have any text; what describes them has no markup, since it is shown."""
+    if isinstance(value, dict):
+        for item in value.values():
+            _check_text(item, folder)
+    elif isinstance(value, list):
+        for item in value:
+            _check_text(item, folder)
+    elif isinstance(value, str) and MARKUP.search(value):
+        raise InputError(f"Names and notes of a crate are plain text, and {folder.name} has markup in {value[:60]!r}.")
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = PurePosixPath(name)
+    file = folder / name
+    parts_fit = not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\x00" not in name
+    if not parts_fit or not os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep):
+        raise InputError(f"Files of a crate lie in its folder, and {name[:80]!r} of {folder.name} does not.")
+    if not file.is_file():
+        raise InputError(f"A crate of hypotheses has the file {name[:80]}, and {folder.name} does not: choose another.")
+    if file.stat().st_size > LARGEST:
+        raise InputError(f"A file of a crate has at most {LARGEST // 2**20} MiB; {name[:80]} is larger.")
+    return file
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file.name} must be JSON in UTF-8, and it is not: export the crate again.") from error
+
+
+def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatch:
+    members = batch["hypotheses"]
+    standing = tuple(
+        Hypothesis(one["hypothesis"], int(one["layer"]), int(one["head"]), one["predicate"],
+                   checked(one["predicate"], {name: value for name, value in one["parameters"].items() if value}))
+        for one in members
+        if one["criteria"]
+    )  # fmt: skip
+    options = Options(
+        checkpoint=checkpoint, hypotheses=standing, thought=RowChoice(**batch["thought"]),
+        judged=RowChoice(**batch["judged"]), batch=batch["batch"], level=batch["level"], registered=len(members),
+        weights=batch["weights_hash"],
+    )  # fmt: skip
+    rows = {name: _rows(_inside(folder, batch["rows"][name])) for name in ("thought", "judged")}
+    criteria = tuple(Criterion.of(row) for one in members for row in one["criteria"])
+    return CrateBatch(options, rows, criteria)
+
+
+def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
+    rows = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        mark = row.pop("sha256")
+        rows.append((TaskRow(**row), mark))
+    return tuple(rows)
+
+
+# ---------------------------------------------------------------- running it again
+
+
+def crates(folder: Path) -> list[Path]:
+    """The crate itself, or those right in the folder. Raises InputError where there is none."""
+    if (folder / METADATA).is_file():
+        return [folder]
+    found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
+    if not found:
+        raise InputError(f"A crate is a folder with {METADATA}, and {folder.name} has none: name another.")
+    return found
+
+
+def altered_rows(batch: CrateBatch) -> list[Difference]:
+    """Rows whose texts are not those of their hash, or not those that this machine has."""
+    found = []
+    for name, rows in batch.rows.items():
+        choice: RowChoice = getattr(batch.options, name)
+        here = {row.id: row for row in choice.rows()}
+        for row, mark in rows:
+            if mark_of(row) != mark:
+                found.append(Difference(f"row {row.id} of {choice}", mark, mark_of(row)))
+            elif row.id not in here or mark_of(here[row.id]) != mark:
+                now = mark_of(here[row.id]) if row.id in here else "not there"
+                found.append(Difference(f"row {row.id} of {choice} on this machine", mark, now))
+        missing = sorted(set(here) - {row.id for row, _ in rows})
+        found += [Difference(f"row {row_id} of {choice}", "not in the crate", "on this machine") for row_id in missing]
+    return found
+
+
+def verify(folder: Path) -> tuple[int, list[Difference]]:
+    """Compute every criterion of a crate again.
+
+    Returns:
+        How many criteria were compared, and what differs: rows first; where rows differ nothing is computed.
+
+    Raises:
+        InputError: it is no crate, or one that cannot be trusted; its weights are not those here.
+    """
+    every = read(folder)
+    found = [difference for batch in every for difference in altered_rows(batch)]
+    if found:
+        return 0, found
+    compared = 0
+    for batch in (batch for batch in every if batch.criteria):
+        now = {(c.hypothesis, c.criterion): c for c in Criterion.among(computed(batch.options))}
+        compared += len(batch.criteria)
+        found += [difference for then in batch.criteria for difference in
+                  _compared(then, now.get((then.hypothesis, then.criterion)))]  # fmt: skip
+    return compared, found
+
+
+def computed(options: Options) -> list[dict[str, Any]]:
+    """The rows of a test, run in this process."""
+    divided = worker.divide("hypothesis", as_json(options))
+    rows = [row for unit in divided["units"]
+            for row in worker.run_unit("hypothesis", divided["options"], unit)["rows"]]  # fmt: skip
+    return list(worker.summarize("hypothesis", divided["options"], rows)["rows"])
+
+
+def _compared(then: Criterion, now: Criterion | None) -> list[Difference]:
+    what = f"{then.hypothesis} ({then.subject}), {then.criterion}"
+    if now is None:
+        return [Difference(what, then.state, "not there")]
+    if then.state != now.state:
+        return [Difference(what, then.state, now.state)]
+    return [
+        Difference(f"{what}, {name}", str(a), str(b))
+        for name in NUMBERS
+        if not _same(a := getattr(then, name), b := getattr(now, name))
+    ]
+
+
+def _same(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return abs(first - second) <= TOLERANCE

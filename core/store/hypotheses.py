@@ -1,0 +1,149 @@
+"""Registered hypotheses as they are stored: batches, hypotheses, and what happened to them. Nothing is ever changed."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+
+from core.errors import StoreError
+from core.store.database import Database
+from core.store.rows import Row, from_json, marks, to_json
+
+Marks = tuple[tuple[str, str], ...]  # (row id, hash of its texts)
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """Hypotheses that were registered together. number, level: as the level is spent (core.scoring.level_spending)."""
+
+    checkpoint: str
+    weights_hash: str
+    thought: Row
+    judged: Row
+    thought_rows: Marks
+    judged_rows: Marks
+    number: int
+    level: float
+    annotator: str = ""
+    batch: str = ""
+    stored: datetime | None = None
+
+
+@dataclass(frozen=True)
+class StoredHypothesis:
+    """One of a batch. parameters: (name, value). withdrawn: when, or None. criteria: of its last test, with its run."""
+
+    hypothesis: str
+    batch: str
+    layer: int
+    head: int
+    predicate: str
+    parameters: tuple[tuple[str, str], ...]
+    withdrawn: datetime | None = None
+    criteria: tuple[Row, ...] = ()
+    run: str | None = None
+
+
+def batches(db: Database) -> list[StoredBatch]:
+    """Every batch, oldest first."""
+    names = (*_BATCH, "stored")
+    rows = db.cursor().execute(f"SELECT {', '.join(names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - our own names
+    found = []
+    for row in rows:
+        fields = dict(zip(names, row, strict=True))
+        for name in ("thought", "judged"):
+            fields[name] = from_json(fields[name])
+            fields[f"{name}_rows"] = tuple((a, b) for a, b in from_json(fields[f"{name}_rows"]))
+        found.append(StoredBatch(**fields))
+    return found
+
+
+_BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_rows", "judged_rows", "number", "level",
+          "annotator")  # fmt: skip
+
+
+def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
+    """How many batches about these weights share at least one judging row with these."""
+    rows = {mark for _, mark in judged_rows}
+    same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
+    return sum(any(mark in rows for _, mark in batch.judged_rows) for batch in same)
+
+
+def add_batch(
+    db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
+) -> tuple[str, list[str]]:
+    """Store a batch with its hypotheses (layer, head, predicate, parameters); returns their ids."""
+    db.person.must("annotator", "register a hypothesis")
+    name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
+    values = [
+        name, batch.checkpoint, batch.weights_hash, to_json(batch.thought), to_json(batch.judged),
+        to_json(batch.thought_rows), to_json(batch.judged_rows), batch.number, batch.level,
+        db.person.name or batch.annotator, _now(),
+    ]  # fmt: skip
+    with db.write() as cursor:
+        cursor.execute(
+            f"INSERT INTO hypothesis_batch ({', '.join(_BATCH)}, stored) VALUES ({marks(len(values))})",  # noqa: S608 - names and marks
+            values,
+        )
+        for one, (layer, head, predicate, parameters) in zip(ids, hypotheses, strict=True):
+            cursor.execute(
+                "INSERT INTO hypothesis (hypothesis, batch, layer, head, predicate, parameters) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                [one, name, layer, head, predicate, to_json(parameters)],
+            )
+    return name, ids
+
+
+def hypotheses(db: Database) -> list[StoredHypothesis]:
+    """Every hypothesis, oldest first, with whether it was withdrawn and its last test."""
+    cursor = db.cursor()
+    rows = cursor.execute(
+        "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
+    ).fetchall()
+    events = cursor.execute(
+        "SELECT hypothesis, kind, run, criteria, stored FROM hypothesis_event ORDER BY ordinal"
+    ).fetchall()
+    withdrawn = {one: stored for one, kind, _, _, stored in events if kind == "withdrawn"}
+    tests = {one: (run, criteria) for one, kind, run, criteria, _ in events if kind == "tested"}
+    found = []
+    for one, batch, layer, head, predicate, parameters in rows:
+        run, criteria = tests.get(one, (None, "[]"))
+        named = tuple((name, value) for name, value in from_json(parameters))
+        found.append(
+            StoredHypothesis(one, batch, layer, head, predicate, named, withdrawn.get(one), tuple(from_json(criteria)),
+                             run)
+        )  # fmt: skip
+    return found
+
+
+def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
+    """Say that a hypothesis is no longer held; it stays and counts. Errors: StoreError where there is none of this id,
+    or it was withdrawn before."""
+    db.person.must("annotator", "withdraw a hypothesis")
+    stored = next((one for one in hypotheses(db) if one.hypothesis == hypothesis), None)
+    if stored is None:
+        raise StoreError(f'A hypothesis is named by its id, and "{hypothesis[:60]}" is none; see `hypothesis list`.')
+    if stored.withdrawn:
+        raise StoreError(f"The hypothesis {hypothesis} was withdrawn on {stored.withdrawn:%Y-%m-%d} before.")
+    with db.write() as cursor:
+        add_event(cursor, hypothesis, "withdrawn", note=note[:1000], annotator=db.person.name or annotator)
+
+
+def add_event(
+    cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
+    criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
+) -> None:  # fmt: skip
+    """Append what happened to a hypothesis, in a transaction of the caller's."""
+    values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, _now()]
+    cursor.execute(
+        "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)

@@ -1,0 +1,119 @@
+"""The seven criteria of a hypothesis, each met, not met or not tested.
+
+They follow the tiers of evidence of mechanistic-validity.github.io: seen, held out, explained, causal, specific,
+stable, transfers. Held out and explained have p, which Holm corrects over the batch and which must not exceed the
+batch's level; the others are decided by 95 % intervals.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.scoring.level_spending import holm
+from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
+from core.studies.hypotheses.readings import Evidence, Reading, evidence_of, needed_reading
+from core.studies.hypotheses.records import CRITERIA, LEVELLED, Criterion
+from core.studies.hypotheses.runs import EFFECTS, OPERATORS, Run
+
+Partials = Mapping[tuple[str, str, str], Any]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What was registered together. level: of the batch; registered: its hypotheses, withdrawn ones among them."""
+
+    checkpoint: str
+    level: float
+    registered: int
+
+
+def criteria_of(
+    hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[Run], partials: Partials
+) -> list[Criterion]:
+    """All criteria of all hypotheses, in their order. partials: the merged result of each run by its key."""
+    sources = {run.key: run.source for run in runs}
+    table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
+    for criterion in LEVELLED:
+        place = CRITERIA.index(criterion)
+        adjusted = holm([row[place].p for row in table], registered=batch.registered)
+        for row, p in zip(table, adjusted, strict=True):
+            row[place] = _levelled(row[place], p, batch.level)
+    return [criterion for row in table for criterion in row]
+
+
+def _levelled(criterion: Criterion, adjusted: float | None, level: float) -> Criterion:
+    if criterion.state == "not tested":
+        return criterion
+    state = "met" if adjusted is not None and adjusted <= level else "not met"
+    note = "too few inputs differ from 0 for a p" if adjusted is None else criterion.note
+    return replace(criterion, state=state, adjusted=adjusted, level=level, note=note)
+
+
+def _criteria(
+    hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
+) -> list[Criterion]:
+    study, head = predicate_of(hypothesis.predicate).study, hypothesis.subject
+    thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
+    first, then = (_evidence(hypothesis, partials.get(key)) for key in (thought, judged))
+    effects = (EFFECTS, batch.checkpoint, "judged on")
+    other = counterpart_of(hypothesis.parameter("counterpart")) if hypothesis.parameter("counterpart") else None
+    answers: list[tuple[str, tuple[Reading, ...] | str, tuple[str, str, str]]] = [
+        ("seen", _one(first.effect), thought),
+        ("held out", _one(then.effect), judged),
+        ("explained", _one(_both(then.effect, then.explained)), judged),
+        ("causal", _operators(hypothesis, partials.get(effects)), effects),
+        ("specific", _one(then.specific), judged),
+        ("stable", then.halves, judged),
+    ]
+    if other is None:
+        answers.append(("transfers", "no counterpart was named", judged))
+    else:
+        there = (study, other[0], "judged on")
+        measured = partials.get(there)
+        beyond = evidence_of(hypothesis, measured, other[1]).effect if measured is not None else "not run yet"
+        answers.append(("transfers", _one(beyond), there))
+    return [_decided(hypothesis, head, name, found, sources.get(key, "")) for name, found, key in answers]
+
+
+def _evidence(hypothesis: Hypothesis, partial: Any) -> Evidence:
+    if partial is None:
+        return Evidence(*["not run yet"] * 4)
+    return evidence_of(hypothesis, partial, hypothesis.subject)
+
+
+def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
+    """What is explained is there in the first place: its p is the larger of the two."""
+    if isinstance(explained, str) or isinstance(effect, str):
+        return explained if isinstance(explained, str) else effect
+    ps = (effect.p, explained.p)
+    return replace(explained, p=None if None in ps else max(ps))  # type: ignore[type-var]  # None was asked for
+
+
+def _one(found: Reading | str) -> tuple[Reading, ...] | str:
+    return found if isinstance(found, str) else (found,)
+
+
+def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | str:
+    """What either operator does to the loss."""
+    if not hypothesis.parameter("margin"):
+        return "no margin was named for what happens without the head"
+    if partial is None:
+        return "not run yet"
+    margin = float(hypothesis.parameter("margin"))
+    both = [needed_reading(partial, name, hypothesis.subject, margin) for name in OPERATORS]
+    numbers = tuple(found for found in both if isinstance(found, Reading))
+    return numbers if len(numbers) == len(both) else "the loss never changes"
+
+
+def _decided(hypothesis: Hypothesis, head: Any, name: str, found: tuple[Reading, ...] | str, source: str) -> Criterion:
+    """Met where every reading is beyond what it must be; the least sure of them is shown."""
+    known: dict[str, Any] = {"hypothesis": hypothesis.hypothesis, "subject": str(head), "sentence": hypothesis.sentence}
+    if isinstance(found, str):
+        return Criterion(**known, criterion=name, state="not tested", note=found)
+    shown = min(found, key=lambda one: one.low if one.low is not None else float("-inf"))
+    of = {"causal": "both operators, the weaker shown", "stable": "both halves of the inputs, the weaker shown"}
+    return Criterion(
+        **known, criterion=name, state="met" if all(one.is_beyond for one in found) else "not met",
+        measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, baseline=shown.baseline, n=shown.n,
+        p=shown.p if name in LEVELLED else None, measured_by=source, note=of.get(name, ""),
+    )  # fmt: skip

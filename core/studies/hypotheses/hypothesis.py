@@ -1,0 +1,191 @@
+"""A batch of hypotheses about heads of a checkpoint, tested: which criteria each meets (docs/dossier.md).
+
+Each unit is a unit of a study that measures one of the hypotheses (features, roles, relations, why, operators), on the
+rows that they were thought of on or on those that judge them. Rows: one a hypothesis and criterion, and two a head:
+how many criteria are met of a hypothesis about it, and whether one is held out and causal.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic.dataclasses
+
+from core.errors import InputError
+from core.scoring.level_spending import ALPHA
+from core.store.database import Database
+from core.store.hypotheses import add_event, hypotheses
+from core.store.runs import Provenance
+from core.studies.contract import Done, Finished, Flag, Study, Unit
+from core.studies.headline import Headline
+from core.studies.hypotheses.criteria import Batch, criteria_of
+from core.studies.hypotheses.predicates import Hypothesis, checked
+from core.studies.hypotheses.records import CriteriaMet, Criterion
+from core.studies.hypotheses.row_choice import RowChoice, check_apart
+from core.studies.hypotheses.runs import Run, runs_of
+from core.studies.options import Checkpoint
+from core.studies.records import Result
+from core.studies.transport import decode, encode
+
+STATISTICS = ("criteria met", "held out and causal")
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """A registered batch. level: its share of the error that is allowed; registered: its hypotheses, withdrawn ones
+    among them; weights: SHA-256 of the weights that it is about, "" where it does not say."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    hypotheses: tuple[Hypothesis, ...] = ()
+    thought: RowChoice = RowChoice("sst2")
+    judged: RowChoice = RowChoice("mrpc")
+    batch: str = ""
+    level: float = ALPHA
+    registered: int = 0
+    weights: str = ""
+    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A unit of one of the batch's runs. run: its number; unit: the key of the unit."""
+
+    run: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """What a unit of a run gave, as JSON. order: of the unit within its run."""
+
+    run: int
+    order: int
+    packed: str
+
+
+@dataclass(frozen=True)
+class HypothesisPartial:
+    """Parts of the batch's runs."""
+
+    parts: tuple[RunPart, ...]
+
+
+class HypothesisStudy(Study[Options, HypothesisPartial]):
+    """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
+
+    name, options, partial, arguments = "hypothesis", Options, HypothesisPartial, Piece
+    section = "hypotheses"
+    gives = "criteria that hypotheses meet"
+
+    def title(self, options: Options) -> str:
+        """Name the heads and the checkpoint."""
+        count = len(options.hypotheses)
+        about = options.hypotheses[0].sentence if count == 1 else f"{count} hypotheses"
+        return f"{about} ({options.checkpoint})"
+
+    def checkpoints(self, options: Options) -> list[str]:
+        """The batch's, and those of counterparts."""
+        return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
+
+    def units(self, options: Options) -> list[Unit]:
+        """Those of every run; hypotheses that cannot be tested are refused here."""
+        if not options.hypotheses:
+            raise InputError("A test needs at least one hypothesis that was not withdrawn; register one.")
+        for hypothesis in options.hypotheses:
+            checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
+        check_apart(options.thought, options.judged)
+        return [
+            Unit(f"{run.source} {unit.key}", Piece(number, unit.key), unit.size)
+            for number, run in enumerate(runs_of(options))
+            for unit in _units(run)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[HypothesisPartial]:
+        """One unit of one run."""
+        piece: Piece = unit.arguments
+        run = runs_of(options)[piece.run]
+        divided = _units(run)
+        order = next(k for k, one in enumerate(divided) if one.key == piece.unit)
+        done = run.does.run(run.options, divided[order])
+        _check_weights(options, run, done.provenance)
+        packed = json.dumps(encode(done.partial))
+        is_own = run.checkpoint == options.checkpoint
+        return Done(HypothesisPartial((RunPart(piece.run, order, packed),)),
+                    done.provenance if is_own else Provenance())  # fmt: skip
+
+    def merge(self, options: Options, partials: Sequence[HypothesisPartial]) -> HypothesisPartial:
+        """All parts, run by run."""
+        parts = [part for partial in partials for part in partial.parts]
+        return HypothesisPartial(tuple(sorted(parts, key=lambda part: (part.run, part.order))))
+
+    def results(self, options: Options, merged: HypothesisPartial) -> list[Result]:
+        """Criteria of every hypothesis, then what is known of every head."""
+        runs = runs_of(options)
+        partials = {
+            run.key: _merged(run, found)
+            for number, run in enumerate(runs)
+            if (found := [part for part in merged.parts if part.run == number])
+        }
+        batch = Batch(options.checkpoint, options.level, max(options.registered, len(options.hypotheses)))
+        criteria = criteria_of(options.hypotheses, batch, runs, partials)
+        return [*criteria, *heads_known(options, criteria)]
+
+    def headline(self, rows: Sequence[Mapping[str, Any]]) -> Headline:
+        criteria = Criterion.among(rows)
+        ids = list(dict.fromkeys(criterion.hypothesis for criterion in criteria))
+        met = {name: sum(c.criterion == name and c.state == "met" for c in criteria) for name in ("held out", "causal")}
+        n = max((criterion.n or 0 for criterion in criteria), default=0)
+        count = f"{len(ids)} hypothes{'is' if len(ids) == 1 else 'es'}"
+        return Headline(
+            f"Of {count} {met['held out']} held on rows fixed before, and {met['causal']} are causal too.", n, "inputs",
+            "", f"level {max((c.level or 0 for c in criteria), default=0):.3g}",
+        )  # fmt: skip
+
+    def keep(self, db: Database, run: Finished[Options, HypothesisPartial]) -> None:
+        """Add the test to each hypothesis that is registered here."""
+        registered = {stored.hypothesis for stored in hypotheses(db)}
+        criteria = Criterion.among(run.rows)
+        with db.write() as cursor:
+            for one in (hypothesis.hypothesis for hypothesis in run.options.hypotheses):
+                if one in registered:
+                    mine = [criterion.as_row() for criterion in criteria if criterion.hypothesis == one]
+                    add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
+
+
+STUDY = HypothesisStudy()
+
+
+def _units(run: Run) -> list[Unit]:
+    return run.does.units(run.options)
+
+
+def _merged(run: Run, parts: Sequence[RunPart]) -> Any:
+    study = run.does
+    return study.merge(run.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
+
+
+def _check_weights(options: Options, run: Run, about: Provenance) -> None:
+    if run.checkpoint == options.checkpoint and options.weights and about.weights_hash != options.weights:
+        raise InputError(
+            f"These hypotheses are about {options.checkpoint} with the weights {options.weights[:12]}, and it has "
+            f"others now ({(about.weights_hash or '')[:12]}): they stay as they are; register them anew for these."
+        )
+
+
+def heads_known(options: Options, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
+    """What is known of every head that a hypothesis is about."""
+    found: dict[Any, list[dict[str, str]]] = {}
+    for hypothesis in options.hypotheses:
+        states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}
+        found.setdefault(hypothesis.subject, []).append(states)
+    rows = []
+    for head, every in sorted(found.items()):
+        most = max(sum(state == "met" for state in states.values()) for states in every)
+        both = any(states.get("held out") == states.get("causal") == "met" for states in every)
+        rows += [
+            CriteriaMet(checkpoint=options.checkpoint, name=str(head), layer=head.layer,
+                        head=head.head, statistic=statistic, value=float(value), n=len(every))
+            for statistic, value in zip(STATISTICS, (most, both), strict=True)
+        ]  # fmt: skip
+    return rows

@@ -1,0 +1,184 @@
+"""What may be said of a head: a closed list of predicates, each with typed parameters.
+
+The report has its *claims*; here it is *hypotheses*. Each predicate names the study that measures it on rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pydantic.dataclasses
+
+from core.attention import Head
+from core.errors import InputError
+from core.tasks.features import feature_of
+from core.tasks.relations import SAME_WORD, relation_of
+
+OFFSETS = ("previous", "next", "first")
+COMPONENTS = ("position", "token", "earlier heads", "feed-forward")
+DIRECTIONS = ("forward", "backward")
+MARGIN = 0.01  # nats of the task's loss
+Parameters = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a predicate. default: where it may be left out, "" where nothing is tested without it; None
+    where it must be said."""
+
+    name: str
+    meaning: str
+    check: Callable[[str], object]
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What may be said of a head. sentence: with the parameters' names in braces; study: what measures it."""
+
+    key: str
+    sentence: str
+    study: str
+    parameters: tuple[Parameter, ...]
+
+
+def _among(names: tuple[str, ...]) -> Callable[[str], object]:
+    def check(value: str) -> None:
+        if value not in names:
+            raise InputError(f'It is one of {", ".join(names)}; "{value[:60]}" is none of them: choose one.')
+
+    return check
+
+
+def _margin(value: str) -> None:
+    try:
+        fits = 0 < float(value) < float("inf")
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f'A margin is a number of nats above 0, such as {MARGIN}; "{value[:60]}" is not: correct it.')
+
+
+def _share(value: str) -> None:
+    try:
+        fits = 0 < float(value) < 1
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f'A share lies between 0 and 1; "{value[:60]}" does not: correct it.')
+
+
+def counterpart_of(value: str) -> tuple[str, Head]:
+    """The checkpoint and head that "checkpoint:L2H3" names. Raises InputError."""
+    checkpoint, colon, name = value.rpartition(":")
+    if not colon or not checkpoint.strip():
+        raise InputError(
+            f'A counterpart is a checkpoint and a head, such as atlas-encoder-sst2:L2H3; "{value[:60]}" is not.'
+        )
+    return checkpoint.strip(), Head.parse(name.strip())
+
+
+_MARGIN = Parameter("margin", "least change of the task's loss, in nats; asks for what happens without the head",
+                    _margin, "")  # fmt: skip
+_COUNTERPART = Parameter("counterpart", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of, "")
+_ALL = (
+    Predicate(
+        "looks-at", "looks at {feature}", "features",
+        (Parameter("feature", "noun, negation, tag:JJ ...", feature_of),
+         Parameter("control", "another feature that it is not to look at as much", feature_of, ""),
+         _MARGIN, _COUNTERPART),
+    ),
+    Predicate(
+        "offset", "looks at the {offset} token", "roles",
+        (Parameter("offset", "previous, next or first", _among(OFFSETS)),
+         Parameter("control", "another of them", _among(OFFSETS), ""), _MARGIN, _COUNTERPART),
+    ),
+    Predicate(
+        "relation", "looks along {relation}, {direction}", "relations",
+        (Parameter("relation", "verb-object, dep:amod ...", relation_of),
+         Parameter("direction", "forward: from dependent to governor; or backward", _among(DIRECTIONS)),
+         Parameter("control", "another relation", relation_of, ""), _MARGIN, _COUNTERPART),
+    ),
+    Predicate(
+        "same-word", "looks at the same word in the other sentence, {direction}", "relations",
+        (Parameter("direction", "forward: from the first sentence to the second; or backward", _among(DIRECTIONS),
+                   "forward"),
+         Parameter("control", "a relation", relation_of, ""), _MARGIN, _COUNTERPART),
+    ),
+    Predicate(
+        "decided-by", "looks where it looks because of {component}: at least {least} of its scores", "why",
+        (Parameter("component", ", ".join(COMPONENTS), _among(COMPONENTS)),
+         Parameter("least", "least share of the scores' variance over keys", _share, "0.5"),
+         Parameter("control", "another component", _among(COMPONENTS), ""), _COUNTERPART),
+    ),
+    Predicate(
+        "needed-for", "is needed for the task: without it the loss rises by more than {margin} nats", "operators",
+        (Parameter("margin", "least rise of the task's loss, in nats", _margin, str(MARGIN)), _COUNTERPART),
+    ),
+)  # fmt: skip
+PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate for predicate in _ALL})
+
+
+def predicate_of(key: str) -> Predicate:
+    """A predicate by its key. Raises InputError naming all."""
+    if key not in PREDICATES:
+        raise InputError(f'A predicate is one of {", ".join(PREDICATES)}; "{key[:60]}" is none of them: choose one.')
+    return PREDICATES[key]
+
+
+def checked(key: str, values: Mapping[str, str]) -> Parameters:
+    """All parameters of a predicate, in its order, those left out at their defaults.
+
+    Raises:
+        InputError: there is no such predicate or parameter, one is missing, or one cannot have its value.
+    """
+    predicate = predicate_of(key)
+    names = [parameter.name for parameter in predicate.parameters]
+    for name in values:
+        if name not in names:
+            raise InputError(f'The predicate {key} has the parameters {", ".join(names)}; "{name[:60]}" is none.')
+    whole = []
+    for parameter in predicate.parameters:
+        value = values.get(parameter.name, parameter.default)
+        if value is None or (parameter.default is None and not value.strip()):
+            raise InputError(
+                f"The predicate {key} needs its parameter {parameter.name} ({parameter.meaning}): give it."
+            )
+        if value:
+            parameter.check(value)
+        whole.append((parameter.name, value))
+    given = dict(whole)
+    if given.get("control") and given["control"] in (given.get(name) for name in ("feature", "offset", "relation",
+                                                                                  "component")):  # fmt: skip
+        raise InputError(f'The control of {key} must be another one; both are "{given["control"]}": change one.')
+    return tuple(whole)
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """A sentence about one head that rows can speak for or against. hypothesis: its id; layer, head: from 0."""
+
+    hypothesis: str
+    layer: int
+    head: int
+    predicate: str
+    parameters: Parameters
+
+    @property
+    def subject(self) -> Head:
+        """The head that it is about."""
+        return Head(self.layer, self.head)
+
+    def parameter(self, name: str) -> str:
+        """The value of a parameter; "" where the predicate has none of that name."""
+        return dict(self.parameters).get(name, "")
+
+    @property
+    def relation(self) -> str:
+        """The relation that it is about."""
+        return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")
+
+    @property
+    def sentence(self) -> str:
+        """What it says."""
+        return f"{self.subject} {predicate_of(self.predicate).sentence.format(**dict(self.parameters))}"

@@ -1,0 +1,247 @@
+"""What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core import studies
+from core.attention import Head
+from core.scoring.definitions import QUANTITIES
+from core.scoring.intervals import Estimate, Means
+from core.scoring.ratio_moments import Ratios
+from core.scoring.roles import ROLES, TIMES
+from core.studies.hypotheses.predicates import DIRECTIONS, Hypothesis
+from core.tasks.features import feature_of
+from core.tasks.relations import relation_of
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of one head. value: with its 95 % interval; least: what it must be beyond; p: one-sided, that it is not.
+
+    baseline: what was taken off, or what it is beside, for the reader.
+    """
+
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    p: float | None = None
+    least: float = 0.0
+    baseline: float | None = None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether its whole interval lies beyond `least`."""
+        return self.low is not None and self.low > self.least
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one run says of a hypothesis. effect: beyond chance; explained: beyond what could explain it away; specific:
+    beyond the control; halves: the effect in either half of the inputs. Text says why there is none."""
+
+    effect: Reading | str
+    explained: Reading | str
+    specific: Reading | str
+    halves: tuple[Reading, ...] | str
+
+
+def reading(measure: str, estimate: Estimate, head: Head, **others: Any) -> Reading | str:
+    """One head's number of an estimate [layer, head, 1]."""
+    place = (head.layer, head.head, 0)
+    n = int(estimate.n[0])
+    if not n or not np.isfinite(estimate.value[place]):
+        return "no input has such tokens"
+    value, low, high, p = (
+        _number(array[place]) for array in (estimate.value, estimate.low, estimate.high, estimate.p_above())
+    )
+    return Reading(measure, value, low, high, n, p, **others)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _halves(measure: str, means: Means, column: int, head: Head) -> tuple[Reading, ...] | str:
+    both = tuple(reading(measure, means.columns([column]).half(parity).result(), head) for parity in (0, 1))
+    numbers = tuple(half for half in both if isinstance(half, Reading))
+    return numbers if len(numbers) == len(both) else "a half has no such inputs"
+
+
+NO_CONTROL = "no control was named"
+
+
+def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """What a run's merged partial result says. head: the hypothesis' own, or its counterpart."""
+    return _READERS[hypothesis.predicate](hypothesis, partial, head)
+
+
+def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    (sums,) = partial.pieces
+    head.within(sums.layers, sums.heads)
+    observer = studies.attention.measures.features_again(sums)
+    way = "max-visible" if sums.causal else "max"
+    feature, control, means = hypothesis.parameter("feature"), hypothesis.parameter("control"), observer.means
+    value, effect = observer.result()[way, feature]
+    chance = float(value.value[head.layer, head.head, 0] - effect.value[head.layer, head.head, 0])
+    column = observer.effect_column(way, feature)
+    beyond = reading("weight less that of random tokens", effect, head, baseline=chance)
+    special = feature_of(feature).special
+    explained: Reading | str = "a place of the input has no tokens like it at its distance"
+    if not special:
+        explained = reading("log weight, distance and kind of word taken out", observer.contrast(way, feature), head)
+    specific: Reading | str = NO_CONTROL
+    if control:
+        both_words = not special and not feature_of(control).special
+        places = observer.contrast_column if both_words else observer.effect_column
+        mine, other = (means.columns([places(way, name)]) for name in (feature, control))
+        specific = reading(f"that less the same of {control}", mine.result(minus=other), head)
+    return Evidence(beyond, explained, specific, _halves("weight less that of random tokens", means, column, head))
+
+
+def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    (sums,) = partial.pieces
+    head.within(sums.layers, sums.heads)
+    observer = studies.attention.measures.relations_again(sums, [relation_of(name) for name in sums.relations])
+    means, direction = observer.means, hypothesis.parameter("direction")
+
+    def column(relation: str, quantity: str) -> int:
+        pair = sums.relations.index(relation) * len(DIRECTIONS) + DIRECTIONS.index(direction)
+        return pair * len(QUANTITIES) + QUANTITIES.index(quantity)
+
+    def own(relation: str, quantity: str) -> Means:
+        return means.columns([column(relation, quantity)])
+
+    relation, control = hypothesis.relation, hypothesis.parameter("control")
+    measure = "weight less that on other words at the same distance"
+    weight = own(relation, "weight").result().value[head.layer, head.head, 0]
+    excess = own(relation, "excess").result()
+    chance = _number(weight - excess.value[head.layer, head.head, 0])
+    specific: Reading | str = NO_CONTROL
+    if control:
+        apart = own(relation, "contrast").result(minus=own(control, "contrast"))
+        specific = reading(f"log weight less the same along {control}", apart, head)
+    return Evidence(
+        reading(measure, excess, head, baseline=chance),
+        reading("log weight, query, key and distance taken out", own(relation, "contrast").result(), head),
+        specific,
+        _halves(measure, means, column(relation, "excess"), head),
+    )
+
+
+def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    (sums,) = partial.pieces
+    head.within(sums.layers, sums.heads)
+    means, names = sums.means, list(ROLES)
+    offset, control = hypothesis.parameter("offset"), hypothesis.parameter("control")
+
+    def column(role: str, which: int) -> int:
+        return 4 * names.index(role) + which  # type: ignore[arg-type]  # checked when it was registered
+
+    effect = means.columns([column(offset, 1)]).result()
+    weight = means.columns([column(offset, 0)]).result().value[head.layer, head.head, 0]
+    measure = "weight less that of a head that spreads evenly"
+    specific: Reading | str = NO_CONTROL
+    if control:
+        mine, other = (means.columns([column(role, 0)]) for role in (offset, control))
+        specific = reading(f"weight less that on the {control} token", mine.result(minus=other), head)
+    return Evidence(
+        reading(measure, effect, head, baseline=_number(weight - effect.value[head.layer, head.head, 0])),
+        _above_times(means, column(offset, 0 if offset == "first" else 2), head),
+        specific,
+        _halves(measure, means, column(offset, 1), head),
+    )
+
+
+def _above_times(means: Means, weight: int, head: Head) -> Reading | str:
+    """Weight less TIMES the baseline; the first token, the sink, taken out unless it is what is looked at."""
+    both = means.columns([weight, weight + 1])
+    above = both.columns([0])
+    above.sums = (1 - TIMES) * both.sums[..., :1] + TIMES * both.sums[..., 1:]
+    return reading(f"weight less {TIMES:g} times an even spread's, without the sink", above.result(), head)
+
+
+def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    (sums,) = partial.pieces
+    component, control = hypothesis.parameter("component"), hypothesis.parameter("control")
+    layers = {part.layer: part for part in sums.layers if part.model == "trained" and part.weighting == "even"}
+    random = {part.layer: part for part in sums.layers if part.model == "random" and part.weighting == "even"}
+    some = next(iter(layers.values())).moments.ratios()
+    head.within(len(layers), some.value.shape[0])
+    mine, its = layers[head.layer], random[head.layer]
+
+    def share(name: str, source: Any) -> tuple[Ratios, int] | None:
+        place = next((k for k, named in enumerate(source.names) if named[:2] == ("sort", name)), None)
+        return None if place is None else (source.moments.ratios(), place)
+
+    found = share(component, mine)
+    if found is None:
+        nothing = f"scores of this checkpoint have no part of {component}"
+        return Evidence(nothing, nothing, nothing, nothing)
+    ratios, place = found
+    value, low, high = (_number(array[head.head, place]) for array in (ratios.value, ratios.low, ratios.high))
+
+    def beyond(measure: str, least: float) -> Reading:
+        p = _number(ratios.p_above(least)[head.head, place])
+        return Reading(measure, value, low, high, ratios.n, p, least=least, baseline=least)
+
+    null = share(component, its)
+    null_share = 0.0 if null is None else float(np.nanmean(null[0].value[:, null[1]]))
+    specific: Reading | str = NO_CONTROL
+    other = share(control, mine) if control else None
+    if other is not None:
+        specific = beyond(f"share beyond that of {control}", float(other[0].value[head.head, other[1]]))
+    return Evidence(
+        beyond("share of the scores' variance over keys", float(hypothesis.parameter("least"))),
+        beyond("the same, beyond random weights", null_share),
+        specific,
+        "shares are kept as sums over all inputs, which have no halves",
+    )
+
+
+def effect_estimate(changes: np.ndarray) -> Means:
+    """Changes of the loss of one head by row as an accumulator, so that they have the interval and p of all means."""
+    means = Means(1, 1, 1)
+    means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
+    return means
+
+
+def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
+    """Rise of the loss under an operator, beside a margin."""
+    head.within(partial.layers, partial.heads)
+    changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
+    whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
+    if isinstance(whole, str):
+        return whole
+    back = {name: _plus(getattr(whole, name), margin) for name in ("value", "low", "high")}
+    return Reading(f"rise of the loss in nats, {operator}", **back, n=whole.n, p=whole.p, least=margin, baseline=margin)  # type: ignore[arg-type]
+
+
+def _plus(value: float | None, margin: float) -> float | None:
+    return None if value is None else value + margin
+
+
+def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    margin = float(hypothesis.parameter("margin"))
+    effect = needed_reading(partial, "zero", head, margin)
+    number = head.layer * partial.heads + head.head
+    layer = np.arange(head.layer * partial.heads, (head.layer + 1) * partial.heads)
+    changes = partial.changes[partial.operators.index("zero")]
+    others = changes[layer[layer != number]]
+    explained: Reading | str = "its layer has no other head"
+    if len(others):
+        beside = effect_estimate(changes[number] - others.mean(0)).result()
+        explained = reading("rise of the loss less that without another head of its layer", beside, Head(0, 0))
+    means = effect_estimate(changes[number] - margin)
+    return Evidence(effect, explained, "no other task was named", _halves("rise of the loss beyond the margin", means,
+                                                                          0, Head(0, 0)))  # fmt: skip
+
+
+_READERS: dict[str, Callable[[Hypothesis, Any, Head], Evidence]] = {
+    "looks-at": _feature, "offset": _offset, "relation": _relation, "same-word": _relation, "decided-by": _component,
+    "needed-for": _needed,
+}  # fmt: skip

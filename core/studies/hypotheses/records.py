@@ -1,0 +1,55 @@
+"""The rows of the study of hypotheses."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from core.studies.records import Result, stated
+
+State = Literal["met", "not met", "not tested"]
+CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
+LEVELLED = ("held out", "explained")  # whose p are corrected within the batch and compared with its level
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion(Result):
+    """Whether a hypothesis meets one criterion.
+
+    Attributes:
+        hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met or not tested.
+        measure: what the value is. low, high: its 95 % interval. baseline: what the value is compared with.
+        n: inputs (or links) it rests on. p: one-sided; adjusted: by Holm within the batch; level: of the batch.
+        measured_by: study and rows. note: why it is not tested, or what else must be known.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("criterion",)
+    hypothesis: str
+    subject: str
+    sentence: str
+    criterion: str
+    state: str
+    measure: str = stated("")
+    amount: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    baseline: float | None = stated()
+    n: int | None = stated()
+    p: float | None = stated()
+    adjusted: float | None = stated()
+    level: float | None = stated()
+    measured_by: str = stated("")
+    note: str = stated("")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriteriaMet(Result):
+    """How much is known of a head: the most criteria that one of the batch's hypotheses about it meets, of seven; or
+    whether one of them is both held out and causal (1 or 0). A head score."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
+    checkpoint: str
+    name: str
+    layer: int
+    head: int
+    statistic: str
+    value: float
+    n: int

@@ -1,0 +1,74 @@
+"""Rows that a hypothesis was thought of on, and those that judge it: named, read, and known by their content."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import pydantic.dataclasses
+
+from core.errors import InputError
+from core.studies.options import LARGEST_SEED
+from core.tasks.glue import TaskRow, read_rows, task_of
+from core.tasks.own import absolute
+
+MARK = 16  # hex digits of a row's hash
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class RowChoice:
+    """Rows of a task. limit: most rows, drawn with the seed; None for all. data: None for the bundled ones."""
+
+    task: str
+    split: str = "dev"
+    limit: int | None = 200
+    seed: int = 0
+    data: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
+        """Read "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit, seed); a limit of 0 is
+        all. Raises InputError."""
+        task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
+        split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
+        if (
+            len(others) > 3
+            or not task
+            or split not in ("dev", "train")
+            or not limit.isdecimal()
+            or not seed.isdecimal()
+        ):
+            raise InputError(
+                f'Rows are named by task, split, limit and seed, such as mrpc:dev:200:0; "{text[:60]}" is not so.'
+            )
+        if int(seed) > LARGEST_SEED:
+            raise InputError(f"A seed is at most {LARGEST_SEED}; {seed[:30]} was given.")
+        return cls(absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
+
+    def __str__(self) -> str:
+        return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
+
+    def rows(self) -> list[TaskRow]:
+        """The rows. Raises InputError where there are none."""
+        return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
+
+
+def mark_of(row: TaskRow) -> str:
+    """What a row is known by: a hash of its texts, whatever its id or label."""
+    return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
+
+
+def marks_of(rows: Sequence[TaskRow]) -> tuple[str, ...]:
+    """Of rows in their order."""
+    return tuple(mark_of(row) for row in rows)
+
+
+def check_apart(thought: RowChoice, judged: RowChoice) -> None:
+    """Raises InputError where a row that judges is among those that the hypothesis was thought of on."""
+    first, second = thought.rows(), judged.rows()
+    before = {mark_of(row) for row in first}
+    both = [row.id for row in second if mark_of(row) in before]
+    if both:
+        raise InputError(
+            f"A hypothesis is judged on rows that it was not thought of on, but {len(both)} of the {len(second)} rows "
+            f"of {judged} are among those of {thought} ({both[0]} is the first): choose another task or split."
+        )

@@ -1,0 +1,159 @@
+"""Hypotheses about one head: which criteria each meets, what the atlas proposes, and a form to register one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from core import config
+from core.atlas.proposals import proposals
+from core.attention import Head
+from core.findings import hypothesis_crate
+from core.models.bundled import bundled_names
+from core.models.present import present_weights
+from core.store import hypotheses as store
+from core.store.hypotheses import StoredBatch, StoredHypothesis
+from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
+from core.studies.hypotheses.records import CRITERIA, Criterion
+from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
+from core.studies.hypotheses.row_choice import RowChoice
+from core.tasks.glue import TASKS
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
+
+ROWS = 100  # that a proposal is thought of on, and as many that judge it
+ICONS = {"met": "✓", "not met": "✗", "not tested": "·"}
+
+
+def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """What was registered about this head, then what could be."""
+    st.subheader("Hypotheses", anchor=False)
+    batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
+    mine = [
+        one
+        for one in store.hypotheses(resources.database())
+        if one.batch in batches and (one.layer, one.head) == (head.layer, head.head)
+    ]
+    if mine:
+        _show_registered(mine, batches, checkpoint)
+    shipped = [(one, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head]
+    if shipped:
+        st.markdown("Registered and tested for the results that ship:")
+        for one, criteria in shipped:
+            _show_numbers(one.sentence, criteria)
+    for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
+        job_progress.show_job(job, rows=False)
+    _show_proposals(checkpoint, head, scores, task)
+    with st.expander("Register another", icon=":material/edit_note:"):
+        _show_form(checkpoint, head)
+
+
+def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, StoredBatch], checkpoint: str) -> None:
+    now = present_weights(checkpoint)
+    rows = []
+    for one in mine:
+        batch, states = batches[one.batch], {row["criterion"]: row["state"] for row in one.criteria}
+        said = "withdrawn" if one.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
+        criteria = {name: ICONS[states.get(name, "not tested")] for name in CRITERIA}
+        stored = f"{batch.stored:%Y-%m-%d}"
+        rows.append({"says": hypothesis_of(one).sentence, **criteria, "": said, "registered": stored})
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
+    untested = [one for one in mine if not one.criteria and not one.withdrawn]
+    for one in untested[:1]:
+        st.button("Test it", key=f"test_{one.hypothesis}", on_click=_test, args=(one.batch,))
+    tested = [one for one in mine if one.criteria]
+    if tested:
+        with st.expander("The numbers behind the criteria", icon=":material/table:"):
+            for one in tested:
+                _show_numbers(hypothesis_of(one).sentence, [Criterion.of(row) for row in one.criteria])
+
+
+def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
+    met = ", ".join(criterion.criterion for criterion in criteria if criterion.state == "met")
+    st.markdown(f"**{plain(sentence)}**: {met or 'no criterion is met'}")
+    st.dataframe(pd.DataFrame([_numbers(criterion) for criterion in criteria]), hide_index=True)
+
+
+def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:
+    """What ships about a bundled checkpoint, of the weights that it has now."""
+    folder = config.DATA / "hypotheses" / checkpoint
+    if checkpoint not in bundled_names() or not folder.is_dir():
+        return []
+    return _read(folder, (folder / hypothesis_crate.FILE).stat().st_mtime_ns, present_weights(checkpoint))
+
+
+@st.cache_data(show_spinner=False, max_entries=4)
+def _read(folder: Path, changed: int, weights: str | None) -> list[tuple[Hypothesis, list[Criterion]]]:
+    batches = [batch for batch in hypothesis_crate.read(folder) if batch.options.weights == weights]
+    return [
+        (one, [criterion for criterion in batch.criteria if criterion.hypothesis == one.hypothesis])
+        for batch in batches
+        for one in batch.options.hypotheses
+    ]
+
+
+def _numbers(criterion: Criterion) -> dict[str, str]:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.3g}"
+
+    between = f"{number(criterion.low)} to {number(criterion.high)}" if criterion.low is not None else ""
+    return {
+        "criterion": criterion.criterion, "state": criterion.state, "what": criterion.measure,
+        "value": number(criterion.amount), "95 % interval": between, "baseline": number(criterion.baseline),
+        "n": "" if criterion.n is None else str(criterion.n), "p, Holm": number(criterion.adjusted),
+        "level": number(criterion.level), "run": criterion.measured_by, "note": criterion.note,
+    }  # fmt: skip
+
+
+def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    thought = RowChoice(task if task and task in TASKS else "sst2", "dev", ROWS)
+    judged = RowChoice("mrpc" if thought.task != "mrpc" else "sst2", "dev", ROWS)
+    offered = proposals(scores, head)
+    if not offered:
+        return
+    st.caption(plain(f"Proposed by its strongest scores on {thought}; {judged} would judge them."))
+    with st.container(horizontal=True):
+        for number, proposal in enumerate(offered):
+            st.button(
+                proposal.hypothesis.sentence, key=f"propose_{number}", icon=":material/science:",
+                help="Register it, then test it", on_click=_register, args=(checkpoint, proposal, thought, judged),
+            )  # fmt: skip
+
+
+def _show_form(checkpoint: str, head: Head) -> None:
+    key = bound.pick(st.selectbox, "Predicate", list(PREDICATES), key="hypothesis_predicate",
+                     format_func=lambda name: predicate_of(name).sentence)  # fmt: skip
+    values = {}
+    for parameter in predicate_of(key).parameters:
+        default = str(MARGIN) if parameter.name == "margin" and key == "needed-for" else parameter.default or ""
+        values[parameter.name] = st.text_input(
+            parameter.name, value=default, placeholder=parameter.meaning, key=f"hypothesis_{key}_{parameter.name}"
+        )
+    thought = st.text_input("Rows it was thought of on", value=f"sst2:dev:{ROWS}:0", key="hypothesis_thought")
+    judged = st.text_input("Rows that judge it", value=f"mrpc:dev:{ROWS}:0", key="hypothesis_judged")
+    if st.button("Register and test", key="hypothesis_register", type="primary"):
+        with clear_errors():
+            proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})
+            _begin(checkpoint, proposal, RowChoice.parse(thought), RowChoice.parse(judged))
+            st.rerun()
+
+
+def _register(checkpoint: str, proposal: Proposal, thought: RowChoice, judged: RowChoice) -> None:
+    with clear_errors():
+        _begin(checkpoint, proposal, thought, judged)
+
+
+def _begin(checkpoint: str, proposal: Proposal, thought: RowChoice, judged: RowChoice) -> None:
+    db = resources.database()
+    batch, _ = register(db, checkpoint, [proposal], thought=thought, judged=judged, annotator=db.person.name)
+    _test(batch)
+
+
+def _test(batch: str) -> None:
+    with clear_errors():
+        options = options_of(*batch_of(resources.database(), batch))
+        job = job_progress.begin("hypothesis", options, f"Hypotheses about {options.checkpoint}")
+        st.session_state.setdefault("hypothesis_jobs", []).append(job)

@@ -1,0 +1,66 @@
+"""What one head looks like: its maps on three inputs, and its scores with their baselines."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.scoring.registry import label_of
+from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.charts.curves import values_with_intervals
+from pages.parts.charts.encoding import Axes
+from pages.parts.shell import resources
+from pages.parts.shell.messages import plain
+from pages.parts.widgets import pickers
+
+INPUTS, LONGEST = 24, 32  # that the three are chosen among, and tokens of one at most
+CHOSEN_BY = {"previous": "statistics/previous", "next": "statistics/next", "first": "statistics/first",
+             "separator": "statistics/separator"}  # fmt: skip
+LOOKS = ("roles/", "features/max", "relations/")
+MOST = 10
+
+
+def strongest_role(scores: pd.DataFrame, head: Head) -> str:
+    """The role whose weight is furthest above its baseline, of those that a map has."""
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
+    above = {name: float(mine.loc[f"roles/{name}", "value"] - mine.loc[f"roles/{name}", "baseline"])
+             for name in CHOSEN_BY if f"roles/{name}" in mine.index}  # fmt: skip
+    return max(above, key=lambda name: above[name], default="first")
+
+
+def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """Its maps on the inputs where its strongest role is strongest, in the middle, and weakest."""
+    role = strongest_role(scores, head)
+    rows = pickers.task_rows(task if task and not task.endswith((".csv", ".tsv")) else "sst2", "dev")
+    short = [row for row in rows if len(row.text.split()) + len((row.pair or "").split()) <= LONGEST // 2]
+    texts = tuple((row.text, row.pair) for row in (short or rows)[:INPUTS])
+    values = resources.input_scores(checkpoint, texts, CHOSEN_BY[role])[:, head.layer, head.head]
+    order = np.argsort(-values, kind="stable")[: int((~np.isnan(values)).sum())]
+    if not len(order):
+        return
+    maps = []
+    for where, number in (("highest", order[0]), ("median", order[len(order) // 2]), ("lowest", order[-1])):
+        shown = resources.shown(checkpoint, *texts[number], most=LONGEST)
+        maps.append(SmallMap(f"{where}: {values[number]:.2f}", shown.maps.weights[head.layer, head.head],
+                             shown.maps.tokens))  # fmt: skip
+    show_small_maps(maps, key="head_maps", cell=11)
+    said = f"weight on the {role}" + ("" if role == "separator" else " token")
+    st.caption(plain(f"{checkpoint} · {head} · chosen by {said} among {len(order)} inputs · rows are queries"))
+
+
+def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
+    """Its weights beside what chance gives, the furthest above it first."""
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["baseline"].notna()]
+    mine = mine[mine["score"].str.startswith(LOOKS) & ~mine["score"].str.endswith("without sink")]
+    if mine.empty:
+        return
+    mine = mine.assign(above=mine["value"] - mine["baseline"]).nlargest(MOST, "above")
+    label = [label_of(score).removeprefix("role: ") for score in mine["score"]]
+    drawn = pd.concat([
+        pd.DataFrame({"what": label, "of": "this head", "weight": mine["value"].to_numpy(),
+                      "low": mine["low"].to_numpy(), "high": mine["high"].to_numpy()}),
+        pd.DataFrame({"what": label, "of": "baseline", "weight": mine["baseline"].to_numpy(),
+                      "low": np.nan, "high": np.nan}),
+    ])  # fmt: skip
+    axes = Axes(x="what", y="weight", x_title="", y_title="mean weight", colour="of", low="low", high="high")
+    st.altair_chart(values_with_intervals(drawn, axes, title="Where it looks, with baselines"))

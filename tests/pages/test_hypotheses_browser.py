@@ -1,0 +1,32 @@
+"""From the first page to a registered and tested hypothesis about a head, in a real browser: clicks are counted."""
+
+import pytest
+from playwright.sync_api import expect
+
+from core.store import hypotheses
+from core.store.database import Database
+from tests.pages import browsing
+from tests.pages.browsing import PATIENCE, settled, visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+MOST_CLICKS = 8
+
+
+def test_a_hypothesis_is_registered_and_tested_in_at_most_eight_clicks(tmp_path):
+    with browsing.serving(tmp_path) as address, browsing.browsing() as browser:
+        page, clicks = browser.new_page(), 0
+        visit(page, address)
+        for step in (
+            page.get_by_role("link", name="Heads").first,
+            page.get_by_text("One head", exact=True).first,
+            page.get_by_test_id("stButton").filter(has_text="L1H1 looks").first,
+        ):
+            step.click(timeout=PATIENCE)
+            clicks += 1
+            settled(page)
+        expect(page.get_by_text("The numbers behind the criteria")).to_be_visible(timeout=4 * PATIENCE)
+        assert clicks <= MOST_CLICKS
+        database = tmp_path / "atlas.duckdb"
+    with Database(database) as db:
+        (one,) = hypotheses.hypotheses(db)
+        assert len(one.criteria) == 7
