@@ -49,7 +49,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "interventions/patching": ("segment", "What is shown", "Cut edges"),
     "interventions/pruning": ("segment", "What is shown", "Curve"),
     "interventions/subnetworks": ("segment", "What is shown", "Good, bad and random"),
-    "interventions/together": ("segment", "What is measured", "Shapley values"),
+    "interventions/together": ("segment", "What is measured", "Pairs of heads"),
     "interventions/circuit": ("select", "Rows", ""),
     "reproduction/report": ("select", "Checkpoints", ""),
     "results/all": ("text", "Search", "mrpc"),
