@@ -20,10 +20,11 @@ def test_seeds_are_read(name):
         read(data)
 
 
+@pytest.mark.parametrize("count", [100, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", QUICK)
-def test_changed_seeds_are_read_or_refused(name):
+def test_changed_seeds_are_read_or_refused(name, count):
     draw = random.Random(7)  # noqa: S311 - inputs, not secrets
-    for _ in range(100):
+    for _ in range(count):
         tried(name, changed(draw, draw.choice(READERS[name][1])))
 
 
@@ -41,6 +42,14 @@ tables = st.text(alphabet='a1.\t\n\r _-#<>"=/', max_size=80).map(str.encode)
 @settings(max_examples=25, deadline=None)
 @given(data=st.binary(max_size=80) | tables | lines)
 def test_anything_is_read_or_refused(name, data):
+    tried(name, data)
+
+
+@pytest.mark.slow  # three times as many examples
+@pytest.mark.parametrize("name", QUICK)
+@settings(max_examples=80, deadline=None)
+@given(data=st.binary(max_size=80) | tables | lines)
+def test_more_of_anything_is_read_or_refused(name, data):
     tried(name, data)
 
 

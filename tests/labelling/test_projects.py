@@ -364,8 +364,13 @@ class Killed(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestKilled = Killed.TestCase
-TestKilled.settings = settings(max_examples=2, stateful_step_count=20, deadline=None)  # databases on the disk
+class TestKilled(Killed.TestCase):
+    settings = settings(max_examples=2, stateful_step_count=20, deadline=None)  # databases on the disk
+
+
+@pytest.mark.slow  # twice as many examples
+class TestOftenKilled(Killed.TestCase):
+    settings = settings(max_examples=4, stateful_step_count=20, deadline=None)
 
 
 def test_where_the_store_takes_nothing_the_books_say_nothing(db, monkeypatch):

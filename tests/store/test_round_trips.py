@@ -92,6 +92,13 @@ def test_export_and_import_is_the_identity(steps, ending, twice):
                 assert (folder / "again.jsonl").read_bytes() == (folder / "labels.jsonl").read_bytes()
 
 
+@pytest.mark.slow  # 5 CPU seconds: more examples of the same
+@settings(max_examples=25, deadline=None)
+@given(STEPS, st.sampled_from(label_files.ENDINGS), st.booleans())
+def test_export_and_import_of_more_lives_is_the_identity(steps, ending, twice):
+    test_export_and_import_is_the_identity.hypothesis.inner_test(steps, ending, twice)
+
+
 def test_labels_of_one_person_in_two_files_made_by_hand_come_back_and_the_newer_stands(db, tmp_path):
     labels.store_maps(db, [a_map("m1")])
     for cls in ("vertical", "block"):
