@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import config
 from core.store import frames, runs
+from pages.parts.frames import lookup
 from pages.parts.shell import resources, shell
 from tests.pages.opening import switched
 
@@ -98,6 +99,30 @@ def test_two_checkpoints_stand_side_by_side(app):
     app.selectbox(key="beside").set_value("atlas-decoder")
     app.text_input(key="text").set_value(SENTENCE).run()
     assert len(app.dataframe) == 2
+    assert len(app.radio) == 1, "one direction ranks both"
+    drawn = [json.loads(one.proto.spec) for one in app.get("vega_lite_chart")]
+    pictures = [chart for chart in drawn if "Head" in json.dumps(chart["layer"][0]["encoding"]["x"])]
+    scales = [chart["layer"][0]["encoding"]["color"]["scale"]["domain"] for chart in pictures]
+    assert len(pictures) == 3, "the decoder sees one direction"
+    assert all(scale == scales[0] for scale in scales), "one scale for both"
+    strips = [chart for chart in drawn if "Token:N" in json.dumps(chart) or '"Token"' in json.dumps(chart["layer"][0])]
+    assert len(strips) == 2
+    for strip in strips:  # the two words that it is about are not left out
+        assert strip["layer"][0]["encoding"]["x"]["axis"]["labelOverlap"] is False
+
+
+def test_rings_mark_the_first_of_the_ranking_and_no_other_heads(app, monkeypatch):
+    ringed, draw = {}, lookup.head_picture
+
+    def drawn(frame, shade, *, title, highlight, **options):
+        ringed[title] = [str(head) for head in highlight]
+        return draw(frame, shade, title=title, highlight=highlight, **options)
+
+    monkeypatch.setattr(lookup, "head_picture", drawn)
+    app.text_input(key="text").set_value(SENTENCE).run()
+    table = app.dataframe[0].value.sort_values("rank")
+    ranked = app.radio[0].options[0].split(" (")[0]
+    assert ringed[ranked] == list(table["name"].head(3))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "heads/similar": ("segment", "Colour", "layer"),
     "heads/development": ("select", "Score", "to separator"),
     "maps/why": ("segment", "Contributions to", "the query"),
-    "maps/norms": ("segment", "Measure", "rollout"),
+    "maps/norms": ("segment", "Measure", "value zeroing"),  # in no view's name
     "maps/maps": ("segment", "Tokens", "words"),
     "maps/generation": ("text", "Sentence", "The old dog"),
     "linguistics/frames": ("segment", "What is shown", "A set of sentences"),
