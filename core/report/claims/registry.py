@@ -174,7 +174,7 @@ CLAIMS = (
         ExhibitId.HEADS,
         scores.some_head_helps,
         BOTH,
-        "The best of 144 tries is a gain by chance alone; the test is on rows that did not choose it.",
+        "The best of 144 tries is a gain by chance alone; the test is corrected over all of them.",
     ),
     Claim(
         "first-layer",
