@@ -19,7 +19,7 @@ from core.scoring import effects
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows
 
 DRAWS = 200
-ROWS = {"sst2": 872, "mrpc": 408, "rte": 277}  # of GLUE's dev sets
+ROWS = {"sst2": 872, "mrpc": 408, "rte": 277, "heads": 32}  # of GLUE's dev sets; heads where they are counted
 HEADS = (6, 4)  # layers, heads of each
 WORLDS = ("null", "twice", "inside")
 
@@ -179,7 +179,7 @@ PLANTED = (
     _world("all-heads-carry", "sst2", sink, 0.4, 0.5, 0.3, "twice"),
     _world("more-to-nouns", "sst2", nouns, 0.0, 0.1, -0.1, "twice"),
     _world("noun-pronoun", "sst2", pronouns, 0.0, 0.1, -0.1, "twice"),
-    _world("keeps-its-role", "sst2", roles, 0.5, 0.3, 0.7, "twice"),
+    _world("keeps-its-role", "heads", roles, 0.5, 0.3, 0.7, "twice"),
     _world("more-vertical", "rte", vertical, 0.0, 0.1, -0.1, "twice"),
     _world("few-meaningful", "rte", meaningful, 0.5, 0.4, 0.6, "twice"),
 )
