@@ -1,19 +1,21 @@
 """`python -m core patterns evaluate`: a classifier on maps and labels that lie in files."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core import patterns
+from core import config, patterns
 from core.commands.declared import of_record
 from core.commands.output import Form, database, show_rows
 from core.errors import InputError
 from core.patterns.classes import SHIPPED
-from core.patterns.classifier_registry import bundled_weights, open_classifier
-from core.patterns.labelled_files import matched, read_label_file, read_map_file
+from core.patterns.classifier_registry import bundled_labels, bundled_weights, open_classifier
+from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
+from core.patterns.snapshot import snapshot
 from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain
 from core.studies.contract import Flag
@@ -21,6 +23,7 @@ from core.studies.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from core.patterns.evaluated import Evaluated
+    from core.patterns.labelled_files import Map
     from core.patterns.training import Classifier
 
 FILE_ENDING = ".safetensors"
@@ -34,36 +37,153 @@ class Options:
     labels: Annotated[Path, Flag('.jsonl: a line a map, {"key": ..., "class": ...}')]
     classifier: Annotated[str, Flag("bundled, a stored one's name, or a .safetensors file")] = "bundled"
     class_set: Annotated[str | None, Flag("default: the classifier's; bert for the bundled one")] = None
+    second: Annotated[Path | None, Flag(".jsonl of another rater: figures where the two agree, and their kappa")] = None
+    without: Annotated[
+        str | None, Flag("a bundled source left out: the classifier is trained anew on the other bundled labels")
+    ] = None
     seed: Annotated[int, Flag("of the interval", least=0, most=LARGEST_SEED)] = 0
 
 
 @of_record(Options)
 def evaluate(asked: Options, form: Form) -> None:
     """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
-    classifier, set_name = opened(asked.classifier, asked.class_set)
-    labels = read_label_file(asked.labels, classifier.classes, set_name)
-    pictures = matched(read_map_file(asked.maps), labels)
-    groups = [label.key.split("-", 1)[0] for label in labels]
-    names = [label.name for label in labels]
-    result = patterns.evaluated.evaluated(classifier, pictures, names, groups, seed=asked.seed)
-    about = {"classifier": asked.classifier, "class_set": set_name, "seed": asked.seed}
-    about |= {"recipe": classifier.recipe.kind}
+    if asked.without:
+        classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
+    else:
+        classifier, set_name = opened(asked.classifier, asked.class_set)
+    maps = read_map_file(asked.maps)
+    labels, small = large_enough(maps, read_label_file(asked.labels, classifier.classes, set_name))
+    result = judged_on(classifier, maps, labels, asked.seed)
+    over = "inputs" if heads_of(labels) is None else "heads"
+    about: Row = {"classifier": None if asked.without else asked.classifier, "without": asked.without}
+    about |= {
+        "class_set": set_name,
+        "seed": asked.seed,
+        "recipe": classifier.recipe.kind,
+        "intervals": over,
+        "small": small,
+    }
+    second = read_label_file(asked.second, classifier.classes, set_name) if asked.second else []
+    agreed = {(label.key, label.name) for label in second}
+    both = [label for label in labels if (label.key, label.name) in agreed]
+    where_agreed = judged_on(classifier, maps, both, asked.seed) if both else None
+    raters = kappa_of(labels, second, classifier.classes) if second else None
     if form == "json":
-        typer.echo(json.dumps(plain(as_record(result) | {"study": "evaluate", "provenance": about})))
+        beside = {"where_agreed": as_record(where_agreed) if where_agreed else None, "raters": raters}
+        record = as_record(result) | (beside if second else {})
+        typer.echo(json.dumps(plain(record | {"study": "evaluate", "provenance": about})))
         return
     show_rows("evaluate", about, result.per_class, form)
-    if form == "table":
-        typer.echo(
-            f"accuracy {result.accuracy:.3f}, macro F1 {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}, "
-            f"95 % over {result.inputs} inputs), ECE {result.ece:.3f}, unsure of {result.unsure:.1%}, right in "
-            f"{result.sure_accuracy:.1%} of the others, {result.outside:.1%} outside what was trained on; "
-            f"{result.maps} maps"
+    if form != "table":
+        return
+    typer.echo(sentence(result, over))
+    if small:
+        typer.echo(f"{small} maps were left out: too small to have a pattern")
+    if raters:
+        typer.echo(f"the raters: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
+    if where_agreed:
+        typer.echo(f"where the raters agree: {sentence(where_agreed, over)}")
+
+
+def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
+    """The labels of maps that can have a pattern, and how many are too small. Errors: InputError where all are."""
+    matched(maps, labels)
+    least = patterns.suggestions.TOO_SMALL
+    large = [label for label in labels if len(maps[label.key]) > least]
+    if not large:
+        raise InputError(
+            f"A map of at most {least} tokens is too small to have a pattern; all {len(labels)} labelled maps are: "
+            "label maps of longer inputs."
         )
+    return large, len(labels) - len(large)
+
+
+def judged_on(
+    classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
+) -> "Evaluated":
+    """The figures of a classifier on the labelled ones of these maps."""
+    return patterns.evaluated.evaluated(
+        classifier,
+        matched(dict(maps), list(labels)),
+        [label.name for label in labels],
+        [label.map_input for label in labels],
+        heads=heads_of(labels),
+        seed=seed,
+    )
+
+
+def sentence(result: "Evaluated", over: str) -> str:
+    """What is read first; over: what the intervals resample."""
+    return (
+        f"accuracy {result.accuracy:.3f} ({result.accuracy_low:.3f} to {result.accuracy_high:.3f}), macro F1 "
+        f"{result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes of at least ten maps, "
+        f"{result.macro_f1_all:.3f} over all, ECE {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}), "
+        f"wrong with p > .8 {result.sure_errors:.1%}, unsure of {result.unsure:.1%}, right in "
+        f"{result.sure_accuracy:.1%} of the others, {result.outside:.1%} outside what was trained on; {result.maps} "
+        f"maps, 95 % over {result.groups} {over}"
+    )
+
+
+def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: Sequence[str]) -> Row:
+    """Cohen's kappa of two raters on the maps that both labelled, and within each pair of classes."""
+    import pandas as pd  # 0.3 s of start-up
+
+    rows = [
+        {"map_id": label.key, "annotator": who, "class": label.name, "row_id": label.map_input}
+        for who, labels in (("first", first), ("second", second))
+        for label in labels
+    ]
+    given = pd.DataFrame(rows).assign(**{"pass": 1, "queue_order": "random", "task": "", "split": ""})
+    raters = patterns.agreement.agreement(given, "first", "second")
+    pairs = patterns.agreement.pair_agreements(given, "first", "second", names)
+    return {
+        **{name: getattr(raters, name) for name in ("maps", "share", "kappa", "low", "high")},
+        "pairs": [
+            {"classes": list(pair.classes), "maps": pair.maps, "differ": pair.differ, "kappa": pair.kappa}
+            for pair in pairs
+        ],
+    }
+
+
+def class_set_with(source: str) -> str:
+    """The class set whose bundled labels have this source. Errors: InputError where none has."""
+    for class_set, sources in config.LABELLED.items():
+        if source in sources:
+            return class_set
+    every = ", ".join(name for sources in config.LABELLED.values() for name in sources)
+    raise InputError(f"A source left out is one of {every}; {source[:60]!r} is none: choose one of them.")
+
+
+def trained_without(source: str) -> "Classifier":
+    """A classifier of the bundled labels of every other source of the class set."""
+    class_set = class_set_with(source)
+    rows = map_rows(config.ANNOTATIONS / source)
+    checkpoints = {row["checkpoint"] for row in rows}
+    with database(held="empty") as db:
+        bundled_labels(db, class_set)
+        known = snapshot(db, class_set)
+    chosen = [k for k, name in enumerate(known.column("checkpoint")) if name not in checkpoints]
+    origins, heads = known.column("checkpoint"), known.heads
+    return patterns.training.fit(
+        [known.maps[k] for k in chosen],
+        [known.column("class")[k] for k in chosen],
+        known.classes,
+        patterns.training.Recipe(kind="trees"),
+        known=patterns.training.Known(origins=[origins[k] for k in chosen], heads=[heads[k] for k in chosen]),
+    )
+
+
+def map_rows(folder: Path) -> list[Row]:
+    """Facts of a bundled source's maps."""
+    return [json.loads(line) for line in (folder / "maps.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def as_record(result: "Evaluated") -> Row:
     """The result as JSON takes it; confusion: true class -> predicted class -> maps."""
-    numbers = ("maps", "inputs", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "sure_accuracy", "outside")
+    numbers = (
+        "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
+        "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
+    )  # fmt: skip
     confusion = {
         name: {other: int(n) for other, n in zip(result.classes, row, strict=True)}
         for name, row in zip(result.classes, result.confusion, strict=True)

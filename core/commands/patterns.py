@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from core import models
+from core import models, patterns
 from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.evaluate_patterns import evaluate
 from core.commands.output import Form, database, ran, show_rows
@@ -33,7 +33,7 @@ app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=
 app.command("evaluate")(evaluate)
 HEADLINE = (
     "on", "macro_f1", "low", "high", "identity_f1", "accuracy", "ece", "unsure", "outside", "n_labels", "maps",
-    "inputs",
+    "inputs", "macro_f1_all", "ece_low", "ece_high", "sure_errors",
 )  # fmt: skip
 ClassSetName = Annotated[str, Flag("bert, gpt2, or a set of your own")]
 
@@ -99,9 +99,12 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
     show_rows("train-patterns", provenance, per_class, form)
     if form != "table":
         return
+    fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.SURE
     typer.echo(
         f"macro F1 {best.macro_f1:.3f} on {best.on} ({best.low:.3f} to {best.high:.3f}, 95 % over {best.inputs} "
-        f"inputs), ECE {best.ece:.3f}, {best.maps} maps scored, {best.n_labels} labels, "
+        f"inputs; classes of at least {fewest} maps), ECE {best.ece:.3f} ({best.ece_low:.3f} to "
+        f"{best.ece_high:.3f}, 95 % over heads), wrong with p > {sure} {best.sure_errors:.1%}, {best.maps} maps "
+        f"scored, {best.n_labels} labels, "
         f"classifier {provenance.get('classifier')}"
     )
     typer.echo(f"guessing from which head it is, without looking at the map: macro F1 {best.identity_f1:.3f}")

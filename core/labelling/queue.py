@@ -16,6 +16,7 @@ from core.store import labels
 from core.store.database import Database
 from core.store.rows import Row
 
+SURELY = 1.0  # a margin that no other exceeds
 NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale
 Hint = tuple[str, float, float]  # class, probability, margin to the second class
 Hints = Callable[[Sequence[str]], dict[str, Hint]]
@@ -58,7 +59,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
                 "on the Classifier page, or another order."
             )
         margins = hints(shuffled)
-        return sorted(shuffled, key=lambda name: margins[name][2])
+        return sorted(shuffled, key=lambda name: margins[name][2] if name in margins else SURELY)  # too small: last
     if options.order in ("disagreement", "adjudication"):
         differ = set(disputed(standing_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]

@@ -56,14 +56,29 @@ def inputs_of(labels: pd.DataFrame) -> pd.Series:
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
-def consensus(labels: pd.DataFrame) -> pd.DataFrame:
-    """One label a map: the newest adjudication; else the class that most first passes gave, the newest on a tie."""
+def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
+    """One label a map, by map: its adjudication (the newest); else the class that most first passes gave.
+
+    Maps with a tie are left out, or (with_ties) have the first of the tied classes by name. The order in which labels
+    were stored decides nothing but between two adjudications of a map. Each row is a label of that class: one that was
+    given in random order and without a suggestion, where there is such.
+    """
     settled = labels[labels["queue_order"] == "adjudication"].drop_duplicates("map_id", keep="last")
     first = labels[(labels["pass"] == 1) & ~labels["map_id"].isin(settled["map_id"])]
     first = first[first["queue_order"] != "adjudication"]
     votes = first.groupby(["map_id", "class"])["map_id"].transform("size")
-    voted = first.assign(votes=votes).sort_values(["votes", "ordinal"]).drop_duplicates("map_id", keep="last")
-    return pd.concat([settled, voted.drop(columns="votes")]).sort_values("ordinal").reset_index(drop=True)
+    prompted = first["suggestion"].notna() if "suggestion" in first else False
+    voted = first.assign(votes=-votes, prompted=prompted | (first["queue_order"] != "random"))
+    voted = voted.sort_values(["map_id", "votes", "class", "prompted", "annotator"])
+    each = voted.drop_duplicates(["map_id", "class"])
+    most = each[each["votes"] == each.groupby("map_id")["votes"].transform("min")]
+    chosen = most.drop_duplicates("map_id", keep="first" if with_ties else False)
+    return pd.concat([settled, chosen[labels.columns]]).sort_values("map_id").reset_index(drop=True)
+
+
+def tied(labels: pd.DataFrame) -> list[str]:
+    """Maps that have no one class by `consensus`, because as many say one as another."""
+    return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 @dataclass(frozen=True)

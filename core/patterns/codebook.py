@@ -153,3 +153,29 @@ def _of_decoders(name: str, found: Measured, sentences: int) -> str | None:
     if name == "diagonal" and not found.line.weakest_third:
         return "the line has no mark in one third of the map"
     return None
+
+
+STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
+
+
+def explained(class_set: str, found: Measured, tokens: Sequence[str]) -> str:
+    """The measurements of a map beside the codebook's thresholds, as one line; "" for a class set without any.
+
+    tokens: of the map, or none.
+    """
+    if class_set not in (BERT.name, GPT2.name):
+        return ""
+    column, line = found.column, found.line
+    key = f"{tokens[column.key]} ({column.key + 1})" if column.key < len(tokens) else f"{column.key + 1}"
+    line_said = (
+        f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
+        f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
+    )
+    if class_set == GPT2.name and found.longest:
+        followed = " and ".join(f"{share:.0%}" for share in found.longest)
+        return f"columns followed through {followed} of a sentence's rows (Block from {HALF:.0%} in each); {line_said}"
+    return (
+        f"strongest column {key}: mean {column.weight:.2f}, {FAINT} or more in {column.faint_rows:.0%} of the rows "
+        f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (beside a line from "
+        f"{BESIDE:.0%}); {line_said}; largest weight {found.largest:.2f} (blank below {NEARLY_UNIFORM})"
+    )

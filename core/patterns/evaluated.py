@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from core.errors import InputError
-from core.patterns.evaluation import calibration, scores
-from core.patterns.suggestions import judged
+from core.patterns.evaluation import accuracy_interval, calibration, calibration_interval, scores, sure_errors
+from core.patterns.suggestions import Judgement, judged
 from core.patterns.training import Classifier
 
 Map = Float[np.ndarray, "_query _key"]
@@ -17,11 +17,13 @@ Map = Float[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """A classifier on maps whose class is known. macro_f1: over classes with a map, 95 % interval over inputs.
+    """A classifier on maps whose class is known. macro_f1: over classes of at least ten maps, macro_f1_all over every
+    class with a map; 95 % intervals over heads where the maps say theirs, else over inputs (groups: how many).
 
-    ece: expected calibration error in 10 bins; unsure: share of maps whose first choice has less than a half;
-    sure_accuracy: accuracy on the others, NaN where there are none; outside: share beyond what was trained on.
-    confusion: counts [true, predicted] in the order of `classes`.
+    ece: expected calibration error in 10 bins of equal counts, with its interval; sure_errors: share of maps that are
+    wrong with more than .8; unsure: share of maps whose first choice has less than a half; sure_accuracy: accuracy on
+    the others, NaN where there are none; outside: share beyond what was trained on. confusion: counts
+    [true, predicted] in the order of `classes`.
     """
 
     classes: tuple[str, ...]
@@ -37,12 +39,26 @@ class Evaluated:
     outside: float
     per_class: list[dict[str, Any]]
     confusion: Int[np.ndarray, "class class"]
+    macro_f1_all: float
+    accuracy_low: float
+    accuracy_high: float
+    ece_low: float
+    ece_high: float
+    sure_errors: float
+    groups: int
 
 
 def evaluated(
-    classifier: Classifier, maps: Sequence[Map], labels: Sequence[str], groups: Sequence[str], *, seed: int = 0
+    classifier: Classifier,
+    maps: Sequence[Map],
+    labels: Sequence[str],
+    inputs: Sequence[str],
+    *,
+    heads: Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Evaluated:
-    """Judge `classifier` on maps [query, key] and their classes; groups: the input of each map.
+    """Judge `classifier` on maps [query, key] and their classes. inputs, heads: of each map; intervals are over heads,
+    over inputs where no heads are given.
 
     Errors: InputError where a class is none of the classifier's.
     """
@@ -53,21 +69,39 @@ def evaluated(
             "none: choose a classifier of the labels' class set."
         )
     truth = np.array([classifier.classes.index(name) for name in labels])
-    judgement = judged(classifier, maps)
-    held_out = scores(truth, judgement.probabilities.argmax(1), groups, classifier.classes, seed=seed)
-    right, sure = judgement.probabilities.argmax(1) == truth, ~judgement.unsure
+    return figures_of(judged(classifier, maps), truth, classifier.classes, inputs, heads or inputs, seed=seed)
+
+
+def figures_of(
+    judgement: Judgement,
+    truth: Int[np.ndarray, " map"],
+    classes: tuple[str, ...],
+    inputs: Sequence[str],
+    groups: Sequence[str],
+    *,
+    seed: int = 0,
+) -> Evaluated:
+    """The figures of judgements of maps whose class numbers are `truth`; intervals are over groups."""
+    likely = judgement.probabilities
+    held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
+    right, sure = likely.argmax(1) == truth, ~judgement.unsure
     return Evaluated(
-        classifier.classes,
+        classes,
         held_out.maps,
-        held_out.inputs,
+        len(set(inputs)),
         held_out.accuracy,
         held_out.macro_f1,
         held_out.low,
         held_out.high,
-        calibration(judgement.probabilities, truth)[1],
+        calibration(likely, truth)[1],
         float(judgement.unsure.mean()),
         float(right[sure].mean()) if sure.any() else float("nan"),
         float(judgement.outside.mean()),
         held_out.per_class,
         held_out.confusion,
+        held_out.macro_f1_all,
+        *accuracy_interval(right, groups, seed=seed),
+        *calibration_interval(likely, truth, groups, seed=seed),
+        sure_errors(likely, truth),
+        len(set(groups)),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
@@ -18,13 +18,17 @@ from core.patterns.percentiles import ends
 
 RESAMPLES = 2000
 MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs: a least-squares fit for each of the latter
-BINS = 10  # of confidence, for the calibration error
+BINS = 10  # of equal counts, for the calibration error
+FEWEST_MAPS = 10  # of a class that macro F1 is over: the F1 of fewer maps is chance
+SURE = 0.8  # probability from which a wrong first choice counts as a sure error
+ECE_SAMPLES = 500  # resamples of heads
 Numbers = Int[np.ndarray, " map"]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Held-out quality. macro_f1: unweighted mean of the classes' F1 (absent classes left out), with its interval.
+    """Held-out quality. macro_f1: unweighted mean of the F1 of the classes of at least FEWEST_MAPS maps, with its
+    interval; macro_f1_all: of every class with a map.
 
     per_class: one row a class with precision, recall, f1 (0 to 1) and support; none without maps.
     confusion: [true, predicted] counts.
@@ -38,10 +42,18 @@ class Scores:
     confusion: Int[np.ndarray, "class class"]
     maps: int
     inputs: int
+    macro_f1_all: float
+
+
+def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
+    """Which classes macro F1 is over: those of at least FEWEST_MAPS maps; where fewer than two are, all with a map."""
+    support = confusion.sum(1)
+    often = support >= FEWEST_MAPS
+    return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over inputs."""
+    """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over groups: inputs, or heads."""
     everything = list(range(len(names)))
     precision, recall, f1, support = precision_recall_fscore_support(
         truth, predicted, labels=everything, zero_division=0.0
@@ -55,7 +67,7 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
     confusion = confusion_matrix(truth, predicted, labels=everything)
     low, high = macro_f1_interval(truth, predicted, groups, len(names), seed=seed)
     return Scores(
-        float(macro_f1(confusion[None])[0]),
+        float(macro_f1(confusion[None], enough_maps(confusion))[0]),
         low,
         high,
         float((truth == predicted).mean()),
@@ -63,6 +75,7 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
         confusion,
         len(truth),
         len(set(groups)),
+        float(macro_f1(confusion[None])[0]),
     )
 
 
@@ -86,12 +99,16 @@ def by_identity(
 
 def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
+    among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Mean F1 = 2 TP / (row + column) of each confusion [true, predicted], over classes with a true map; 0 to 1."""
+    """Mean F1 = 2 TP / (row + column) of each confusion [true, predicted], over classes with a true map; 0 to 1.
+
+    among: the classes it is over, None for all.
+    """
     hits = np.diagonal(confusion, axis1=1, axis2=2).astype(np.float64)
     rows, columns = confusion.sum(2), confusion.sum(1)
     f1 = 2 * hits / np.maximum(rows + columns, 1)
-    present = rows > 0
+    present = rows > 0 if among is None else (rows > 0) & among
     return (f1 * present).sum(1) / np.maximum(present.sum(1), 1)
 
 
@@ -118,9 +135,18 @@ def resampled(counts: Int[np.ndarray, "group *rest"], *, seed: int, samples: int
 def macro_f1_interval(
     truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Expanded percentile bootstrap (95 %) of macro F1 over inputs."""
+    """Expanded percentile bootstrap (95 %) of macro F1 over inputs, or heads: whatever the groups are."""
     counts = by_group(truth, predicted, groups, classes)
-    low, high = ends(macro_f1(resampled(counts, seed=seed)), len(counts))
+    drawn = macro_f1(resampled(counts, seed=seed), enough_maps(counts.sum(0)))
+    low, high = ends(drawn, len(counts))
+    return float(low), float(high)
+
+
+def accuracy_interval(right: Bool[np.ndarray, " map"], groups: Sequence[str], *, seed: int = 0) -> tuple[float, float]:
+    """Expanded percentile bootstrap (95 %) of the share of right maps over groups."""
+    counts = by_group(np.zeros(len(right), dtype=int), right.astype(int), groups, 2)[:, 0]
+    drawn = resampled(counts, seed=seed).astype(float)
+    low, high = ends(drawn[:, 1] / drawn.sum(1), len(counts))
     return float(low), float(high)
 
 
@@ -128,21 +154,43 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Reliability rows (mean confidence, accuracy and n of each bin) and the expected calibration error, 0 to 1."""
+    """Reliability rows (mean confidence, accuracy and n of each bin) and the expected calibration error, 0 to 1.
+
+    The bins are BINS of equal counts by confidence (Nixon et al. 2019), so none is of a handful of maps.
+    """
     confidence = probabilities.max(1)
     right = probabilities.argmax(1) == truth
-    which = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     rows = [
-        {
-            "confidence": float(confidence[which == k].mean()),
-            "accuracy": float(right[which == k].mean()),
-            "n": int((which == k).sum()),
-        }
-        for k in range(BINS)
-        if (which == k).any()
+        {"confidence": float(confidence[part].mean()), "accuracy": float(right[part].mean()), "n": len(part)}
+        for part in bins
     ]
     error = sum(row["n"] * abs(row["confidence"] - row["accuracy"]) for row in rows) / max(len(truth), 1)
     return rows, float(error)
+
+
+def calibration_interval(
+    probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str], *, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap (95 %) of the calibration error over heads, whose maps are alike. It lies high: resampled
+    bins are noisier than the maps' own."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(heads))}
+    members = np.split(
+        np.argsort([order[name] for name in heads], kind="stable"),
+        np.cumsum(np.bincount([order[name] for name in heads]))[:-1],
+    )
+    rng = np.random.default_rng(seed)
+    drawn = (
+        np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(ECE_SAMPLES)
+    )
+    low, high = ends(np.array([calibration(probabilities[maps], truth[maps])[1] for maps in drawn]), len(members))
+    return float(low), float(high)
+
+
+def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
+    """Share of all maps whose first choice is wrong and has more than SURE."""
+    wrong = probabilities.argmax(1) != truth
+    return float((wrong & (probabilities.max(1) > SURE)).mean())
 
 
 @dataclass(frozen=True)

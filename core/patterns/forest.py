@@ -91,8 +91,8 @@ def fit_forest(
 ) -> Arrays:
     """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
 
-    origins: the checkpoint of each map. With one only, the temperature is fitted on parts of its maps instead. known:
-    soft labels as `parts` makes them; None: one class a map.
+    origins: what a map is calibrated apart from: its checkpoint; where all are of one, its head. With one only, the
+    temperature is fitted on parts of the maps instead. known: soft labels as `parts` makes them; None: one class a map.
     """
     known = known or parts(numbers, len(classes))
     measured, labels = shapes(maps), [classes[k] for k in numbers]
@@ -172,6 +172,7 @@ def _spread(measured: np.ndarray) -> Arrays:
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
     """Mahalanobis distance of each map's statistics from the training maps'."""
+    measured = measured[:, : len(forest["centre"])]  # an earlier forest knows the statistics that were there first
     scaled = (measured - forest["centre"]) / forest["deviation"]
     return np.sqrt(np.clip(((scaled @ forest["precision"].astype(np.float64)) * scaled).sum(1), 0, None))
 

@@ -5,11 +5,12 @@ bytes is refused before anything is unpacked. Pickled objects are never loaded.
 """
 
 import json
+import re
 import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,37 @@ MOST_LABEL_BYTES = 200 * 2**20
 ROW_SUM_TOLERANCE = 0.02  # of a row's sum around 1; float16 weights add up to within 0.01
 END_OF_DIRECTORY, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
 ENTRY_BYTES = 46 + 1024  # of the directory: a header, a name and some room
+HEAD_IN_KEY = re.compile(r"-l\d+-h\d+$")
 ENCRYPTED = 1  # the bit of a zip entry's flags
 Map = Float32[np.ndarray, "_query _key"]
 
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """One line of a label file. length: tokens the map is said to have; None where it is not said."""
+    """One line of a label file. length: tokens the map is said to have, head: which head it is of; None where it is
+    not said."""
 
     key: str
     name: str
     length: int | None = None
+    head: str | None = None
+
+    @property
+    def map_input(self) -> str:
+        """The input of the map: its key up to the first hyphen."""
+        return self.key.split("-", 1)[0]
+
+
+def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
+    """The head of each map: as its label says, else the end "-lLAYER-hHEAD" of its key; None where one says none."""
+    heads = []
+    for label in labels:
+        in_key = HEAD_IN_KEY.search(label.key)
+        head = label.head or (in_key.group(0) if in_key else None)
+        if head is None:
+            return None
+        heads.append(head)
+    return heads
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
@@ -147,7 +168,8 @@ def _checked_map(key: str, array: Any) -> Map:
 
 
 def read_label_file(file: Path, classes: Collection[str], class_set: str) -> list[GivenLabel]:
-    """Labels of a .jsonl file, a line each: {"key", "class"}, and "length" and "class_set" where they are said.
+    """Labels of a .jsonl file, a line each: {"key", "class"}, and "length", "head" and
+    "class_set" where they are said. An exported file says "map_id" instead of "key".
 
     Errors: InputError naming the line that is not JSON, lacks a key, comes twice, or has a class or set not known.
     """
@@ -180,6 +202,8 @@ def _label(line: str, place: str, classes: Collection[str], class_set: str) -> G
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Each line of a label file is a JSON object; {place} is none: mend it.") from error
+    if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
+        row["key"] = row["map_id"]  # as the app exports labels
     if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
         raise InputError(
             f'A label has "key" and "class" as texts; {place} has not: write {{"key": ..., "class": ...}}.'
@@ -198,7 +222,10 @@ def _label(line: str, place: str, classes: Collection[str], class_set: str) -> G
     length = row.get("length")
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
         raise InputError(f"A length is a whole number from 1; {place} says {str(length)[:60]!r}: correct it.")
-    return GivenLabel(row["key"], name, length)
+    head = row.get("head")
+    if head is not None and not isinstance(head, (str, int)):
+        raise InputError(f"A head is named in a text or numbered; {place} says {str(head)[:60]!r}: correct it.")
+    return GivenLabel(row["key"], name, length, None if head is None else str(head))
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
+from core.patterns import codebook
+from core.patterns.codebook import CLEAN, FAINT, MARK, STRONG
+
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
 NEAR = (-5, -4, -3, 3, 4, 5)  # what a line is compared with, counted from its own offset
 REACH = max(NEAR) + max(OFFSETS)
@@ -42,6 +45,9 @@ NAMES = (
     *("left: row maxima", "left: row maxima median", "left: next rows alike", "left: next rows alike, shifted"),
     *("rows that share a largest key", "two keys", "three keys"),
     *("two blocks", "left: two blocks", "rows' spread", "spread from uniform", "rows' spread to that from uniform"),
+    *("codebook: column", "codebook: rows with .15 in it", "codebook: rows with .3 in it"),
+    *("codebook: rows with .15 in one of two columns", "codebook: clean columns"),
+    *("codebook: line", "codebook: line's marked rows", "codebook: line's weakest third"),
 )
 
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
@@ -82,6 +88,7 @@ def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
         *_likeness(left, (1,)),
         *_shared_keys(weights),
         *_evenness(weights),
+        *_codebook(weights),
     ]
     return np.stack(columns, axis=1)
 
@@ -218,6 +225,28 @@ def _evenness(weights: Stack) -> Columns:
     columns = ((weights - weights.mean(1, keepdims=True)) ** 2).mean((1, 2)) * length
     uniform = ((weights - 1 / length) ** 2).mean((1, 2)) * length
     return [two_blocks(weights), two_blocks(inner), columns, uniform, columns / (uniform + 1e-3)]
+
+
+def _codebook(weights: Stack) -> Columns:
+    """What `core.patterns.codebook` measures of one map, of all: how far a column is followed, where a line is
+    marked."""
+    maps = np.arange(len(weights))
+    faint, means = weights >= FAINT, weights.mean(1)
+    best = (faint.mean(1) + means).argmax(1)
+    column = np.take_along_axis(weights, best[:, None, None], 2)[:, :, 0]
+    either = (faint | (column >= FAINT)[:, :, None]).mean(1).max(1)
+    columns = [means[maps, best], (column >= FAINT).mean(1), (column >= STRONG).mean(1), either]
+    columns.append((faint.mean(1) >= CLEAN).sum(1).astype(float))
+    lines = [_diagonal(weights, k) for k in codebook.OFFSETS]
+    strongest = np.stack([line.mean(1) for line in lines]).argmax(0)
+    each = np.stack([np.stack(_marks(line)) for line in lines])  # [offset, statistic, map]
+    return [*columns, *each[strongest, :, maps].T]
+
+
+def _marks(line: np.ndarray) -> Columns:
+    marks = line >= MARK
+    thirds = [part.mean(1) for part in np.array_split(marks, 3, axis=1) if part.shape[1]]
+    return [line.mean(1), marks.mean(1), np.min(thirds, axis=0)]
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:

@@ -42,6 +42,11 @@ class Snapshot:
         return [row[name] for row in self.facts]
 
     @property
+    def heads(self) -> list[str]:
+        """The head of every map: checkpoint, layer and number."""
+        return [f"{row['checkpoint']}/{row['layer']}/{row['head']}" for row in self.facts]
+
+    @property
     def events(self) -> list[list[Any]]:
         """Which event gave each map its class: map_id, class, event."""
         return [
@@ -93,12 +98,19 @@ def present_names(db: Database, name: str) -> dict[str, str]:
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """One label a map with its weights; InputError when nothing is labelled.
+    """One label a map with its weights, in the order of their ids; InputError when nothing is labelled.
 
-    By `consensus`, or by a `method` of `core.patterns.truth` with soft labels; adjudications stand above both.
+    By `consensus`, which leaves ties out, or by a `method` of `core.patterns.truth` with soft labels, which weighs
+    them; adjudications stand above both.
     """
     given = standing_labels(db, name)
-    agreed = consensus(given)
+    agreed = consensus(given, with_ties=method is not None)
+    if not given.empty and agreed.empty:
+        raise InputError(
+            f'Training needs maps on whose class most people agree; in the class set "{name}" each of the '
+            f"{given['map_id'].nunique()} labelled maps was given as many labels of one class as of another: "
+            "adjudicate some, or let somebody else label them."
+        )
     if agreed.empty:
         raise InputError(
             f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '

@@ -35,6 +35,7 @@ KINDS = ("trees", *NETWORKS, "baseline", "both")
 FOREST = "forest."  # how the trees' arrays are named
 BASELINE = "baseline."  # how the baseline's tensors are named
 FEWEST_A_CLASS = 2
+CALIBRATION_PARTS = 3  # of the heads of one checkpoint, each left out of a fit in turn
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 Soft = Float[np.ndarray, "_map _class"]
 OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the fit
@@ -173,11 +174,21 @@ class Known:
 
     soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; the labels
     are then the likeliest ones, which progress is scored by. origins: the checkpoint of each map, which trees are
-    calibrated by; None: all of one.
+    calibrated by; None: all of one. heads: the head of each map; maps of one checkpoint are calibrated in parts that
+    share no head, since those of a head are alike.
     """
 
     soft: Soft | None = None
     origins: Sequence[str] | None = None
+    heads: Sequence[str] | None = None
+
+    def apart(self, maps: int) -> list[str]:
+        """The part of each map that is left out together in calibration: its checkpoint, else one of three of heads."""
+        origins = list(self.origins or [""] * maps)
+        if len(set(origins)) > 1 or self.heads is None:
+            return origins
+        order = {name: number for number, name in enumerate(sorted(set(self.heads)))}
+        return [str(order[name] % CALIBRATION_PARTS) for name in self.heads]
 
 
 @dataclass(frozen=True)
@@ -214,9 +225,13 @@ def fit(
     if recipe.kind == "baseline":
         return Classifier(tuple(classes), recipe, size, baseline)
     if recipe.kind == "trees":
-        origins = known.origins or [""] * len(maps)
         arrays = fit_forest(
-            maps, numbers.numpy(), classes, known=fitted, origins=origins, growth=Growth(seed=recipe.seed)
+            maps,
+            numbers.numpy(),
+            classes,
+            known=fitted,
+            origins=known.apart(len(maps)),
+            growth=Growth(seed=recipe.seed),
         )
         tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         return Classifier(tuple(classes), recipe, size, tensors)

@@ -2,6 +2,7 @@
 
     python -m data.recipes.disputed_sheets draw bert --out /tmp/sheets
     python -m data.recipes.disputed_sheets labels bert written.csv --annotator NAME --at 2026-11-23T06:30
+    python -m data.recipes.disputed_sheets agreement bert --annotator NAME
 
 `draw` shuffles the disputed maps of all sources, those whose raters parted, and a random control, numbers them anew and
 renders 25 a sheet without label, suggestion or source; key.jsonl says which number is which map, and why it is there.
@@ -15,24 +16,24 @@ import re
 from pathlib import Path
 
 import pandas as pd
+from sklearn.metrics import cohen_kappa_score
 
 from core import config
 from core.patterns.classes import SHIPPED
 from core.patterns.codebook import dispute, measured, sentences
 from core.store.label_files import write_lines
 from data.recipes.paired_sheets import folder_maps, write_paired
-from data.recipes.rater_agreement import source_labels
+from data.recipes.rater_agreement import DISPUTED, source_labels
 from data.recipes.sheet_labels import parsed
 
 CONTROL = {"bert": 40, "gpt2": 30}
 FOLDER = config.ANNOTATIONS / "disputed"
-BATCH = "disputed-"  # how batches of such labels are named: they choose no maps of these sheets
 
 
 def first_labels(folder: Path) -> pd.DataFrame:
     """First passes of a source by those who labelled before these sheets."""
     labels = source_labels(folder)
-    return labels[(labels["pass"] == 1) & ~labels["batch"].str.startswith(BATCH)]
+    return labels[(labels["pass"] == 1) & ~labels["batch"].str.startswith(DISPUTED)]
 
 
 def reasons(class_set: str, source: str) -> dict[str, str | None]:
@@ -93,7 +94,7 @@ def store(class_set: str, written: Path, *, annotator: str, at: str) -> None:
         one = chosen[number]
         rows.setdefault(one["source"], []).append(
             {
-                "batch": f"{BATCH}{class_set}-{name}-{one['source']}",
+                "batch": f"{DISPUTED}{class_set}-{name}-{one['source']}",
                 "sequence": number,
                 "kind": "label",
                 "class_set": class_set,
@@ -116,9 +117,28 @@ def store(class_set: str, written: Path, *, annotator: str, at: str) -> None:
     print(f"{len(labels)} of {len(chosen)} labelled")
 
 
+def agreement(class_set: str, annotator: str) -> None:
+    """Print how often a further pass gave the first rater's class, by why a map was on the sheets and by pair."""
+    chosen = pd.DataFrame(chosen_maps(class_set))
+    first, again = {}, {}
+    for source in config.LABELLED[class_set]:
+        before = first_labels(config.ANNOTATIONS / source)
+        rater = before["annotator"].value_counts().index[0]
+        first |= dict(before.loc[before["annotator"] == rater, ["map_id", "class"]].to_numpy())
+        after = source_labels(config.ANNOTATIONS / source)
+        again |= dict(after.loc[after["annotator"] == annotator, ["map_id", "class"]].to_numpy())
+    both = chosen.assign(first=chosen["map_id"].map(first), again=chosen["map_id"].map(again)).dropna()
+    print("| maps | n | equal | kappa | most often parted (first, again) |\n|---|---|---|---|---|")
+    for why, maps in both.groupby("why"):
+        parted = maps[maps["first"] != maps["again"]].groupby(["first", "again"]).size().nlargest(3)
+        pairs = "; ".join(f"{a}, {b}: {n}" for (a, b), n in parted.items())
+        kappa = cohen_kappa_score(maps["first"], maps["again"])
+        print(f"| {why} | {len(maps)} | {(maps['first'] == maps['again']).mean():.0%} | {kappa:.2f} | {pairs} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["draw", "labels"])
+    parser.add_argument("what", choices=["draw", "labels", "agreement"])
     parser.add_argument("set", choices=SHIPPED)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--out", type=Path)
@@ -127,6 +147,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.what == "draw":
         draw(arguments.set, arguments.out)
+    elif arguments.what == "agreement":
+        agreement(arguments.set, arguments.annotator)
     else:
         store(arguments.set, arguments.file, annotator=arguments.annotator, at=arguments.at)
 

@@ -5,25 +5,41 @@
     python -m data.recipes.pattern_figures labels     # what 25, 50, 100 labels of a new checkpoint bring
     python -m data.recipes.pattern_figures unseen --set gpt2     # any of them for the decoders' classes
 
-Works on the bundled annotations of a class set, BERT's by default. "Where raters agree" are the maps that two raters
-gave one class.
+Works on the bundled annotations of a class set, BERT's by default, by the rule, the splits and the fits of `patterns
+train`. "Where raters agree" are the maps that two raters gave one class, of those who labelled maps drawn at random or
+spread, not disputed ones; "first rater, all" are all maps with the first rater's class, ties too.
 """
 
 import argparse
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from core import config
+from core.patterns.agreement import tied
 from core.patterns.classes import SHIPPED, ClassSet
-from core.patterns.evaluation import calibration, macro_f1, scores
+from core.patterns.classifier_registry import bundled_labels
+from core.patterns.evaluation import (
+    calibration,
+    calibration_interval,
+    enough_maps,
+    macro_f1,
+    scores,
+    sure_errors,
+)
 from core.patterns.forest import TREES
-from core.patterns.suggestions import Judgement, judged
-from core.patterns.training import Known, Recipe, fit, folds
+from core.patterns.snapshot import Snapshot, snapshot, standing_labels
+from core.patterns.suggestions import UNSURE, Judgement, judged
+from core.patterns.training import Known, Recipe, fit
+from core.store.database import Database
+from core.store.rows import Row
+from core.studies.patterns.train_patterns import Fold, Options, split_of
+from data.recipes.disputed_sheets import first_labels
 from data.recipes.paired_sheets import folder_maps
-from data.recipes.rater_agreement import source_labels
 
 NEW_LABELS, DRAWS = (0, 25, 50, 100), 3
 RECIPE = Recipe(kind="trees")
@@ -31,74 +47,107 @@ RECIPE = Recipe(kind="trees")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Maps of all sources of a class set with the first rater's class. agreed: the second rater gave the same class."""
+    """Maps of all sources of a class set. known: those with one class by the rule of training, first and in its order;
+    maps whose raters tie follow them, and are never trained on. first: class by the source's first rater; agreed: two
+    raters who labelled without looking for disputes gave one class. head: checkpoint, layer and number.
+    """
 
     classes: ClassSet
     sources: tuple[str, ...]
+    known: Snapshot
     maps: list[np.ndarray]
-    labels: list[str]
+    first: list[str]
     origins: np.ndarray
-    inputs: np.ndarray
     heads: np.ndarray
     agreed: np.ndarray
 
     def fitted(self, chosen: Sequence[int]):
-        """A classifier of these maps."""
+        """A classifier of those of these maps that have one class, as `patterns train` fits it."""
+        rows = [k for k in sorted(int(k) for k in chosen) if k < len(self.known.maps)]
+        labels, origins, heads = self.known.column("class"), self.known.column("checkpoint"), self.known.heads
         return fit(
-            [self.maps[k] for k in chosen],
-            [self.labels[k] for k in chosen],
+            [self.maps[k] for k in rows],
+            [labels[k] for k in rows],
             self.classes.names,
             RECIPE,
-            known=Known(origins=[self.origins[k] for k in chosen]),
+            known=Known(origins=[origins[k] for k in rows], heads=[heads[k] for k in rows]),
         )
 
     @property
     def truth(self) -> np.ndarray:
-        return np.array([self.classes.names.index(name) for name in self.labels])
+        """Class numbers of the maps that have one class."""
+        return np.array([self.classes.names.index(name) for name in self.known.column("class")])
+
+    @property
+    def firsts(self) -> np.ndarray:
+        """Class numbers by the first raters, of all maps."""
+        return np.array([self.classes.names.index(name) for name in self.first])
+
+    def clear(self, chosen: np.ndarray) -> np.ndarray:
+        """Those of these maps that have one class."""
+        return chosen[chosen < len(self.known.maps)]
 
 
 def labelled(class_set: str) -> Labelled:
-    """The bundled annotations of a class set, first passes."""
-    parts: dict[str, list] = {name: [] for name in ("maps", "labels", "origins", "inputs", "heads", "agreed")}
+    """The bundled annotations of a class set."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Database(Path(folder) / "labels.duckdb")
+        bundled_labels(db, class_set)
+        known, ties = snapshot(db, class_set), set(tied(standing_labels(db, class_set)))
+        db.close()
+    facts: dict[str, Row] = {}
     for source in config.LABELLED[class_set]:
         rows, maps = folder_maps(config.ANNOTATIONS / source)
-        given = source_labels(config.ANNOTATIONS / source)
-        given = given[given["pass"] == 1]
-        first, *others = (
-            dict(given.loc[given["annotator"] == rater, ["map_id", "class"]].to_numpy())
-            for rater in given["annotator"].value_counts().index  # who labelled most comes first
+        given = first_labels(config.ANNOTATIONS / source)
+        raters = given["annotator"].value_counts().index  # who labelled most comes first
+        first, second = (
+            dict(given.loc[given["annotator"] == rater, ["map_id", "class"]].to_numpy()) if rater else {}
+            for rater in (*raters[:1], *raters[1:2], None)[:2]
         )
-        second = others[0] if others else {}
         for row in (row for row in rows if row["map_id"] in first):
-            parts["maps"].append(maps[row["map_id"]])
-            parts["labels"].append(first[row["map_id"]])
-            parts["origins"].append(source)
-            parts["inputs"].append(f"{source}/{row['task']}/{row['row_id']}")
-            parts["heads"].append(f"{source}/{row['layer']}/{row['head']}")
-            parts["agreed"].append(second.get(row["map_id"]) == first[row["map_id"]])
-    arrays = {name: np.array(parts[name]) for name in ("origins", "inputs", "heads", "agreed")}
-    return Labelled(SHIPPED[class_set], config.LABELLED[class_set], parts["maps"], parts["labels"], **arrays)
+            name = row["map_id"]
+            facts[name] = {"map": maps[name], "first": first[name], "origin": source, "layer": row["layer"]}
+            facts[name] |= {"head": f"{row['checkpoint']}/{row['layer']}/{row['head']}"}
+            facts[name]["agreed"] = second.get(name) == first[name]
+    order = [*known.column("map_id"), *(name for name in facts if name in ties)]
+    columns = {key: [facts[name][key] for name in order] for key in ("map", "first", "origin", "head", "agreed")}
+    return Labelled(
+        SHIPPED[class_set],
+        config.LABELLED[class_set],
+        known,
+        columns["map"],
+        columns["first"],
+        *(np.array(columns[key]) for key in ("origin", "head", "agreed")),
+    )
 
 
 HEADER = [
-    "| {} | maps | accuracy | macro F1 (95 %) | where raters agree | ECE | unsure | right when sure | outside |",
-    "|---|---|---|---|---|---|---|---|---|",
+    "| {} | maps | accuracy | macro F1 (95 %) | over all | where raters agree | first rater, all | ECE (95 %) "
+    "| wrong, p > .8 | unsure | right when sure | outside |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|",
 ]
 
 
 def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str:
-    """One row of a table: `found` are judgements of the maps `chosen`."""
-    truth, predicted = data.truth[chosen], found.probabilities.argmax(1)
-    whole = scores(truth, predicted, list(data.inputs[chosen]), data.classes.names)
-    agreed, both = data.agreed[chosen], "-"
-    if agreed.any():
-        part = scores(truth[agreed], predicted[agreed], list(data.inputs[chosen][agreed]), data.classes.names)
+    """One row of a table: `found` are judgements of the maps `chosen`, of which those without one class count for the
+    first rater alone."""
+    one = chosen < len(data.known.maps)
+    rows, groups, names = chosen[one], data.known.column("group"), data.classes.names
+    truth, likely = data.truth[rows], found.probabilities[one]
+    predicted, inputs = likely.argmax(1), [groups[k] for k in rows]
+    whole, agreed, both = scores(truth, predicted, inputs, names), data.agreed[rows], "-"
+    if agreed.sum() > 1:
+        part = scores(truth[agreed], predicted[agreed], [inputs[k] for k in np.flatnonzero(agreed)], names)
         both = f"{part.accuracy:.3f} / {part.macro_f1:.3f} ({part.maps})"
-    sure = ~found.unsure
+    everything = scores(data.firsts[chosen], found.probabilities.argmax(1), [str(k) for k in chosen], names)
+    low, high = calibration_interval(likely, truth, [data.heads[k] for k in rows])
+    sure = likely.max(1) >= UNSURE
     return (
         f"| {name} | {whole.maps} | {whole.accuracy:.3f} | {whole.macro_f1:.3f} ({whole.low:.3f} to {whole.high:.3f}) "
-        f"| {both} | {calibration(found.probabilities, truth)[1]:.3f} | {1 - sure.mean():.3f} "
-        f"| {(truth == predicted)[sure].mean():.3f} | {found.outside.mean():.3f} |"
+        f"| {whole.macro_f1_all:.3f} | {both} "
+        f"| {everything.accuracy:.3f} / {everything.macro_f1:.3f} ({everything.maps}) "
+        f"| {calibration(likely, truth)[1]:.3f} ({low:.3f} to {high:.3f}) | {sure_errors(likely, truth):.1%} "
+        f"| {1 - sure.mean():.3f} | {(truth == predicted)[sure].mean():.3f} | {found.outside[one].mean():.3f} |"
     )
 
 
@@ -109,29 +158,38 @@ def joined(parts: Sequence[Judgement]) -> Judgement:
     )
 
 
+def _parts(data: Labelled, part: str, split: str) -> list[tuple[list[int], list[int]]]:
+    """The (train, test) maps of each fit of a part of `patterns train`."""
+    count = len(set(data.known.column("checkpoint"))) if split == "checkpoint" else RECIPE.folds
+    return [split_of(data.known, Options(), Fold(part, split, k)) for k in range(count)]
+
+
 def unseen(data: Labelled) -> list[str]:
-    """Each checkpoint by a classifier trained without any of its maps, and all together."""
+    """Each checkpoint by a classifier trained without any of its maps, and all together, as `patterns train` does."""
     rows, every, judgements = [line.replace("{}", "checkpoint left out") for line in HEADER], [], []
-    for source in data.sources:
-        out = np.flatnonzero(data.origins == source)
-        classifier = data.fitted(np.flatnonzero(data.origins != source))
-        judgements.append(judged(classifier, [data.maps[k] for k in out]))
+    by_source = {}
+    for train, test in _parts(data, "checkpoints", "checkpoint"):
+        source = data.origins[test[0]]
+        ties = np.flatnonzero(data.origins == source)
+        out = np.concatenate([np.array(test), ties[ties >= len(data.known.maps)]])
+        judgements.append(judged(data.fitted(train), [data.maps[k] for k in out]))
         every.append(out)
-        rows.append(line(source, data, out, judgements[-1]))
+        by_source[source] = line(source, data, out, judgements[-1])
+    rows += [by_source[source] for source in data.sources]
     return [*rows, line("all", data, np.concatenate(every), joined(judgements))]
 
 
 def shipped(data: Labelled) -> list[str]:
     """Trained on all sources, five folds: maps of inputs, and of heads, that the classifier never saw."""
     rows = [line.replace("{}", "never seen") for line in HEADER]
-    for said, groups in (("inputs", data.inputs), ("heads", data.heads)):
+    for said, split in (("inputs", "group"), ("heads", "heads")):
         order, judgements = [], []
-        for train, test in folds(data.labels, list(groups), count=5, seed=0):
-            order.append(test)
+        for train, test in _parts(data, "fold", split):
+            order.append(np.array(test))
             judgements.append(judged(data.fitted(train), [data.maps[k] for k in test]))
         every, whole = np.concatenate(order), joined(judgements)
-        for source in data.sources:
-            mine = data.origins[every] == source
+        for source in (*data.sources, "all"):
+            mine = (data.origins[every] == source) | (source == "all")
             part = Judgement(whole.probabilities[mine], whole.outside[mine], 0)
             rows.append(line(f"{said}, {source}", data, every[mine], part))
     return rows
@@ -154,13 +212,14 @@ WAYS: dict[str, Callable[[np.random.Generator, Judgement], np.ndarray]] = {
 
 def new_labels(data: Labelled, source: str) -> list[str]:
     """Accuracy and macro F1 on half of a new checkpoint's inputs, with labels of maps of the other half."""
-    others, mine = np.flatnonzero(data.origins != source), np.flatnonzero(data.origins == source)
+    others, mine = (data.clear(np.flatnonzero(which)) for which in (data.origins != source, data.origins == source))
+    inputs, truth = np.array(data.known.column("group")), data.truth
     outcomes: list[dict] = []
     before = data.fitted(others)
     for draw in range(DRAWS):
         rng = np.random.default_rng(draw)
-        names = rng.permutation(np.unique(data.inputs[mine]))
-        asked = np.isin(data.inputs[mine], names[: len(names) // 2])
+        names = rng.permutation(np.unique(inputs[mine]))
+        asked = np.isin(inputs[mine], names[: len(names) // 2])
         pool, test = mine[asked], mine[~asked]
         first_look = judged(before, [data.maps[k] for k in pool])
         for way, order in WAYS.items():
@@ -169,9 +228,17 @@ def new_labels(data: Labelled, source: str) -> list[str]:
                 classifier = before if not count else data.fitted(np.concatenate([others, ranked[:count]]))
                 predicted = judged(classifier, [data.maps[k] for k in test]).probabilities.argmax(1)
                 confusion = np.zeros((1, len(data.classes), len(data.classes)), dtype=int)
-                np.add.at(confusion[0], (data.truth[test], predicted), 1)
-                right = float((predicted == data.truth[test]).mean())
-                outcomes.append({"way": way, "count": count, "right": right, "f1": float(macro_f1(confusion)[0])})
+                np.add.at(confusion[0], (truth[test], predicted), 1)
+                f1 = float(macro_f1(confusion, enough_maps(confusion[0]))[0])
+                right = float((predicted == truth[test]).mean())
+                outcomes.append(
+                    {
+                        "way": way,
+                        "count": count,
+                        "right": right,
+                        "f1": f1,
+                    }
+                )
     means = pd.DataFrame(outcomes).groupby(["way", "count"]).mean()
     return [
         f"| {source} | {way} | "

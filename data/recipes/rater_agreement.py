@@ -3,6 +3,7 @@
     python -m data.recipes.rater_agreement bert-base-sst2 minilm
     python -m data.recipes.rater_agreement gpt2
 
+Labels of maps that were chosen because the codebook disputes them are left out: data.recipes.disputed_sheets has those.
 Reads labels-*.jsonl and maps.jsonl of folders of one class set under data/annotations/; no database is touched.
 """
 
@@ -16,6 +17,8 @@ import pandas as pd
 from core import config
 from core.patterns.agreement import agreement, opinions, pair_agreements
 from core.patterns.classes import SHIPPED
+
+DISPUTED = "disputed-"  # begins batches of labels of maps that were chosen because they are hard to tell
 
 
 def source_labels(folder: Path) -> pd.DataFrame:
@@ -58,7 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sources", nargs="+")
     arguments = parser.parse_args()
-    sources = {name: source_labels(config.ANNOTATIONS / name) for name in arguments.sources}
+    every = {name: source_labels(config.ANNOTATIONS / name) for name in arguments.sources}
+    sources = {name: labels[~labels["batch"].str.startswith(DISPUTED)] for name, labels in every.items()}
     together = pd.concat(sources.values(), ignore_index=True)
     print("\n".join([*overall_rows(sources | {"all": together}), "", *pair_rows(together[together["pass"] == 1])]))
 

@@ -51,6 +51,51 @@ def test_a_table_ends_in_a_sentence_of_the_figures(files, capsys):
     assert "accuracy" in capsys.readouterr().out.splitlines()[-1]
 
 
+def test_a_second_rater_gives_kappa_and_figures_where_both_agree(files, capsys):
+    rows = [json.loads(line) for line in (files / "labels.jsonl").read_text().splitlines()]
+    for row in rows[:5]:
+        row["class"] = "block" if row["class"] != "block" else "diagonal"
+    (files / "second.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:10]))
+    called(files, classifier=str(files / "own.safetensors"), second=files / "second.jsonl")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["raters"]["maps"], found["raters"]["share"]) == (10, 0.5)
+    assert sum(pair["differ"] for pair in found["raters"]["pairs"]) == 5
+    assert found["where_agreed"]["maps"] == 5
+    called(files, classifier=str(files / "own.safetensors"), second=files / "second.jsonl", as_json=False)
+    assert "where the raters agree: accuracy" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_intervals_are_over_heads_where_the_maps_say_theirs(files, capsys):
+    rows = [json.loads(line) for line in (files / "labels.jsonl").read_text().splitlines()]
+    said = [row | {"head": k % 5} for k, row in enumerate(rows)]
+    (files / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    called(files, classifier=str(files / "own.safetensors"))
+    found = json.loads(capsys.readouterr().out)
+    assert (found["provenance"]["intervals"], found["groups"], found["inputs"]) == ("heads", 5, 4)
+    assert found["accuracy_low"] <= found["accuracy"] <= found["accuracy_high"]
+
+
+def test_maps_of_up_to_three_tokens_are_too_small_to_have_a_pattern(files, capsys):
+    small = {f"s9-{length}": np.full((length, length), 1 / length) for length in (1, 2, 3)}
+    with np.load(files / "maps.npz") as held:
+        every = {name: held[name] for name in held.files} | small
+    np.savez(files / "maps.npz", **every)
+    alone = "".join(json.dumps({"key": name, "class": "vertical"}) + "\n" for name in small)
+    before = (files / "labels.jsonl").read_text()
+    (files / "labels.jsonl").write_text(before + alone)
+    called(files, classifier=str(files / "own.safetensors"))
+    found = json.loads(capsys.readouterr().out)
+    assert (found["maps"], found["provenance"]["small"]) == (20, 3)
+    (files / "labels.jsonl").write_text(alone)
+    with pytest.raises(InputError, match="too small to have a pattern; all 3"):
+        called(files, classifier=str(files / "own.safetensors"))
+
+
+def test_a_source_that_does_not_come_with_the_project_cannot_be_left_out(files):
+    with pytest.raises(InputError, match=r"bert-base-sst2.*'nowhere' is none"):
+        called(files, without="nowhere")
+
+
 def test_figures_by_hand(classifier):
     maps, names, groups = synthetic_maps(each=2, seed=5)
     found = evaluated(classifier, maps, names, groups)

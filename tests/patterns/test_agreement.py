@@ -17,6 +17,7 @@ from core.patterns.agreement import (
     pair_agreements,
     rater_pairs,
     raters_of,
+    tied,
 )
 
 
@@ -147,7 +148,7 @@ def test_confusion_counts_common_maps():
     assert found.to_dict() == {("x", "x"): 1, ("x", "y"): 1, ("y", "x"): 0, ("y", "y"): 2}
 
 
-def test_the_most_frequent_class_wins_then_the_newest_and_an_adjudication_beats_both():
+def test_the_most_frequent_class_wins_a_tie_is_left_out_and_an_adjudication_beats_both():
     labels = frame(
         [
             ("m1", "a", 1, "x"),
@@ -162,8 +163,24 @@ def test_the_most_frequent_class_wins_then_the_newest_and_an_adjudication_beats_
         ]
     )
     assert set(consensus(labels).columns) == set(labels.columns)
-    assert consensus(labels).set_index("map_id")["class"].to_dict() == {"m1": "x", "m2": "y", "m3": "y"}
+    assert consensus(labels).set_index("map_id")["class"].to_dict() == {"m1": "x", "m3": "y"}
+    assert tied(labels) == ["m2"]
+    assert consensus(labels, with_ties=True)["class"].tolist() == ["x", "x", "y"]
     assert disputed(labels) == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_in_which_labels_came_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    rows = [(f"m{k}", who, 1, "xyz"[rng.integers(3)]) for k in range(20) for who in "abcd" if rng.random() < 0.6]
+    there, back = (consensus(frame(order)).drop(columns="ordinal") for order in (rows, rows[::-1]))
+    pd.testing.assert_frame_equal(there, back)
+    assert tied(frame(rows)) == tied(frame(rows[::-1]))
+    by_map = {name: sorted(row[3] for row in rows if row[0] == name) for name in {row[0] for row in rows}}
+    modes = {name: sorted(pd.Series(given).mode()) for name, given in by_map.items()}
+    assert dict(zip(there["map_id"], there["class"], strict=True)) == {
+        name: most[0] for name, most in modes.items() if len(most) == 1
+    }
 
 
 def test_agreement_of_people_who_share_no_map_or_do_not_exist():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.patterns.codebook import FAINT, MARK, STRONG, dispute, measured, sentences
+from core.patterns.codebook import FAINT, MARK, STRONG, dispute, explained, measured, sentences
 
 
 def with_column(length, key, weight, rows):
@@ -104,3 +104,13 @@ def test_the_smallest_maps_are_measured_without_an_error(length, causal):
     found = measured(weights / weights.sum(1, keepdims=True), separators=[length - 1], causal=causal)
     assert 0 <= found.line.rows <= 1
     assert np.isfinite([found.largest, found.column.weight, found.two_columns]).all()
+
+
+def test_the_measurements_stand_beside_their_thresholds():
+    tokens = [f"t{k}" for k in range(12)]
+    said = explained("bert", measured(with_column(12, 3, 0.5, 6)), tokens)
+    assert "strongest column t3 (4): mean 0.29, 0.15 or more in 50% of the rows (Vertical from 67%)" in said
+    assert "0.3 or more in 50% (beside a line from 33%)" in said
+    decoder = explained("gpt2", measured(causal_map(30, 0.9, 15), separators=[14, 29], causal=True), [])
+    assert "of a sentence's rows (Block from 50% in each)" in decoder
+    assert explained("mine", measured(with_column(12, 3, 0.5, 6)), tokens) == ""

@@ -46,6 +46,52 @@ def test_absent_classes_do_not_pull_macro_f1_down():
     assert evaluation.scores(truth, truth, list("wxyz"), NAMES).macro_f1 == 1
 
 
+def test_macro_f1_is_over_classes_of_ten_maps_and_over_all_beside_it():
+    truth = np.repeat([0, 1, 2], [20, 10, 9])
+    predicted = np.where(np.arange(39) % 4 == 0, (truth + 1) % 3, truth)
+    found = evaluation.scores(truth, predicted, [str(k) for k in range(39)], NAMES)
+    assert found.macro_f1 == pytest.approx(f1_score(truth, predicted, labels=[0, 1], average="macro"))
+    assert found.macro_f1_all == pytest.approx(f1_score(truth, predicted, average="macro"))
+    assert found.low < found.macro_f1 < found.high
+    few = evaluation.scores(truth[18:22], predicted[18:22], list("wxyz"), NAMES)
+    assert few.macro_f1 == few.macro_f1_all
+
+
+def test_calibration_bins_hold_equal_counts_and_the_error_is_their_weighted_gap():
+    rng = np.random.default_rng(3)
+    probabilities = rng.dirichlet([0.4, 0.4, 0.4], size=103)
+    truth = rng.integers(0, 3, 103)
+    rows, error = evaluation.calibration(probabilities, truth)
+    assert [row["n"] for row in rows] == [11, 11, 11] + [10] * 7
+    ranked = sorted(zip(probabilities.max(1), probabilities.argmax(1) == truth, strict=True))
+    gaps, start = 0.0, 0
+    for row in rows:
+        part = ranked[start : start + row["n"]]
+        gaps += abs(sum(sure - right for sure, right in part))
+        start += row["n"]
+    assert error == pytest.approx(gaps / 103)
+
+
+def test_the_interval_of_the_calibration_error_resamples_heads():
+    rng = np.random.default_rng(1)
+    sure = rng.uniform(0.5, 1, 300)
+    heads = [str(k // 30) for k in range(300)]
+    truth = np.array([int(head) % 3 == 0 for head in heads]).astype(int)  # a head's maps are right or wrong together
+    probabilities = np.stack([sure, 1 - sure], 1)
+    wide = np.diff(evaluation.calibration_interval(probabilities, truth, heads))
+    narrow = np.diff(evaluation.calibration_interval(probabilities, truth, [str(k) for k in range(300)]))
+    assert wide > 2 * narrow
+
+
+def test_sure_errors_and_the_interval_of_accuracy():
+    probabilities = np.array([[0.9, 0.1], [0.81, 0.19], [0.79, 0.21], [0.1, 0.9]])
+    assert evaluation.sure_errors(probabilities, np.array([1, 0, 1, 1])) == 0.25
+    right = np.arange(40) % 4 > 0
+    low, high = evaluation.accuracy_interval(right, [str(k) for k in range(40)])
+    assert low < right.mean() < high
+    assert 0.2 < high - low < 0.35  # 1.96 x 2 x sqrt(.75 x .25 / 40) = .27
+
+
 def test_calibration_of_a_classifier_that_is_right_as_often_as_it_says():
     rng = np.random.default_rng(0)
     sure = rng.uniform(0.5, 1, 20_000)

@@ -68,6 +68,18 @@ def test_maps_unlike_any_in_training_are_outside(forest):
     assert outside.all()
 
 
+def test_a_forest_of_before_there_were_more_statistics_still_answers(forest, labelled, monkeypatch):
+    maps, numbers = labelled
+    fewer = lambda few: shapes(few)[:, :-8]  # noqa: E731
+    monkeypatch.setattr("core.patterns.forest.shapes", fewer)
+    earlier = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(10))
+    before = forest_probabilities(earlier, maps)
+    monkeypatch.undo()
+    after = forest_probabilities(earlier, maps)
+    assert np.array_equal(before[0], after[0])
+    assert np.array_equal(before[1], after[1])
+
+
 def test_a_temperature_below_one_sharpens_and_keeps_the_order():
     raw = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
     sharp = _heated(raw, 0.5)

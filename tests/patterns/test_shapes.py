@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core.patterns.codebook import measured
 from core.patterns.shapes import NAMES, _quantile, shapes, two_blocks
 
 
@@ -51,6 +52,19 @@ def test_columns_and_lines_by_loops():
     assert found["next rows alike"] == pytest.approx(np.mean(rows), abs=1e-5)
     keys = np.bincount(one.argmax(1), minlength=11)
     assert found["rows that share a largest key"] == pytest.approx(keys.max() / 11)
+
+
+def test_the_codebooks_statistics_are_its_measurements_of_each_map():
+    maps = random_maps([5, 11, 11, 24], seed=4)
+    for one, found in zip(maps, named(maps), strict=True):
+        of_one = measured(one)
+        assert found["codebook: rows with .15 in it"] == pytest.approx(of_one.column.faint_rows)
+        assert found["codebook: rows with .3 in it"] == pytest.approx(of_one.column.strong_rows)
+        assert found["codebook: rows with .15 in one of two columns"] == pytest.approx(of_one.two_columns)
+        assert found["codebook: clean columns"] == of_one.clean
+        assert found["codebook: line"] == pytest.approx(of_one.line.weight)
+        assert found["codebook: line's marked rows"] == pytest.approx(of_one.line.rows)
+        assert found["codebook: line's weakest third"] == pytest.approx(of_one.line.weakest_third)
 
 
 def test_two_blocks_by_every_cut():

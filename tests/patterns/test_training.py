@@ -7,7 +7,7 @@ from core.patterns import training
 from core.patterns.classes import BERT, GPT2
 from core.patterns.suggestions import probabilities, suggestions
 from core.patterns.synthetic import synthetic_maps
-from core.patterns.training import CancelledError, Classifier, Course, Recipe, fit
+from core.patterns.training import CancelledError, Classifier, Course, Known, Recipe, fit
 
 QUICK = Recipe(epochs=2, batch=16)
 
@@ -163,3 +163,13 @@ def test_both_is_the_mean_of_the_network_and_the_baseline(small):
 def test_the_rate_falls_over_the_last_epochs_and_is_never_zero(epochs, falling, rates):
     recipe = Recipe(epochs=epochs, falling=falling)
     assert [training._rate(epoch, recipe) for epoch in range(epochs)] == pytest.approx(rates)
+
+
+def test_calibration_leaves_out_checkpoints_else_parts_that_share_no_head():
+    heads = ["a", "b", "a", "c", "d", "b"]
+    apart = Known(heads=heads).apart(6)
+    assert apart == Known(origins=["x"] * 6, heads=heads).apart(6)
+    assert all(apart[i] == apart[j] for i in range(6) for j in range(6) if heads[i] == heads[j])
+    assert len(set(apart)) == 3
+    assert Known(origins=["x", "y"] * 3, heads=heads).apart(6) == ["x", "y"] * 3
+    assert Known().apart(2) == ["", ""]

@@ -7,10 +7,11 @@ import pytest
 
 from core import config
 from core.models.opening import open_checkpoint
-from core.patterns.agreement import agreement, inputs_of
+from core.patterns.agreement import agreement, inputs_of, tied
 from core.patterns.classes import SHIPPED
 from core.patterns.classifier_registry import bundled_classifier, bundled_labels, keep_best_known, open_classifier
 from core.patterns.snapshot import snapshot, standing_labels
+from core.store import label_files
 from core.store.classifiers import Trained, one_classifier, save_classifier
 from core.store.database import Database
 
@@ -54,6 +55,27 @@ def rows_of(folder):
     return [json.loads(line) for line in (config.ANNOTATIONS / folder / "maps.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_bundled_labels_give_the_same_training_rows_in_either_order_of_import(db, name, tmp_path):
+    """Every file of labels, last first: no row differs, and no tie goes to whoever was stored last."""
+    backwards = Database(tmp_path / "atlas.duckdb")
+    for folder in reversed(config.LABELLED[name]):
+        for file in sorted((config.ANNOTATIONS / folder).glob("labels-*.jsonl"), reverse=True):
+            alone = tmp_path / folder / file.stem
+            alone.mkdir(parents=True)
+            for shared in ("maps.jsonl", "maps.npz"):
+                (alone / shared).symlink_to(config.ANNOTATIONS / folder / shared)
+            (alone / file.name).symlink_to(file)
+            label_files.import_folder(backwards, alone)
+    there, back = snapshot(db, name), snapshot(backwards, name)
+    backwards.close()
+    assert back.facts == there.facts
+    assert all((one == other).all() for one, other in zip(there.maps, back.maps, strict=True))
+    left_out = tied(standing_labels(db, name))
+    assert left_out
+    assert not set(left_out) & set(there.column("map_id"))
+
+
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_the_maps_are_of_the_bundled_checkpoint(name):
     rows = rows_of(name)
@@ -72,7 +94,9 @@ def test_every_head_of_what_ships_has_eight_labelled_maps_and_all_classes_occur(
     rows, (class_set, labeller) = rows_of(name), LABELLERS[name]
     assert set(Counter((row["layer"], row["head"]) for row in rows).values()) == {8}
     labels = standing_labels(db, class_set).set_index("map_id").loc[[row["map_id"] for row in rows]]
-    assert set(labels["annotator"]) == {labeller}
+    assert set(labels["annotator"]) == {labeller, "claude-ai-model-7"}
+    labels = labels[labels["annotator"] == labeller]
+    assert len(labels) == len(rows)
     assert set(labels["class"]) == set(SHIPPED[class_set].names)
 
 

@@ -60,6 +60,9 @@ def test_uncertain_first_needs_a_classifier(db):
     assert queue(db, QueueOptions(SET, "ada", order="uncertain"), hints) == [f"m{k}" for k in range(6)]
     with pytest.raises(InputError, match="classifier"):
         queue(db, QueueOptions(SET, "ada", order="uncertain"))
+    few = {"m3": ("block", 0.5, 0.4), "m1": ("block", 0.9, 0.8)}
+    too_small = queue(db, QueueOptions(SET, "ada", order="uncertain"), lambda _: few)
+    assert too_small[:2] == ["m3", "m1"]  # maps that no classifier is asked about come last
 
 
 def test_disputed_maps_come_first_or_alone(db):

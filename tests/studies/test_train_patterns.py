@@ -121,7 +121,7 @@ def test_train_and_test_share_no_input_head_or_checkpoint(db):
     for unit in STUDY.units(options):
         if unit.arguments.part == "final":
             continue
-        train, test = train_patterns._split(kept, options, unit.arguments)
+        train, test = train_patterns.split_of(kept, options, unit.arguments)
         fact = names[unit.arguments.split]
         seen.add(unit.arguments.split)
         assert not {fact(kept.facts[k]) for k in train} & {fact(kept.facts[k]) for k in test}

@@ -117,8 +117,9 @@ class MovedShare(ClassRow):
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScore(Result):
     """How good a classifier is on maps it did not see: of the headline or beside it (part "scores", `on` says of what),
-    or on a checkpoint that was left out. identity_...: of what knows the head only; ece: expected calibration error;
-    unsure, outside: shares of maps."""
+    or on a checkpoint that was left out. macro_f1: over classes of at least ten maps, macro_f1_all over every class
+    (None in rows of earlier versions, whose macro_f1 is that); identity_...: of what knows the head only; ece: expected
+    calibration error with its interval over heads; sure_errors, unsure, outside: shares of maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("scores", "checkpoint")
@@ -140,6 +141,10 @@ class HeldOutScore(Result):
     ece: float | None = None
     unsure: float | None = None
     outside: float | None = None
+    macro_f1_all: float | None = None
+    ece_low: float | None = None
+    ece_high: float | None = None
+    sure_errors: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

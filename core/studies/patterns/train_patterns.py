@@ -143,7 +143,7 @@ class TrainPatterns(Study[Options, Trained]):
         """Fit one classifier: held-out predictions, or the weights that are kept."""
         fold: Fold = unit.arguments
         kept = read(options.snapshot)
-        train, test = _split(kept, options, fold)
+        train, test = split_of(kept, options, fold)
         labels, checkpoints = kept.column("class"), kept.column("checkpoint")
         log, state = _files(options, unit)
         classifier = patterns.training.fit(
@@ -152,7 +152,9 @@ class TrainPatterns(Study[Options, Trained]):
             kept.classes,
             patterns.training.Recipe(**options.recipe()),
             known=patterns.training.Known(
-                None if kept.soft is None else kept.soft[train], [checkpoints[k] for k in train]
+                None if kept.soft is None else kept.soft[train],
+                [checkpoints[k] for k in train],
+                [kept.heads[k] for k in train],
             ),
             course=patterns.training.Course(_told(log, unit.key), state),
         )
@@ -214,7 +216,7 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
     ]
 
 
-def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
+def split_of(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
     everything = list(range(len(kept.maps)))
     if fold.part == "final":
         return everything, []
@@ -226,8 +228,8 @@ def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], lis
         train = [k for k in everything if inputs[k] not in held_out]
         # with every input in both checkpoints there is no clean split; then only the checkpoint is unseen
         return train or [k for k in everything if checkpoints[k] != out], test
-    heads = [f"{layer}/{head}" for layer, head in zip(kept.column("layer"), kept.column("head"), strict=True)]
-    groups = kept.column("group") if fold.split == "group" else heads
+    places = [f"{layer}/{head}" for layer, head in zip(kept.column("layer"), kept.column("head"), strict=True)]
+    groups = kept.column("group") if fold.split == "group" else places
     every_fold = patterns.training.folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
     train, test = every_fold[fold.fold]  # type: ignore[assignment]
     if fold.share is not None:
@@ -309,8 +311,23 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
         **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
         "n_labels": len(kept.maps),
         "folds": len({fold.of.fold for fold in folds}),
-        "ece": patterns.evaluation.calibration(likely, truth)[1],
+        "macro_f1_all": held_out.macro_f1_all,
+        **_calibrated(folds, kept),
         **_doubts(folds),
+    }
+
+
+def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
+    """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
+    truth, likely, _ = _numbers(folds)
+    of_map = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    heads = [of_map[name] for fold in folds for name in fold.map_ids]
+    low, high = patterns.evaluation.calibration_interval(likely, truth, heads)
+    return {
+        "ece": patterns.evaluation.calibration(likely, truth)[1],
+        "ece_low": low,
+        "ece_high": high,
+        "sure_errors": patterns.evaluation.sure_errors(likely, truth),
     }
 
 
@@ -330,7 +347,8 @@ def _of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
         held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
         about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
         about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
-        rows.append(about | {"ece": patterns.evaluation.calibration(likely, truth)[1], **_doubts(mine)})
+        about["macro_f1_all"] = held_out.macro_f1_all
+        rows.append(about | _calibrated(mine, kept) | _doubts(mine))
     return rows
 
 

@@ -84,6 +84,12 @@ function askNote(sheet) {
   field.focus();
 }
 
+// Why a class is suggested for a map that nobody decided on yet: what the codebook measures of it.
+function whyOf(sheet, map, given) {
+  if (given || !map.hint || !map.hint[2]) return "";
+  return ` · ${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
+}
+
 function showStatus(sheet) {
   if (!sheet.header || !sheet.layout) return; // the maps are still on their way
   const { header, parts } = sheet, map = header.maps[sheet.cursor], done = decidedOf(sheet), all = allOf(sheet);
@@ -96,7 +102,7 @@ function showStatus(sheet) {
     + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
   const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;
   parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
-    + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` : "";
+    + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` + whyOf(sheet, map, given) : "";
   if ((map && map.said) || Number(sheet.root.dataset.held || 0) !== HELD.size) showWord(sheet);
   nameRest(sheet);
   Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done, held: HELD.size,

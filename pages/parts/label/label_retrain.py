@@ -85,8 +85,9 @@ def what_changed(db: Database, before: str | None, after: str) -> str:
     if before is None or not names:
         return ""
     old, new = hints_of(db, before, names), hints_of(db, after, names)
-    changes = Counter((old[name][0], new[name][0]) for name in names if old[name][0] != new[name][0])
-    told = f": {changes.total()} of {len(names)} suggestions changed"
+    asked = [name for name in names if name in old and name in new]  # not those too small to have a pattern
+    changes = Counter((old[name][0], new[name][0]) for name in asked if old[name][0] != new[name][0])
+    told = f": {changes.total()} of {len(asked)} suggestions changed"
     if changes:
         (was, now), count = changes.most_common(1)[0]
         told += f", most often {was} to {now} ({count})"

@@ -18,9 +18,10 @@ from core import patterns
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
-from core.labelling.queue import Hint, QueueOptions, progress
+from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
 from core.patterns.classes import ClassSet
 from core.patterns.classifier_registry import open_classifier
+from core.patterns.codebook import explained, measured
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
@@ -102,13 +103,22 @@ def with_maps(
             break
         hint = hints.get(row["map_id"])
         facts = {name: row[name] for name in MAP_FACTS}
-        said = {"id": row["map_id"], "offset": offset, "hint": [hint[0], round(hint[1], 4)] if hint else None}
+        shown = [hint[0], round(hint[1], 4), why(header["class_set"], hint[0], row)] if hint else None
+        said = {"id": row["map_id"], "offset": offset, "hint": shown}
         described.append(facts | said | dict(about.get(row["map_id"], {})))
         offset += row["length"] ** 2
     header = header | {"maps": described}
     header["id"] = hashlib.blake2b(json.dumps(header).encode(), digest_size=8).hexdigest()
     weights = (as_bytes(from_float16(row["weights"], row["length"])) for row in rows[: len(described)])
     return header["id"], packed(header, weights)
+
+
+def why(class_set: str, name: str, row: Row) -> str:
+    """What the codebook measures of a stored map beside its thresholds, and whether it disputes the suggested class."""
+    weights = from_float16(row["weights"], row["length"])
+    found = measured(weights, separators=row["separators"], causal=row["causal"])
+    disputed = dispute_of(class_set, name, row)
+    return explained(class_set, found, row["tokens"]) + (f"; the codebook disputes it: {disputed}" if disputed else "")
 
 
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
