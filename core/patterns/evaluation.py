@@ -193,6 +193,19 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
     return float((wrong & (probabilities.max(1) > SURE)).mean())
 
 
+def calibration_figures(
+    probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
+) -> dict[str, float]:
+    """The calibration error (ece) with its interval over heads (ece_low, ece_high), and sure_errors."""
+    low, high = calibration_interval(probabilities, truth, heads)
+    return {
+        "ece": calibration(probabilities, truth)[1],
+        "ece_low": low,
+        "ece_high": high,
+        "sure_errors": sure_errors(probabilities, truth),
+    }
+
+
 @dataclass(frozen=True)
 class Share:
     """How much of the maps a class takes, 0 to 1, with the 95 % interval over inputs; count of maps."""

@@ -29,13 +29,15 @@ class Snapshot:
     """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline, and soft
     (probability of each class) where many people's labels were weighed.
 
-    headline: drawn at random and labelled with no suggestion shown; only such maps are scored.
+    headline: drawn at random and labelled with no suggestion shown; only such maps are scored. newest: the last event
+    of all labels that were looked at, also of those that decided no map's class.
     """
 
     class_set: str
     classes: tuple[str, ...]
     facts: list[Row]
     maps: list[np.ndarray]
+    newest: str | None = None
 
     def column(self, name: str) -> list[Any]:
         """One fact of every map."""
@@ -124,7 +126,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     if method is not None:
         agreed, columns = _weighed(agreed, given, known_class_set(db, name).names, method), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
-    return Snapshot(name, known_class_set(db, name).names, facts, [stored[map_id] for map_id in agreed.map_id])
+    newest = str(given.sort_values("ordinal")["event"].iloc[-1])
+    maps = [stored[map_id] for map_id in agreed.map_id]
+    return Snapshot(name, known_class_set(db, name).names, facts, maps, newest)
 
 
 def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
@@ -168,7 +172,9 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 def write(kept: Snapshot, folder: Path) -> Path:
     """Write a snapshot into `folder` under the hash of its contents; returns the file."""
-    about = json.dumps({"class_set": kept.class_set, "classes": kept.classes, "facts": kept.facts})
+    about = json.dumps(
+        {"class_set": kept.class_set, "classes": kept.classes, "facts": kept.facts, "newest": kept.newest}
+    )
     weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in kept.maps])
     digest = hashlib.sha256(about.encode() + weights.tobytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
@@ -199,4 +205,4 @@ def read(file: str | Path) -> Snapshot:
         part.reshape(length, length).astype(np.float32)
         for part, length in zip(np.split(flat, ends[:-1]), lengths, strict=True)
     ]
-    return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps)
+    return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps, about.get("newest"))

@@ -143,14 +143,15 @@ def is_turned_off(db: Database, class_set: str) -> bool:
 def labels_since_newest(db: Database, class_set: str) -> int:
     """How many labels stand that the newest classifier of a class set has not seen; all where there is none.
 
-    New is what came after the newest of the labels that it was trained on; where the store has none of those (they came
-    with the project), what came after the classifier itself.
+    New is what came after the newest of the labels that it was trained on, or that were looked at and tied; where the
+    store has none of those (they came with the project), what came after the classifier itself.
     """
     newest = db.cursor().execute(
-        "SELECT snapshot, stored FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
+        "SELECT snapshot, stored, scores->>'newest' FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1",
+        [class_set],
     )
     row = newest.fetchone()
-    events = [event for _, _, event in json.loads(row[0])] if row else []
+    events = [event for _, _, event in json.loads(row[0])] + [row[2]] if row else []
     counted = db.cursor().execute(
         """WITH seen AS (SELECT max(ordinal) AS last FROM label_event WHERE event IN (SELECT unnest($events)))
            SELECT count(*) FROM standing, seen WHERE kind = 'label' AND class_set = $name

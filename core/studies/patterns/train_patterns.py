@@ -217,6 +217,7 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
 
 
 def split_of(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
+    """The (train, test) maps of a fit; no input, head or checkpoint of the split is in both."""
     everything = list(range(len(kept.maps)))
     if fold.part == "final":
         return everything, []
@@ -322,13 +323,7 @@ def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float
     truth, likely, _ = _numbers(folds)
     of_map = dict(zip(kept.column("map_id"), kept.heads, strict=True))
     heads = [of_map[name] for fold in folds for name in fold.map_ids]
-    low, high = patterns.evaluation.calibration_interval(likely, truth, heads)
-    return {
-        "ece": patterns.evaluation.calibration(likely, truth)[1],
-        "ece_low": low,
-        "ece_high": high,
-        "sure_errors": patterns.evaluation.sure_errors(likely, truth),
-    }
+    return patterns.evaluation.calibration_figures(likely, truth, heads)
 
 
 def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:

@@ -37,6 +37,7 @@ def keep_classifier(
         "low": best.low,
         "high": best.high,
         "n": best.maps,
+        "newest": snapshot.newest,
         "rows": [row for row in rows if row.get("part") in SCORES],
         "confusions": confusions(rows, snapshot.classes),
         "maps": [
