@@ -12,7 +12,7 @@ from core.patterns.classes import SHIPPED
 from core.patterns.classifier_registry import bundled_classifier, bundled_labels, keep_best_known, open_classifier
 from core.patterns.snapshot import snapshot, standing_labels
 from core.store import label_files
-from core.store.classifiers import Trained, one_classifier, save_classifier
+from core.store.classifiers import Trained, labels_since_newest, one_classifier, save_classifier
 from core.store.database import Database
 
 CHECKPOINTS = {"encoder-60m": config.ENCODER, "decoder-30m": config.DECODER}
@@ -122,6 +122,16 @@ def test_the_bundled_classifier_was_trained_on_these_labels_and_reached_its_aim(
         (row,) = [row for row in about["scores"]["rows"] if row.get("on") == "unseen checkpoints"]
         assert row["ece"] <= 0.08
     assert open_classifier(db, bundled, class_set=name).classes == SHIPPED[name].names
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_bundled_label_is_new_to_the_bundled_classifier(tmp_path, name):
+    """Nor those that tie, or that second a class which somebody gave before."""
+    database = Database(tmp_path / "atlas.duckdb")
+    bundled_labels(database, name)
+    bundled_classifier(database, name)
+    assert labels_since_newest(database, name) == 0
+    database.close()
 
 
 def test_an_older_bundled_classifier_gives_way_to_the_one_that_ships(tmp_path):
