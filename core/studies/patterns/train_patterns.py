@@ -321,9 +321,10 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
 def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
     """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
     truth, likely, _ = _numbers(folds)
-    of_map = dict(zip(kept.column("map_id"), kept.heads, strict=True))
-    heads = [of_map[name] for fold in folds for name in fold.map_ids]
-    return patterns.evaluation.calibration_figures(likely, truth, heads)
+    head = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    return patterns.evaluation.calibration_figures(
+        likely, truth, [head[name] for fold in folds for name in fold.map_ids]
+    )
 
 
 def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
