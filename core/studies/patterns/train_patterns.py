@@ -321,10 +321,8 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
 def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
     """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
     truth, likely, _ = _numbers(folds)
-    head = dict(zip(kept.column("map_id"), kept.heads, strict=True))
-    return patterns.evaluation.calibration_figures(
-        likely, truth, [head[name] for fold in folds for name in fold.map_ids]
-    )
+    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    return patterns.evaluation.calibration_figures(likely, truth, [of[name] for fold in folds for name in fold.map_ids])
 
 
 def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
@@ -343,8 +341,7 @@ def _of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
         held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
         about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
         about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
-        about["macro_f1_all"] = held_out.macro_f1_all
-        rows.append(about | _calibrated(mine, kept) | _doubts(mine))
+        rows.append(about | {"macro_f1_all": held_out.macro_f1_all} | _calibrated(mine, kept) | _doubts(mine))
     return rows
 
 
