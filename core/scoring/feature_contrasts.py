@@ -10,6 +10,8 @@ feature, less o, k+t and o+t, which have it not. An input's contrast is the mean
 
 What a word is (noun, verb, the first of its sentence) explains much of its role (subject, object): for features that
 are roles, o is of the kind of k and o+t of that of k+t, so that a head that looks at nouns does not look at subjects.
+Words that come again are more often nouns than not: cells whose query and key are the same word are left out, so that
+a head that looks at the same word does not look at nouns.
 """
 
 from collections.abc import Sequence
@@ -39,10 +41,12 @@ class Rhombi:
 @dataclass(frozen=True)
 class Kinds:
     """What a position is: a number of the kind of its word, -1 for none; and which features are roles of words, whose
-    contrasts stay within kinds."""
+    contrasts stay within kinds. words: a number of the word that stands there, alike of words that are spelled alike,
+    -1 for none; None leaves no cell out."""
 
     of: Int[np.ndarray, " key"]
     roles: Bool[np.ndarray, " feature"]
+    words: Int[np.ndarray, " key"] | None = None
 
 
 def rhombi(
@@ -76,6 +80,8 @@ def rhombi(
     fits &= plain[cells[..., :4]].all(-1) & plain[cells[..., 5]] & ~own[row, cells[..., 1:4]].any(-1)
     moved = kinds.of[cells[..., 2:4]]
     fits &= ~roles[:, None] | ((moved[..., 0] == moved[..., 1]) & (moved[..., 0] >= 0))
+    if kinds.words is not None:
+        fits &= ~_of_one_word(kinds.words[cells])
     if causal:
         fits &= (cells[..., :2] <= cells[..., 4:5]).all(-1)
     best = np.argsort(~fits, axis=-1, kind="stable")[..., :DRAWS]
@@ -83,6 +89,13 @@ def rhombi(
     keys[:, some], queries[:, some] = cells[..., :4], cells[..., 4:]
     found[:, some] = np.take_along_axis(fits, best, 2)
     return Rhombi(queries, keys, found)
+
+
+def _of_one_word(words: Int[np.ndarray, "*draw six"]) -> Bool[np.ndarray, "*draw"]:
+    """Whether a query is the same word as one of its two keys; of the words of k, o, k+t, o+t, q and q+t."""
+    query, moved = words[..., 4:5], words[..., 5:6]
+    alike = ((words[..., :2] == query) & (query >= 0)) | ((words[..., 2:4] == moved) & (moved >= 0))
+    return alike.any(-1)
 
 
 def _chosen(

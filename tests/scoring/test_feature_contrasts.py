@@ -40,6 +40,32 @@ def test_cells_are_what_they_are_said_to_be(causal):
             assert KIND[k2] == KIND[o2]
 
 
+WORDS = np.array([-1, 0, 1, 2, 3, 2, 4, 5, 6, 4, 2, 7, 8, -1])  # one noun comes again twice, another once
+
+
+def test_a_head_of_the_same_word_has_nothing_where_words_are_told_and_something_where_they_are_not():
+    alike = (WORDS[:, None] == WORDS) & (WORDS >= 0)
+    weights = _softmax(3.0 * alike)
+    found = {}
+    for told in (None, WORDS):
+        drawn = [
+            rhombi(TOKENS, ORDINARY, Kinds(KIND, ROLES, told), classifying=0, causal=False, seed=[seed])
+            for seed in range(40)
+        ]
+        found[told is None] = np.stack([contrasts(weights, [one])[0, 0, 0] for one in drawn])
+    assert np.abs(found[True][np.isfinite(found[True])]).max() > 0.1
+    assert np.isfinite(found[False][:, 0]).mean() > 0.9
+    assert not np.nan_to_num(found[False]).any()
+
+
+def test_no_query_is_the_word_of_its_keys():
+    drawn = rhombi(TOKENS, ORDINARY, Kinds(KIND, ROLES, WORDS), classifying=0, causal=False, seed=[3])
+    for way, feature, draw in np.argwhere(drawn.fits):
+        queries, keys = drawn.queries[way, feature, draw], drawn.keys[way, feature, draw]
+        for query, pair in zip(queries, (keys[:2], keys[2:]), strict=True):
+            assert WORDS[query] < 0 or WORDS[query] not in WORDS[pair]
+
+
 def test_equal_to_a_loop():
     weights, drawn = torch.rand(1, 2, LENGTH, LENGTH, dtype=torch.float64), _drawn()
     found = contrasts(weights, [drawn])
@@ -51,7 +77,8 @@ def test_equal_to_a_loop():
                 for draw in np.flatnonzero(drawn.fits[way, feature]):
                     (q, m), (k, o, k2, o2) = drawn.queries[way, feature, draw], drawn.keys[way, feature, draw]
                     values.append(ln[q, k] - ln[q, o] - ln[m, k2] + ln[m, o2])
-                assert found[0, head, way, feature] == pytest.approx(np.mean(values), nan_ok=True)
+                expected = pytest.approx(np.mean(values), abs=1e-6, nan_ok=True)  # cells are read in float32
+                assert found[0, head, way, feature] == expected
 
 
 def test_a_head_of_one_distance_has_exactly_nothing():

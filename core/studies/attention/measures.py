@@ -55,7 +55,8 @@ class FeatureMeasure:
     def _mark(self, ready: Prepared) -> Marks:
         tokens, ordinary = self._tokens(ready), ready.encoding.ordinary
         at, seed = classifying(ready.encoding, causal=self.causal), [self.seed, ready.number]
-        kinds = Kinds(kinds_of(ready), np.array([is_role(feature) for feature in self.features], dtype=bool))
+        roles = np.array([is_role(feature) for feature in self.features], dtype=bool)
+        kinds = Kinds(kinds_of(ready), roles, spellings_of(ready))
         cells = rhombi(tokens, ordinary, kinds, classifying=at, causal=self.causal, seed=seed)
         return mark(tokens, ordinary, classifying=at, seed=seed, rhombi=cells)
 
@@ -85,6 +86,16 @@ def kinds_of(ready: Prepared) -> np.ndarray:
             number = numbers.setdefault((word.pos, word.tag[:2], place == 0), len(numbers))
             kinds[list(ready.encoding.pieces(start, end, sentence))] = number
     return kinds
+
+
+def spellings_of(ready: Prepared) -> np.ndarray:
+    """Of each position a number of its word, the same for words that differ in case alone; -1 where there is none."""
+    spellings, numbers = np.full(len(ready.encoding), -1), dict[str, int]()
+    for sentence, tagged in enumerate(ready.tagged):
+        for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
+            number = numbers.setdefault(word.text.lower(), len(numbers))
+            spellings[list(ready.encoding.pieces(start, end, sentence))] = number
+    return spellings
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
