@@ -10,7 +10,7 @@ import duckdb
 
 from core.errors import StoreError
 from core.store.database import Database
-from core.store.rows import Row, from_json, marks, to_json
+from core.store.rows import Row, from_json, marks, quoted, to_json
 
 Marks = tuple[tuple[str, str], ...]  # (row id, hash of its texts)
 
@@ -50,7 +50,7 @@ class StoredHypothesis:
 def batches(db: Database) -> list[StoredBatch]:
     """Every batch, oldest first."""
     names = (*_BATCH, "stored")
-    rows = db.cursor().execute(f"SELECT {', '.join(names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - our own names
+    rows = db.cursor().execute(f"SELECT {quoted(*names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - quoted
     found = []
     for row in rows:
         fields = dict(zip(names, row, strict=True))
@@ -85,7 +85,7 @@ def add_batch(
     ]  # fmt: skip
     with db.write() as cursor:
         cursor.execute(
-            f"INSERT INTO hypothesis_batch ({', '.join(_BATCH)}, stored) VALUES ({marks(len(values))})",  # noqa: S608 - names and marks
+            f"INSERT INTO hypothesis_batch ({quoted(*_BATCH)}, stored) VALUES ({marks(len(values))})",  # noqa: S608 - quoted
             values,
         )
         for one, (layer, head, predicate, parameters) in zip(ids, hypotheses, strict=True):

@@ -13,6 +13,7 @@ NAMES = study_modules().keys()
 # What looks like a table of studies and is none, or is one with a reason.
 OTHER = {
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
+    "core/report/claims/rules.py": "ids of the report's claims",
     "core/report/rendering/charts.py": "exhibits of the report",
 }
 

@@ -74,8 +74,8 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine.insert(0, "what", [label_of(key) for key in mine["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
     numbers = ["value", "low", "high", "baseline", "q"]
-    texts = {"n": mine["n"].map(lambda n: "" if pd.isna(n) else str(n)), "task": mine["task"].fillna("")}
-    shown = mine[columns].assign(**texts).style.format("{:.3g}", subset=numbers, na_rep="")
+    shown = mine[columns].assign(n=mine["n"].astype("Int64"), task=mine["task"].fillna(""))
+    shown = shown.style.format("{:.3g}", subset=numbers, na_rep="").format("{:d}", subset=["n"], na_rep="")
     st.dataframe(shown, hide_index=True, height=360)
     if pages:
         with st.container(horizontal=True):
