@@ -171,6 +171,19 @@ for place in range(100_000):
     return max(lines) + 1
 
 
+def test_opening_a_database_writes_nothing_to_standard_output(tmp_path):
+    """DuckDB takes `python -c` for a person at a prompt and draws a bar when a statement lasts two seconds."""
+    code = """
+import sys, duckdb
+from core.store.database import Database
+connections, connect = [], duckdb.connect
+duckdb.connect = lambda *where, **options: connections.append(connect(*where, **options)) or connections[-1]
+db = Database(sys.argv[1])
+print(connections[-1].execute("SELECT current_setting('enable_progress_bar')").fetchall())
+"""
+    assert run_python(code, tmp_path / "atlas.duckdb").stdout == "[(False,)]\n"
+
+
 def test_sigkill_loses_nothing_that_was_acknowledged(tmp_path):
     path = tmp_path / "atlas.duckdb"
     acknowledged = killed_while_writing(path)
