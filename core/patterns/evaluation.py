@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Real
+from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
@@ -259,7 +259,7 @@ def moved_shares(
 
 def corrected_shares(
     counts: Int[np.ndarray, "input class"],
-    held_out: Real[np.ndarray, "group class class"],
+    held_out: Int[np.ndarray, "group class class"],
     names: Sequence[str],
     *,
     seed: int = 0,

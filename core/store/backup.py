@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -26,6 +28,13 @@ from core.writing import replacing, write_whole
 
 ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
 LOOK_SECONDS = 0.05
+_COPY = """
+import shutil, sys
+try:
+    shutil.copyfile(sys.argv[1], sys.argv[2])
+except OSError as error:
+    sys.exit(str(error.errno))
+"""
 _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
@@ -42,14 +51,26 @@ def back_up(db: Database, file: str | Path) -> int:
         log = part.with_name(part.name + ".wal")
         try:
             with db.still():
-                shutil.copyfile(db.path, part)
+                _copy_held(db.path, part)
                 if (own := db.path.with_name(db.path.name + ".wal")).exists():
-                    shutil.copyfile(own, log)
+                    _copy_held(own, log)
             _fold(part)
             _must_be_whole(part, db.path)
         finally:
             log.unlink(missing_ok=True)
     return target.stat().st_size
+
+
+def _copy_held(source: Path, target: Path) -> None:
+    """Copy a file that this process has a lock on, in another process: here, closing what was read would let go of the
+    lock (POSIX, fcntl), and a second process could write to the database. Errors: OSError."""
+    copied = subprocess.run(  # noqa: S603 - this interpreter, and paths as arguments
+        [sys.executable, "-I", "-S", "-c", _COPY, str(source), str(target)], capture_output=True, text=True, check=False
+    )
+    if copied.returncode:
+        said = copied.stderr.strip()
+        number = int(said) if said.isdecimal() else errno.EIO
+        raise OSError(number, os.strerror(number))
 
 
 def restore(file: str | Path, database: Path) -> int:

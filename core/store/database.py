@@ -104,6 +104,9 @@ class Database:
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         _make_folder(self.path)
+        self.notice = None
+        if any(other.path == self.path and not other._opening.stopped for other in list(_OPEN)):
+            return _connect_again(self.path)
         connection, self.notice = _connect(self.path)
         try:
             missing = migrations.missing(connection, self.path)
@@ -252,6 +255,15 @@ def _make_folder(path: Path) -> None:
             f"The database needs a folder that can be made, but {path.parent} cannot ({error.strerror}); "
             "choose another file with --db or ATLAS_DB."
         ) from error
+
+
+def _connect_again(path: Path) -> duckdb.DuckDBPyConnection:
+    """Another connection of the process that holds the file. The file and its log are not looked at: closing one of
+    them lets go of the lock that keeps other processes out (POSIX, fcntl)."""
+    try:
+        return duckdb.connect(str(path), config=CONFIG)
+    except duckdb.Error as error:
+        raise explain(error, path) from error
 
 
 def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:

@@ -77,6 +77,8 @@ def faults(state: CrashState, folder: Path) -> list[str]:
     """What the app does wrong with what the kill left; the files are put into `folder`."""
     path = state.folder.write(folder) / DATABASE
     plain, wrong = plain_labels(path) if path.exists() else [], []
+    if plain is None and state.torn:
+        return _faults_of_a_torn_block(state, path)
     for start in ("the first start", "the second start"):
         try:
             with Database(path) as db:
@@ -93,3 +95,15 @@ def faults(state: CrashState, folder: Path) -> list[str]:
     if len(list(folder.glob("backups/*.unread"))) > (not state.log_is_whole):
         wrong.append(f"copies of a log are left: {sorted(each.name for each in folder.glob('backups/*.unread'))}")
     return [f"{state.after}{' (torn)' if state.torn else ''}: {text}" for text in wrong]
+
+
+def _faults_of_a_torn_block(state: CrashState, path: Path) -> list[str]:
+    """DuckDB writes a block of its catalogue in place, and reads none whose second half is missing: no program opens
+    that, so all that can be asked is a sentence, and files that stay as they are."""
+    before = path.read_bytes()
+    try:
+        Database(path).close()
+    except StoreError as error:
+        changed = path.read_bytes() != before
+        return [f"{state.after} (torn): files changed though this was said: {error}"] if changed else []
+    return [f"{state.after} (torn): opened, though plain DuckDB cannot"]

@@ -245,7 +245,7 @@ def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> 
     counts = np.stack([(numbers == k).sum((1, 2)) for k in range(len(names))], axis=1)
     parts = {"share": patterns.evaluation.shares(counts, names, seed=options.seed)}
     if len(options.confusions) and len(options.confusions[0]) == len(names):
-        confusions = np.array(options.confusions)
+        confusions = np.array(options.confusions, dtype=int)
         parts |= {"corrected": patterns.evaluation.corrected_shares(counts, confusions, names, seed=options.seed)}
     return [
         {"part": part, "class": of.name, "share": of.share, "low": of.low, "high": of.high, "maps": of.count}
