@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from core.scoring.link_contrasts import FLOOR, NOTHING, weights_at
+from core.scoring.link_contrasts import means_over_draws, weights_at
 
 DRAWS = 16  # of each feature of an input
 TRIED = 64  # drawn for them
@@ -170,8 +170,5 @@ def contrasts_of(
     """The same from the weights of the cells alone."""
     found = np.full((len(weights), int(np.prod(cells.shape))), np.nan)
     if len(cells.starts):
-        value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ SIGNS
-        counts = np.diff(cells.starts, append=len(cells.batch))
-        mean = np.add.reduceat(value, cells.starts, axis=1) / counts
-        found[:, cells.filled] = np.where(np.abs(mean) < NOTHING, 0.0, mean)
+        found[:, cells.filled] = means_over_draws(weights, SIGNS, cells.starts)
     return found.reshape(-1, *cells.shape).swapaxes(0, 1)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 DRAWS = 8  # of s and t, of each link
 TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
-FLOOR = 1e-6  # smaller weights count as this
+FLOOR = 1e-30  # smaller weights have no logarithm to speak of: no draw that has one in a cell is taken
 NOTHING = 1e-3  # a smaller contrast is rounding
 _PLUS, _MINUS = ((0, 0), (1, 1), (2, 2)), ((0, 1), (1, 2), (2, 0))  # (query, key) of a, a+s, a+t; b, b+s-t, b+s
 _SIGNS = np.repeat([1.0, -1.0], 3)
@@ -135,8 +135,28 @@ def contrasts_of(weights: Float[np.ndarray, "head draw six"], of: Hexagons) -> F
     links = of.cells.link
     mean = np.zeros((len(of.fits), len(weights)))
     if len(links):
-        value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ _SIGNS
         starts = np.flatnonzero(np.diff(links, prepend=-1))
-        counts = np.diff(starts, append=len(links))
-        mean[links[starts]] = (np.add.reduceat(value, starts, axis=1) / counts).T
+        mean[links[starts]] = np.nan_to_num(means_over_draws(weights, _SIGNS, starts), nan=0.0).T
+    return mean
+
+
+def means_over_draws(
+    weights: Float[np.ndarray, "head draw cell"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
+) -> Float[np.ndarray, "head group"]:
+    """Mean over each group's draws of the signed sum of log weights. A draw with a weight below FLOOR in any cell is
+    left out: taken as FLOOR it would give a head of one distance a contrast that it has not.
+
+    Args:
+        weights: of the cells of each draw.
+        signs: of the cells.
+        starts: the first draw of each group; groups lie one after the other.
+
+    Returns:
+        Natural logarithms, 0 below NOTHING; NaN where a group has no draw left.
+    """
+    measured = (weights >= FLOOR).all(-1)
+    value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ signs
+    counts = np.add.reduceat(measured.astype(int), starts, axis=1)
+    total = np.add.reduceat(np.where(measured, value, 0.0), starts, axis=1)
+    mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)

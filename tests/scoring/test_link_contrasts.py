@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.link_contrasts import DRAWS, FLOOR, Hexagons, Pieces, contrasts, hexagons
+from core.scoring.link_contrasts import DRAWS, Hexagons, Pieces, contrasts, hexagons
 
 WORDS = [(0,), (1, 2), (3,), (4,), (5, 6, 7), (8,), (9,), (10,), (11,)]
 SENTENCE = [-1, 0, 0, 0, 0, 0, 0, 0, -1]
@@ -52,9 +52,9 @@ def test_equal_to_a_loop():
             values = []
             for draw in np.flatnonzero(drawn.fits[link]):
                 (a, q1, q2), (b, k1, k2) = drawn.queries[link, draw], drawn.keys[link, draw]
-                ln = np.log(np.maximum(weights[0, head].numpy(), FLOOR))
+                ln = np.log(weights[0, head].numpy())
                 values.append(ln[a, b] + ln[q1, k1] + ln[q2, k2] - ln[a, k1] - ln[q1, k2] - ln[q2, b])
-            assert found[link, head] == pytest.approx(np.mean(values))
+            assert found[link, head] == pytest.approx(np.mean(values), abs=1e-6)  # weights are read as float32
 
 
 @pytest.mark.parametrize("habit", ["uniform", "distance", "kind of word", "query", "all of them"])
@@ -66,8 +66,25 @@ def test_heads_of_one_habit_have_exactly_nothing(habit):
         "kind of word": np.tile(chance.normal(size=LENGTH), (LENGTH, 1)),
         "query": np.tile(chance.normal(size=(LENGTH, 1)), (1, LENGTH)),
     }
-    scores = 2 * (sum(parts.values()) if habit == "all of them" else parts[habit])
-    assert not contrasts(_softmax(scores), np.array([0, 0]), _drawn()).any()
+    scores = sum(parts.values()) if habit == "all of them" else parts[habit]
+    for steepness in (2, 15):  # of 15, most weights are below a millionth
+        assert not contrasts(_softmax(steepness * scores), np.array([0, 0]), _drawn()).any()
+
+
+def test_a_draw_with_a_weight_of_nothing_is_left_out():
+    """A window has weights of exactly 0, which have no logarithm."""
+    weights, drawn = torch.rand(1, 1, LENGTH, LENGTH, dtype=torch.float64) + 0.1, _drawn()
+    cells, ln = drawn.cells, np.log(weights[0, 0].numpy())
+    gone = (cells.queries[0, 4], cells.keys[0, 4])
+    left = [
+        ln[queries, keys] @ np.repeat([1.0, -1.0], 3)
+        for link, queries, keys in zip(cells.link, cells.queries, cells.keys, strict=True)
+        if link == cells.link[0] and gone not in set(zip(queries, keys, strict=True))
+    ]
+    weights[0, 0][gone] = 0
+    found = contrasts(weights, np.array([0, 0]), drawn)[cells.link[0], 0]
+    assert left
+    assert found == pytest.approx(np.mean(left), abs=1e-6)
 
 
 def test_a_head_that_follows_the_link_has_what_was_planted():

@@ -125,10 +125,12 @@ def kind(rng: np.random.Generator) -> Head:
 
 
 def noise(rng: np.random.Generator) -> Head:
-    """Noise of every pair of pieces: another in every input."""
+    """Noise of every pair of pieces, another in every input. Queries read one half of the noise of a piece and keys the
+    other: of one and the same, a piece would be something to itself (the trace of a random matrix is not 0)."""
     query, bias, key = _nothing()
-    for weights in (query, key):
-        weights[:NOISE, BLOCKS["noise"]] = rng.normal(size=(NOISE, NOISE)) / NOISE**0.5
+    start, half = BLOCKS["noise"].start, NOISE // 2
+    for weights, at in ((query, start), (key, start + half)):
+        weights[:NOISE, at : at + half] = rng.normal(size=(NOISE, half)) / half**0.5
     return query * rng.uniform(0.15, 0.5), bias, key
 
 
