@@ -30,6 +30,7 @@ from . import rank_agreement as rank_agreement
 from . import rank_bootstrap as rank_bootstrap
 from . import ratio_moments as ratio_moments
 from . import recovered as recovered
+from . import recurrence as recurrence
 from . import registry as registry
 from . import role_blocks as role_blocks
 from . import roles as roles

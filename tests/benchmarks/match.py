@@ -40,8 +40,8 @@ class LargestWeights:
 
 
 def base_sized() -> Checkpoint:
-    """Random weights, queries and keys four times as large: as they are drawn, all tokens are alike from the ninth layer
-    on, so that the heads there have equal rows and any is as good a match as its own."""
+    """Random weights, queries and keys four times as large: as they are drawn, all tokens are alike from the ninth
+    layer on, so that the heads there have equal rows and any is as good a match as its own."""
     torch.manual_seed(0)
     model = BertModel(BertConfig(initializer_range=0.06)).eval().requires_grad_(requires_grad=False)
     for layer in model.encoder.layer:

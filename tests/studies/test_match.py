@@ -15,7 +15,8 @@ from core.scoring.counterparts import matching
 from core.studies.attention.inputs import Source
 from core.studies.comparison import match
 from core.studies.comparison.head_similarity import common_inputs, compared
-from core.studies.comparison.records import Counterpart, MatchSummary
+from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
+from core.studies.comparison.recurrence import recurrences
 from tests.capture.conftest import FAMILIES, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny, translator
 from tests.studies.permuted import permuted
 from tests.studies.through_json import rows_of
@@ -169,3 +170,35 @@ def test_random_weights_match_at_most_one_in_twenty_heads_of_the_bundled_encoder
         (summary,) = MatchSummary.among(found)
         assert summary.matched <= 0.05 * summary.heads
     shutil.rmtree(fresh)
+
+
+def test_of_several_checkpoints_the_heads_that_recur_are_counted():
+    def found(compare, matched):
+        place = {"match_layer": 0, "match_head": 0, "best_layer": 0, "best_head": 0, "best": 0.9, "n": 5}
+        return Counterpart(checkpoint="A", compare=compare, layer=0, head=0, similarity=0.9, matched=matched, **place)
+
+    assert recurrences([found("B", True)]) == []
+    one, whole = recurrences([found("B", True), found("C", False)])
+    assert (one.found, one.runs, one.same_place, one.share, one.similarity) == (1, 2, 1, 0.5, 0.9)
+    assert (whole.everywhere, whole.nowhere, whole.share) == (0, 0, 0.5)
+
+
+@pytest.mark.slow  # 10 CPU seconds: three pairs of checkpoints, with draws of random weights for each
+def test_heads_that_recur_are_counted_over_several_checkpoints(folders):
+    found = rows(folders, "bert", "permuted", also=[folders["bert"], folders["gpt2"]], draws=99)
+    heads, recurring = Counterpart.among(found), Recurrence.among(found)
+    (whole,) = RecurrenceSummary.among(found)
+    assert len(heads) == 36
+    assert {summary.compare for summary in MatchSummary.among(found)} == {
+        folders[name] for name in ("permuted", "bert", "gpt2")
+    }
+    by_head = {(of.layer, of.head): of for of in recurring}
+    for (layer, head), of in by_head.items():
+        own = [other for other in heads if (other.layer, other.head) == (layer, head)]
+        assert (of.found, of.runs) == (sum(other.matched for other in own), 3)
+        assert of.low <= of.share <= of.high
+    assert whole.everywhere == sum(of.found == 3 for of in recurring)
+    assert whole.share == pytest.approx(np.mean([head.matched for head in heads]))
+    alone = Counterpart.among(rows(folders, "bert", "permuted"))
+    assert [head for head in heads if head.compare == folders["permuted"]] == alone
+    assert "have a counterpart in all 3 other checkpoints" in match.STUDY.headline(found).sentence

@@ -2,7 +2,8 @@
 
 Rows: one a head of the first checkpoint (kind "counterpart"): its match in the other, one to one, how similar the two
 are, the margin to the runner-up, whether both halves of the inputs agree, and p beside random weights of the other's
-shape, corrected over heads; and one that sums up what was compared (kind "match").
+shape, corrected over heads; and one that sums up what was compared (kind "match"). Of several others both of each, and
+in how many of them each head is found again (kinds "recurrence", "recurring").
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.attention.attending import AttendingOptions
 from core.studies.attention.inputs import PASTED, Source, sources
-from core.studies.comparison.records import Counterpart, MatchSummary
+from core.studies.comparison import recurrence
+from core.studies.comparison.records import Counterpart, MatchSummary, RecurrenceSummary
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import SURE, Headline
 from core.studies.options import Limit
@@ -41,19 +43,29 @@ class Options(AttendingOptions):
     compare: Annotated[str | None, Flag("the checkpoint whose heads are looked for", argument=True, required=True)] = (
         None
     )
+    also: Annotated[
+        tuple[str, ...],
+        Flag("a further checkpoint where heads are looked for: which recur; several times", name="--also"),
+    ] = ()
     limit: Limit = 200
     queries: Annotated[int, Flag("rows of each input that are compared; 0: all", least=0)] = 8
     draws: Annotated[int, Flag("of random weights, that p is beside", least=LEAST_DRAWS)] = LEAST_DRAWS
     random_inputs: Annotated[int, Flag("inputs that random weights see", least=2)] = 24
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The checkpoints where heads are looked for, each once."""
+        return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
+
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the work: of the inputs or of the draws, from start to stop."""
+    """A piece of the work: of the inputs or of the draws, from start to stop, beside the checkpoint `compare`."""
 
     what: str
     start: int
     stop: int
+    compare: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,7 @@ class Compared:
     backward: bool
     weights_hash: str
     compare_hash: str
+    compare: str
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,7 @@ class Drawn:
     similarity: np.ndarray
     largest: np.ndarray
     rows: int
+    compare: str
 
 
 @dataclass(frozen=True)
@@ -94,12 +108,13 @@ class Match(Study[Options, MatchPartial]):
     name, options, partial, arguments = "match", Options, MatchPartial, Piece
 
     def title(self, options: Options) -> str:
-        """Name both."""
-        return f"Heads of {options.checkpoint} in {options.compare}"
+        """Name both, or say how many there are."""
+        others = options.others
+        return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
     def checkpoints(self, options: Options) -> list[str]:
-        """Both."""
-        return [name for name in (options.checkpoint, options.compare) if name]
+        """All."""
+        return [options.checkpoint, *options.others]
 
     def units(self, options: Options) -> list[Unit]:
         """Inputs, then draws."""
@@ -113,21 +128,24 @@ class Match(Study[Options, MatchPartial]):
         if len(inputs) < 2:
             raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
         pieces = [
-            Piece(what, start, min(start + step, count))
+            Piece(what, start, min(start + step, count), other)
+            for other in options.others
             for what, count, step in (
                 (INPUTS, len(inputs), INPUTS_A_UNIT),
                 (RANDOM, options.draws, DRAWS_A_UNIT),
             )
             for start in range(0, count, step)
         ]
-        return [Unit(f"{piece.what}|{piece.start}", piece, size=piece.stop - piece.start) for piece in pieces]
+        return [
+            Unit(f"{piece.what}|{piece.start}|{piece.compare}", piece, size=piece.stop - piece.start)
+            for piece in pieces
+        ]
 
     def run(self, options: Options, unit: Unit) -> Done[MatchPartial]:
         """Some inputs in both checkpoints, or some draws of random weights."""
         piece: Piece = unit.arguments
         first, other = (
-            studies.worker_cache.checkpoint(name, dtype=options.dtype)
-            for name in (options.checkpoint, str(options.compare))
+            studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.checkpoint, piece.compare)
         )
         every = inputs_of(options)
         shared = studies.comparison.head_similarity.common_inputs(
@@ -137,7 +155,7 @@ class Match(Study[Options, MatchPartial]):
             partial = MatchPartial(drawn=(_drawn(options, first, other, shared, piece),))
         else:
             places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
-            partial = MatchPartial(compared=_compared(first, other, shared.part(places)) if places else ())
+            partial = MatchPartial(compared=_compared(piece, first, other, shared.part(places)) if places else ())
         chosen = every[piece.start : piece.stop] if piece.what == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
@@ -146,22 +164,35 @@ class Match(Study[Options, MatchPartial]):
         return Done(partial, provenance)
 
     def merge(self, options: Options, partials: Sequence[MatchPartial]) -> MatchPartial:
-        """All pieces; those of inputs as one."""
-        compared = [piece for partial in partials for piece in partial.compared]
-        whole = compared[:1]
-        for piece in compared[1:]:
-            sums = _sums(whole[0]).merge(_sums(piece))
-            whole = [replace(whole[0], sums=sums.sums, squares=sums.squares, inputs=sums.inputs)]
-        return MatchPartial(tuple(whole), tuple(piece for partial in partials for piece in partial.drawn))
+        """All pieces; those of inputs beside one checkpoint as one."""
+        wholes: dict[str, Compared] = {}
+        for piece in (piece for partial in partials for piece in partial.compared):
+            whole = wholes.setdefault(piece.compare, piece)
+            if whole is not piece:
+                sums = _sums(whole).merge(_sums(piece))
+                wholes[piece.compare] = replace(whole, sums=sums.sums, squares=sums.squares, inputs=sums.inputs)
+        return MatchPartial(tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn))
 
     def results(self, options: Options, merged: MatchPartial) -> Sequence[Result]:
-        """A row a head, then the summary."""
-        if not merged.compared:
-            return []
-        heads = counterparts(options, merged)
-        return [*heads, summary(options, merged, heads)]
+        """Of each other checkpoint a row a head and the summary; of several what recurs."""
+        by_name = {whole.compare: whole for whole in merged.compared}
+        rows: list[Result] = []
+        every: list[Counterpart] = []
+        for name in (name for name in options.others if name in by_name):
+            one = MatchPartial((by_name[name],), tuple(piece for piece in merged.drawn if piece.compare == name))
+            heads = counterparts(options, one)
+            rows += [*heads, summary(options, one, heads)]
+            every += heads
+        return [*rows, *recurrence.recurrences(every)]
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
+        for several in RecurrenceSummary.among(rows):
+            return Headline(
+                f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart in all "
+                f"{several.runs} other checkpoints, {several.nowhere} in none; one of them has "
+                f"{100 * several.share:.0f} % again ({100 * several.low:.0f} to {100 * several.high:.0f} over them).",
+                several.n, "inputs", "", "random weights of each one's shape",
+            )  # fmt: skip
         for record in MatchSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
             said = f"{record.matched} of {record.heads} {names}"
@@ -186,13 +217,13 @@ def inputs_of(options: Options) -> list[Source]:
     return [replace(source, number=number) for number, source in enumerate(found)]
 
 
-def _compared(first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs") -> tuple[Compared, ...]:
+def _compared(piece: Piece, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs") -> tuple[Compared, ...]:
     sums = studies.comparison.head_similarity.compared(first, other, shared)
     sets = first.sets[0], other.sets[0]
     return (
         Compared(
             sums.sums, sums.squares, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
-            first.weights_hash, other.weights_hash,
+            first.weights_hash, other.weights_hash, piece.compare,
         ),
     )  # fmt: skip
 
@@ -201,7 +232,7 @@ def _drawn(options: Options, first: "Checkpoint", other: "Checkpoint", shared: "
     seen = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
     similarity, largest = studies.comparison.head_similarity.beside_random(first, other, seen, seeds)
-    return Drawn(similarity, largest, len(seen.numbers))
+    return Drawn(similarity, largest, len(seen.numbers), piece.compare)
 
 
 def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
@@ -223,7 +254,7 @@ def counterparts(options: Options, merged: MatchPartial) -> list[Counterpart]:
         layer, head = divmod(number, whole.heads)
         records.append(
             Counterpart(
-                checkpoint=options.checkpoint, compare=str(options.compare), layer=layer, head=head,
+                checkpoint=options.checkpoint, compare=whole.compare, layer=layer, head=head,
                 match_layer=match // whole.others if match >= 0 else None,
                 match_head=match % whole.others if match >= 0 else None,
                 similarity=value, low=ends[0], high=ends[1],
@@ -251,7 +282,7 @@ def summary(options: Options, merged: MatchPartial, heads: Sequence[Counterpart]
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return MatchSummary(
-        checkpoint=options.checkpoint, compare=str(options.compare), keys=whole.keys,
+        checkpoint=options.checkpoint, compare=whole.compare, keys=whole.keys,
         visible="up to the query" if whole.backward else "all", identical=whole.weights_hash == whole.compare_hash,
         matched=len(matched), same_place=sum(places), heads=len(heads), others=whole.squares.shape[1],
         draws=sum(len(piece.largest) for piece in merged.drawn),

@@ -84,6 +84,52 @@ class MatchSummary(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recurrence(Result):
+    """In how many other checkpoints a head has a counterpart.
+
+    Attributes:
+        runs: the other checkpoints: seeds, say. found: those in which it is matched. same_place: at its own place.
+        share, low, high: found of runs, with its 95 % interval (Wilson).
+        similarity: mean over runs; None without any match.
+        n: inputs that each comparison rests on.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
+    checkpoint: str
+    layer: int
+    head: int
+    runs: int
+    found: int
+    same_place: int
+    share: float
+    low: float
+    high: float
+    similarity: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrenceSummary(Result):
+    """How many heads recur in all of the other checkpoints.
+
+    Attributes:
+        everywhere, nowhere: heads matched in all of the runs, in none.
+        share, low, high: mean share of heads that a run has again, with its 95 % t interval over runs.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
+    checkpoint: str
+    runs: int
+    heads: int
+    everywhere: int
+    nowhere: int
+    share: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CurvePoint(Result):
     """A score of a head at one snapshot of training.
 

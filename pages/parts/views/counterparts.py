@@ -7,9 +7,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
+from core.store.rows import Row
 from core.store.runs import run_rows
 from core.studies.comparison.match import STUDY
-from core.studies.comparison.records import Counterpart, MatchSummary
+from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.charts.ribbons import ribbons
 from pages.parts.charts.score_terms import token_map
 from pages.parts.reports.provenance import StoredRun
@@ -92,14 +95,32 @@ def said(chosen: Counterpart) -> str:
     )
 
 
+def recurring(rows: Sequence[Row]) -> None:
+    """Of several other checkpoints, in how many each head was found again."""
+    found = Recurrence.among(rows)
+    headline = STUDY.headline(rows)
+    if not found or headline is None:
+        return
+    st.markdown(plain(headline.sentence))
+    frame = pd.DataFrame([vars(of) for of in found])
+    shade = Shade("found", domain=(0.0, float(found[0].runs)), label=f"of {found[0].runs}")
+    st.altair_chart(head_picture(frame, shade, title="Other checkpoints that have the head again",
+                                 tooltip=("share", "low", "high", "same_place")), width="content")  # fmt: skip
+
+
 def results(stored: StoredRun) -> None:
     """A stored comparison."""
     rows = run_rows(resources.database(), stored.run)
-    heads, summaries = Counterpart.among(rows), MatchSummary.among(rows)
-    if not heads or not summaries:
+    summaries = {summary.compare: summary for summary in MatchSummary.among(rows)}
+    if not summaries:
         st.info("This comparison has no heads: run it again.")
         return
-    chosen = picture(heads, summaries[0])
+    recurring(rows)
+    other = next(iter(summaries))
+    if len(summaries) > 1:
+        other = st.selectbox("Counterparts in", list(summaries), key="counterparts_in")
+    heads = [head for head in Counterpart.among(rows) if head.compare == other]
+    chosen = picture(heads, summaries[other])
     st.markdown(plain(said(chosen)))
     both_maps(chosen)
     show_files(pd.DataFrame([head.as_row() for head in heads]), [], "counterparts")

@@ -1,0 +1,52 @@
+"""Which heads recur over runs: shares of runs in which each was found again, with intervals over runs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import stdtrit
+from scipy.stats import binomtest
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """How often heads were found again.
+
+    Attributes:
+        found: runs in which each was. *Shape:* (head,).
+        low, high: 95 % of the share of runs (Wilson 1927). *Shape:* (head,). *Range:* 0 to 1.
+        everywhere, nowhere: heads found in all runs, in none.
+        share: mean share of heads that a run has again. *Range:* 0 to 1.
+        share_low, share_high: its 95 % t interval over runs, cut to 0 and 1; NaN of a single run.
+    """
+
+    found: Int[np.ndarray, " head"]
+    low: Float[np.ndarray, " head"]
+    high: Float[np.ndarray, " head"]
+    everywhere: int
+    nowhere: int
+    share: float
+    share_low: float
+    share_high: float
+
+
+def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
+    """Count over runs.
+
+    Args:
+        matched: whether each head has a counterpart in each run. At least one run.
+
+    Source: methods of stability over seeds, arXiv 2602.16740.
+    """
+    runs, found = len(matched), matched.sum(0)
+    ends = [binomtest(int(count), runs).proportion_ci(LEVEL, "wilson") for count in found]
+    shares = matched.mean(1)
+    reach = stdtrit(runs - 1, (1 + LEVEL) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
+    mean = float(shares.mean())
+    low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
+    return Recurring(
+        found, np.array([end.low for end in ends]), np.array([end.high for end in ends]),
+        int((found == runs).sum()), int((found == 0).sum()), mean, low, high,
+    )  # fmt: skip

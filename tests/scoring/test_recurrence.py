@@ -1,0 +1,37 @@
+"""Which heads recur over runs: intervals beside statsmodels' and scipy's."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from core.scoring.recurrence import recurring
+
+
+def test_shares_have_the_intervals_of_statsmodels_and_scipy():
+    matched = np.random.default_rng(0).random((7, 5)) < 0.6
+    found = recurring(matched)
+    assert found.found.tolist() == matched.sum(0).tolist()
+    for head, count in enumerate(found.found):
+        expected = proportion_confint(count, 7, method="wilson")
+        assert (found.low[head], found.high[head]) == pytest.approx(expected)
+    shares = matched.mean(1)
+    ends = stats.t.interval(0.95, 6, shares.mean(), stats.sem(shares))
+    assert (found.share, found.share_low, found.share_high) == pytest.approx((shares.mean(), *ends))
+    assert (found.everywhere, found.nowhere) == (matched.all(0).sum(), (~matched).all(0).sum())
+
+
+def test_one_run_has_no_interval_over_runs_and_runs_that_keep_all_are_cut_at_one():
+    assert np.isnan(recurring(np.ones((1, 3), dtype=bool)).share_low)
+    all_kept = recurring(np.ones((3, 4), dtype=bool))
+    assert (all_kept.share, all_kept.share_low, all_kept.share_high, all_kept.everywhere) == (1, 1, 1, 4)
+
+
+def test_the_interval_over_runs_covers():
+    """Runs that keep each of 36 heads with a chance that differs between runs."""
+    rng, covered = np.random.default_rng(1), 0
+    for _ in range(400):
+        chance = np.clip(rng.normal(0.6, 0.1, size=5), 0, 1)
+        found = recurring(rng.random((5, 36)) < chance[:, None])
+        covered += found.share_low <= 0.6 <= found.share_high
+    assert covered >= 0.93 * 400
