@@ -76,3 +76,29 @@ def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
     assert len(charts(app)) == 1
     resources.database.clear()
+
+
+def test_two_checkpoints_stand_beside_each_other_by_matched_heads():
+    import pandas as pd
+
+    from pages.parts.atlas.matched import at_its_counterparts
+
+    best = {"best_layer": 0, "best_head": 0, "best": 0.9}
+    where = {"n": 24, "checkpoint": "A", "compare": "B", "similarity": 0.9} | best
+    found = [Counterpart(layer=0, head=1, match_layer=1, match_head=0, matched=True, **where)]
+    scores = pd.DataFrame([{"layer": 1, "head": 0, "value": 0.7}, {"layer": 0, "head": 1, "value": 0.2}])
+    assert at_its_counterparts(scores, found).to_dict("records") == [{"layer": 0, "head": 1, "value": 0.7}]
+
+
+@pytest.mark.shipped
+def test_the_atlas_has_a_switch_for_matched_heads(tmp_path, monkeypatch):
+    """The match that ships: before and after fine-tuning."""
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    app = opened("heads/overview", checkpoint=NAME, beside="atlas-encoder-sst2", layout="two places")
+    assert not app.exception
+    (switch,) = [toggle for toggle in app.toggle if toggle.label == "By matched heads"]
+    switch.set_value(True).run()
+    assert not app.exception
+    assert "of 36 heads have a counterpart" in plain_text(app.caption)
+    resources.database.clear()

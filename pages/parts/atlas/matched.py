@@ -1,5 +1,6 @@
 """The counterparts of one head in other checkpoints, as far as they were matched."""
 
+import pandas as pd
 import streamlit as st
 
 from core.attention import Head
@@ -20,6 +21,26 @@ def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
                 if (record.layer, record.head) == (head.layer, head.head) and record.match:
                     found.setdefault(record.compare, record)
     return list(found.values())[:MOST]
+
+
+def matched_with(checkpoint: str, other: str | None) -> list[Counterpart]:
+    """The counterparts in `other` that are beyond chance, of the newest match; [] where the two were not matched."""
+    for stored in present_runs("match"):
+        records = Counterpart.among(run_rows(resources.database(), stored.run))
+        found = [record for record in records if record.compare == other and record.checkpoint == checkpoint]
+        if found:
+            return [record for record in found if record.matched]
+    return []
+
+
+def at_its_counterparts(scores: pd.DataFrame, counterparts: list[Counterpart]) -> pd.DataFrame:
+    """Scores of the other checkpoint's heads, each at the place of the head that it is the counterpart of."""
+    places = pd.DataFrame(
+        [(record.layer, record.head, record.match_layer, record.match_head) for record in counterparts],
+        columns=["layer", "head", "match_layer", "match_head"],
+    )
+    theirs = scores.rename(columns={"layer": "match_layer", "head": "match_head"})
+    return places.merge(theirs, on=["match_layer", "match_head"])[list(scores.columns)]
 
 
 def show_counterparts(checkpoint: str, head: Head) -> None:

@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.registry import label_of
 from core.store.rows import Row
-from pages.parts.atlas import choices, likeness
+from pages.parts.atlas import choices, likeness, matched
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.shell import bound, context, history, links
@@ -104,10 +104,10 @@ def compared(
     first, second = rows_of(mine, key), rows_of(choices.on_task(frame, task), key)
     if other in (None, context.now().checkpoint) and task == here:
         second = second[:0]  # a score beside itself says nothing
-    second = second[(second["layer"] < shape[0]) & (second["head"] < shape[1])]
+    second, by = _side_by_side(second, other, shape)
     label = f"{label_of(key)}, {other or ''} {task or ''}"
     note = (
-        f"{choices.meaning(key)}; colour: second less first"
+        f"{choices.meaning(key)}; colour: second less first{by}"
         if len(second)
         else _nothing_beside(label, other, task == here)
     )
@@ -115,6 +115,17 @@ def compared(
         axis_of(first, f"{label_of(key)}, {title}", shape), axis_of(second, label, shape),
         axis_of(changed(first, second), "second less first", shape, diverging=True), note,
     )  # fmt: skip
+
+
+def _side_by_side(second: pd.DataFrame, other: str | None, shape: tuple[int, int]) -> tuple[pd.DataFrame, str]:
+    """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
+    the two were matched; and what to say of it."""
+    found = matched.matched_with(str(context.now().checkpoint), other)
+    explained = "Each head beside its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
+    if found and bound.switch(st.toggle, "By matched heads", key="by_match", help=explained):
+        heads = shape[0] * shape[1]
+        return matched.at_its_counterparts(second, found), f" · {len(found)} of {heads} heads have a counterpart"
+    return second[(second["layer"] < shape[0]) & (second["head"] < shape[1])], ""
 
 
 def _nothing_beside(label: str, other: str | None, same_task: bool) -> str:
