@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pages.parts.views import why
+from pages.parts.maps import taken_apart
 from tests.pages.opening import opened
 
 
@@ -36,10 +36,23 @@ def test_an_input_over_the_limit_is_cut_and_the_view_says_so():
 def test_a_click_names_its_cell_in_the_link_before_the_page_runs(monkeypatch):
     """As a callback: read behind the chart, the page had to run a second time."""
     link, clicked = {}, {"cell": [{"from_token": "3 old", "to_token": "12 2"}]}
-    monkeypatch.setattr(why.st, "query_params", link)
-    monkeypatch.setattr(why.st, "session_state", {"why_cell": SimpleNamespace(selection=clicked)})
-    why._take()
+    monkeypatch.setattr(taken_apart.st, "query_params", link)
+    monkeypatch.setattr(taken_apart.st, "session_state", {"why_cell": SimpleNamespace(selection=clicked)})
+    taken_apart._take()
     assert link == {"cell": "3-12"}
     clicked["cell"] = []  # a click beside the cells keeps the one that is open
-    why._take()
+    taken_apart._take()
     assert link == {"cell": "3-12"}
+
+
+def test_one_head_has_a_cell_taken_apart_and_the_map_of_a_group_alone():
+    page = opened("heads/one", checkpoint="atlas-encoder", head="L2H5")
+    assert not page.exception
+    assert "Why it looks there" in [one.value for one in page.subheader]
+    assert "largest term of its score" in said(page)
+    before = said(page)
+    page.selectbox(key="group").select("token").run()
+    assert page.query_params["group"] == "token"
+    page.query_params["cell"] = "2-1"
+    page.run()
+    assert said(page) != before

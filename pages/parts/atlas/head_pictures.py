@@ -1,5 +1,7 @@
 """What one head looks like: its maps on three inputs, and its scores with their baselines."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -28,24 +30,40 @@ def strongest_role(scores: pd.DataFrame, head: Head) -> str:
     return max(above, key=lambda name: above[name], default="first")
 
 
-def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    """Its maps on the inputs where its strongest role is strongest, in the middle, and weakest."""
+@dataclass(frozen=True)
+class OrderedInputs:
+    """Short inputs of a task by a head's weight in its strongest role, the highest first."""
+
+    role: str
+    inputs: tuple[tuple[str, str | None], ...]
+    values: tuple[float, ...]
+
+
+def ordered_inputs(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> OrderedInputs:
+    """Some of a task's inputs, those of the bundled sst2 where the task is a file."""
     role = strongest_role(scores, head)
     rows = pickers.task_rows(task if task and not task.endswith((".csv", ".tsv")) else "sst2", "dev")
     short = [row for row in rows if len(row.text.split()) + len((row.pair or "").split()) <= LONGEST // 2]
     texts = tuple((row.text, row.pair) for row in (short or rows)[:INPUTS])
     values = resources.input_scores(checkpoint, texts, CHOSEN_BY[role])[:, head.layer, head.head]
     order = np.argsort(-values, kind="stable")[: int((~np.isnan(values)).sum())]
-    if not len(order):
+    return OrderedInputs(role, tuple(texts[k] for k in order), tuple(float(values[k]) for k in order))
+
+
+def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """Its maps on the inputs where its strongest role is strongest, in the middle, and weakest."""
+    ordered = ordered_inputs(checkpoint, head, scores, task)
+    count = len(ordered.inputs)
+    if not count:
         return
     maps = []
-    for where, number in (("highest", order[0]), ("median", order[len(order) // 2]), ("lowest", order[-1])):
-        shown = resources.shown(checkpoint, *texts[number], most=LONGEST)
-        maps.append(SmallMap(f"{where}: {values[number]:.2f}", shown.maps.weights[head.layer, head.head],
+    for where, number in (("highest", 0), ("median", count // 2), ("lowest", count - 1)):
+        shown = resources.shown(checkpoint, *ordered.inputs[number], most=LONGEST)
+        maps.append(SmallMap(f"{where}: {ordered.values[number]:.2f}", shown.maps.weights[head.layer, head.head],
                              shown.maps.tokens))  # fmt: skip
     show_small_maps(maps, key="head_maps", cell=11)
-    said = f"weight on the {role}" + ("" if role == "separator" else " token")
-    st.caption(plain(f"{checkpoint} · {head} · chosen by {said} among {len(order)} inputs · rows are queries"))
+    said = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
+    st.caption(plain(f"{checkpoint} · {head} · chosen by {said} among {count} inputs · rows are queries"))
 
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:

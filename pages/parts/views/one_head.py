@@ -18,6 +18,7 @@ from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.head_hypotheses import show_hypotheses
 from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
+from pages.parts.atlas.head_why import show_why
 from pages.parts.atlas.matched import show_counterparts
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
 from pages.parts.shell import bound, context, links
@@ -125,6 +126,8 @@ def show(tools: DeltaGenerator) -> None:
             with clear_errors():
                 show_three_maps(checkpoint, head, known, task)
             show_where_it_looks(known, head)
+            with clear_errors():
+                show_why(checkpoint, head, known, task)
             show_links(checkpoint, head, here="heads/one")
             show_hypotheses(checkpoint, head, known, task)
             show_nearest(known, head, checkpoint, task)

@@ -1,24 +1,12 @@
 """Why a head looks there: one cell of a map taken apart into what earlier components wrote."""
 
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core import studies
 from core.attention import Head
-from pages.parts.charts.score_terms import token_map, waterfall
-from pages.parts.shell import bound, context, resources
-from pages.parts.shell.messages import clear_errors, plain
-
-if TYPE_CHECKING:
-    from core.studies.explanation.cell_parts import Cell, LayerScores
-
-TERMS = 8  # of a cell that are drawn by themselves
-MOST_TOKENS = 64  # of an input whose cells are taken apart on the page
-SIDES: dict[str, Literal["key", "query"]] = {"the key": "key", "the query": "query"}
+from pages.parts.maps.taken_apart import show_cells
+from pages.parts.shell import context
+from pages.parts.shell.messages import clear_errors
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -28,105 +16,4 @@ def show(tools: DeltaGenerator) -> None:
         if not asked.checkpoint or not (asked.text or "").strip() or not asked.head:
             st.info("Type a sentence and choose a head.", icon=":material/help:")
             return
-        head = Head.parse(asked.head)
-        scores = _scores(asked.checkpoint, asked.text or "", asked.pair_or_none, head)
-        query, key = _cell(scores, head)
-        cell = scores.cell(head.head, query, key)
-        with tools:
-            side = SIDES[bound.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
-                                    label_visibility="collapsed")]  # fmt: skip
-            groups, most = scores.groups(side), cell.terms[0]
-            decisive = most.key_group if side == "key" else most.query_group
-            group = bound.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
-                               default=decisive if decisive in groups else None)  # fmt: skip
-        sentence = st.container()
-        both = st.container(horizontal=True)  # one below the other where the window is narrow
-        own, alone = both.container(width="content"), both.container(width="content")
-        with own:
-            chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
-            st.altair_chart(chart, width="content", on_select=_take, selection_mode="cell", key="why_cell")
-        alone.altair_chart(
-            _map(scores, scores.map_of(head.head, group, side), f"{head} by {group} in {side} alone", (query, key)),
-            width="content",
-        )
-        sentence.markdown(_sentence(scores, head, (query, key), cell))
-        st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="stretch")
-        length = _length(asked.checkpoint, asked.text or "", asked.pair_or_none)
-        st.caption(
-            f"{plain(asked.checkpoint)} · {length} · one input: what holds over rows is "
-            f"`python -m core study why {asked.checkpoint.replace('`', '')}`. The terms add up to the score less its "
-            "mean over the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is "
-            "not yet an effect: what is written alike everywhere has large terms, and replaced by its mean it changes "
-            "no map."
-        )
-
-
-def _length(name: str, text: str, pair: str | None) -> str:
-    """How many tokens are taken apart, and of how many."""
-    every = len(resources.checkpoint(name).encode(text, pair))
-    return f"the first {MOST_TOKENS} of {every} tokens" if every > MOST_TOKENS else f"{every} tokens"
-
-
-@st.cache_resource(max_entries=24, show_spinner="Taking scores apart ...")
-def _layer(name: str, text: str, pair: str | None, layer: int, part: str, stamp: int) -> "LayerScores":
-    checkpoint = resources.checkpoint(name)
-    encoding = checkpoint.encode(text, pair).up_to(MOST_TOKENS)
-    return studies.explanation.cell_parts.layer_scores(checkpoint, encoding, layer, part=part)
-
-
-def _scores(name: str, text: str, pair: str | None, head: Head) -> "LayerScores":
-    resources.checkpoint(name)
-    scores = _layer(name, text, pair, head.layer, head.part, resources.stamp(name))
-    scores.check(head.head, 0, 0)
-    return scores
-
-
-def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
-    """The cell that was clicked, in the link; else the one of the largest weight that is not the first token's."""
-    weights = scores.inputs.weights[0, head.head].float().cpu().numpy()
-    named = st.query_params.get("cell", "").split("-")
-    if len(named) == 2 and all(part.isdigit() for part in named):
-        query, key = (int(part) - 1 for part in named)
-        if 0 <= query < weights.shape[0] and 0 <= key < weights.shape[1] and weights[query, key] > 0:
-            return query, key
-    inner = weights[1:] if len(weights) > 1 else weights
-    row, column = np.unravel_index(int(inner.argmax()), inner.shape)
-    return int(row) + len(weights) - len(inner), int(column)
-
-
-def _take() -> None:
-    """A click on a cell goes into the link, before the page runs: it runs once a click, not twice."""
-    chosen = st.session_state["why_cell"].selection.get("cell") or []
-    if chosen:
-        query, key = (int(str(chosen[0][name]).split(" ", 1)[0]) for name in ("from_token", "to_token"))
-        st.query_params["cell"] = f"{query}-{key}"
-
-
-def _map(scores: "LayerScores", weights: Any, title: str, marked: tuple[int, int], *, select: bool = False) -> Any:
-    values = weights.float().cpu().numpy()
-    rows = [{"query": q, "key": k, "weight": float(values[q, k])} for q, k in np.ndindex(values.shape)]
-    tokens, keys = list(scores.encoding.tokens), list(scores.key_encoding.tokens)
-    return token_map(pd.DataFrame(rows), tokens, keys, title=title, marked=marked, select=select)
-
-
-def _sentence(scores: "LayerScores", head: Head, place: tuple[int, int], cell: "Cell") -> str:
-    query, key = place
-    most = cell.terms[0]
-    does = "raises" if most.value > 0 else "lowers"
-    return plain(
-        f"{head} looks from “{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}” with weight "
-        f"{cell.weight:.2f}. The largest term of its score ({most.value:+.2f} of {cell.score:+.2f}) {does} it: "
-        f"{most.query_part} in the query, {most.key_part} in the key."
-    )
-
-
-def _waterfall(cell: "Cell", title: str) -> Any:
-    rows, end = [], 0.0
-    for number, term in enumerate(cell.largest(TERMS)):
-        name = f"{term.query_part} × {term.key_part}" if term.key_part else term.query_part
-        start, end = end, end + term.value
-        kind = "raises" if term.value > 0 else "lowers"
-        rows.append({"term": f"{number + 1}. {name}", "start": start, "end": end, "value": term.value, "kind": kind})
-    rows.append({"term": "score of the cell", "start": 0.0, "end": end, "value": cell.score, "kind": "sum"})
-    frame = pd.DataFrame(rows)
-    return waterfall(frame.assign(right=frame[["start", "end"]].max(axis=1)), title=title)
+        show_cells(asked.checkpoint, asked.text or "", asked.pair_or_none, Head.parse(asked.head))

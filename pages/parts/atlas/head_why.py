@@ -1,0 +1,38 @@
+"""Why one head looks where it looks, on one input, with a way to where every sentence can be taken apart."""
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from pages.parts.atlas.head_pictures import ordered_inputs
+from pages.parts.maps.taken_apart import show_cells
+from pages.parts.shell import bound, context, links, resources
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+
+AT_ONCE = 48  # heads of a checkpoint whose scores are taken apart unasked: larger ones take seconds
+
+
+def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """The chosen sentence, else the input where its strongest role is strongest: a click takes a cell apart."""
+    checkpoint = resources.checkpoint(name)
+    asked = context.now()
+    text, pair = (asked.text, asked.pair_or_none) if asked.text else _strongest(name, head, scores, task)
+    if text is None or not checkpoint.family.interceptable:
+        return
+    st.subheader("Why it looks there", anchor=False)
+    if bound.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
+        show_cells(name, text, pair, head)
+        links.link("maps/why", checkpoint=name, head=str(head), text=text, pair=pair)
+
+
+def _strongest(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> tuple[str | None, str | None]:
+    ordered = ordered_inputs(name, head, scores, task).inputs
+    return ordered[0] if ordered else (None, None)
+
+
+def _is_small(checkpoint: "Checkpoint") -> bool:
+    return checkpoint.layers * checkpoint.heads <= AT_ONCE
