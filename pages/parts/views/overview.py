@@ -121,7 +121,7 @@ def _side_by_side(second: pd.DataFrame, other: str | None, shape: tuple[int, int
     """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
     the two were matched; and what to say of it."""
     found = matched.matched_with(str(context.now().checkpoint), other)
-    explained = "Each head beside its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
+    explained = "Each head and its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
     if found and bound.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
         return matched.at_its_counterparts(second, found), f" · {len(found)} of {heads} heads have a counterpart"
