@@ -14,8 +14,8 @@ FORBIDDEN_IMPORTS |= {"xml", "lxml", "subprocess", "telnetlib", "ftplib", "ctype
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
 EXCUSED = {  # file, what it does, and why that is no way in
     ("core/jobs/remote.py", "imports cloudpickle"): "sends our own code to the workers of a cluster; reads nothing",
-    ("core/store/backup.py", "imports subprocess"): "copies the open database by a fixed program of this interpreter, with "
-    "paths as arguments and no shell: copied here, the lock on the file would be let go of",
+    ("core/store/backup.py", "imports subprocess"): "copies the open file by a fixed program, paths as "
+    "arguments, no shell: copied here, the lock on the file would be let go of",
     ("pages/parts/shell/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
     ("pages/parts/label/label_tools.py", "shows HTML as it is"): "pictures of maps; their captions are escaped "
     "(tests/pages/test_label_pages.py::test_captions_of_pictures_stay_text)",
