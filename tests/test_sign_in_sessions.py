@@ -51,12 +51,12 @@ def test_what_is_no_secret_holds_nothing(file, clock, secret):
 
 def test_nobody_signs_in_with_what_the_file_holds(file, clock):
     table = SignInSessions(file, clock)
-    secret = table.begin("ada@example.org")
+    secret = table.begin("rosalind@example.org")
     text = file.read_text()
     assert secret not in text
-    assert "ada" not in text
+    assert "rosalind" not in text  # hashes are of the digits 0 to f: they can spell "ada"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert not any(table.holds(hashed, "ada@example.org") for hashed in json.loads(text))
+    assert not any(table.holds(hashed, "rosalind@example.org") for hashed in json.loads(text))
 
 
 @pytest.mark.parametrize(
