@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.findings import figures
 from core.report.headlines import headline
+from core.report.report import STUDY_NAME
 from core.store import runs
 from core.store.rows import Row
 from core.studies.attention.records import Score
@@ -17,9 +18,9 @@ from pages.parts.reports.provenance import stored_run
 from pages.parts.shell import resources
 
 
-def headline_of(run: str) -> Headline:
-    """A stored run in one sentence."""
-    return _headline(run, resources.database().id)
+def headline_of(run: str, *, rows: str | None = None) -> Headline:
+    """A stored run in one sentence; of a run of several tasks, the sentence of `rows` where that is one of them."""
+    return _headline(run, rows, resources.database().id)
 
 
 def has_picture(run: str) -> bool:
@@ -35,11 +36,16 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)
-def _headline(run: str, database_id: str) -> Headline:
-    db = resources.database()
-    stored = stored_run(run)
-    said = headline(stored.study, runs.run_rows(db, run))
+def _headline(run: str, task: str | None, database_id: str) -> Headline:
+    stored, rows = stored_run(run), runs.run_rows(resources.database(), run)
+    said = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
     return replace(said, sentence=sampled(said.sentence)) if stored.sampled else said
+
+
+def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:
+    """Of rows of several tasks those of one, where it is among them."""
+    tasks = {row.get("task") for row in rows} - {None}
+    return [row for row in rows if row.get("task") in (None, task)] if task in tasks and len(tasks) > 1 else rows
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)

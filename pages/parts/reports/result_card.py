@@ -20,7 +20,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports import headlines
 from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
-from pages.parts.shell import resources
+from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pin import offer_pin_of_run
@@ -29,7 +29,7 @@ from pages.parts.widgets.undoing import take_away
 
 def show_card(stored: StoredRun, *, key: str) -> None:
     """The result that is open."""
-    run, said = stored.run, headlines.headline_of(stored.run)
+    run, said = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)
     with st.container(border=True, key=f"result_{key}"):
         st.markdown(f"**{plain(said.sentence)}**")
         note = (shipped.about() or {}).get("note") if stored.source == "shipped" else None
@@ -46,7 +46,7 @@ def show_card(stored: StoredRun, *, key: str) -> None:
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
     """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
-    said = headlines.headline_of(stored.run)
+    said = headlines.headline_of(stored.run, rows=context.now().rows)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(said.sentence))
     text.caption(plain(" · ".join(facts(said, stored))))

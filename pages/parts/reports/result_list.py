@@ -61,7 +61,8 @@ def open_link(known: StoredRun, label: str = "Open") -> None:
         return
     about = {"checkpoint": None if " and " in known.of or ", " in known.of else known.checkpoint,
              "rows": known.task if known.task and "," not in known.task else None}  # fmt: skip
-    links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | {shown.key: known.run}))
+    named = {shown.key: known.run} if shown.key else {}
+    links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | named))
 
 
 def show_line(known: StoredRun) -> None:

@@ -14,7 +14,7 @@ from pages.parts.shell import history
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
-_KEYS = "bound_keys"
+_KEYS, _USUAL = "bound_keys", "bound_usual"
 
 
 def asks_link(key: str) -> bool:
@@ -27,6 +27,14 @@ def forget() -> None:
     """Choices of the page before: a widget of the same name on another page is another widget."""
     for key in st.session_state.pop(_KEYS, ()):
         st.session_state.pop(key, None)
+    st.session_state.pop(_USUAL, None)
+
+
+def _goes_along(key: str, usual: T | list[T]) -> bool:
+    """Whether a choice was left at what was usual, and something else is now (other rows were chosen): it follows."""
+    every: dict[str, T | list[T]] = st.session_state.setdefault(_USUAL, {})
+    before, every[key] = every.get(key, usual), usual
+    return before != usual and st.session_state.get(key) == before
 
 
 def pick(
@@ -37,8 +45,11 @@ def pick(
     widget: `st.selectbox`, `st.segmented_control` or one of a column. settings: others of the widget.
     """
     start = options[0] if default is None else default
+    follows = _goes_along(key, start)
     if asks_link(key):
         st.session_state[key] = st.query_params.get(key, start)
+    elif follows:
+        st.session_state[key] = start
     if st.session_state[key] not in options and not settings.get("accept_new_options"):
         st.session_state[key] = start
     chosen = widget(label, options, key=key, **settings) or start
@@ -61,9 +72,12 @@ def pick_many(
     widget: `st.multiselect` or one of a column. settings: others of the widget.
     """
     usual = list(default)
+    follows = _goes_along(key, usual)
     if asks_link(key):
         asked = [name for name in st.query_params.get_all(key) if name]
         st.session_state[key] = [name for name in asked if name != NOTHING] if asked else usual
+    elif follows:
+        st.session_state[key] = usual
     if settings.get("accept_new_options"):
         options = list(dict.fromkeys([*options, *st.session_state[key]]))
     else:

@@ -128,8 +128,8 @@ def page_of(name: str) -> Page:
 
 
 class Shown(NamedTuple):
-    """The view that opens a study's stored results. key: its parameter that names the run. query: what more the link
-    says, so that the view shows them."""
+    """The view that opens a study's stored results. key: its parameter that names the run; "" where the view shows what
+    is stored of a checkpoint together. query: what more the link says, so that the view shows them."""
 
     view: str
     key: str
@@ -150,6 +150,7 @@ RESULTS = {
     "statistics": Shown("statistics/heads", "run_statistics"),
     "redundancy": Shown("heads/similar", "run_redundancy"),
     "match": Shown("heads/counterparts", "run"),
+    "why": Shown("heads/overview", "", (("colour", "why/score share/earlier heads"),)),
     "development": Shown("heads/development", "run", (("snapshots_of", "snapshots of one's own"),)),
     "effective": Shown("statistics/effective", "effective_run"),
     "classify-maps": Shown("statistics/shares", "shares_run"),
