@@ -90,3 +90,32 @@ def test_that_nothing_is_chosen_is_told_from_the_usual():
     again = AppTest.from_function(some_choices)
     again.query_params.update(app.query_params)
     assert again.run().markdown[0].value == ""
+
+
+def a_choice_of_rows():
+    import streamlit as st
+
+    from pages.parts.shell import bound
+
+    rows = st.selectbox("Rows", ["sst2", "mrpc"], key="rows")
+    tasks = ["sst2", "mrpc", "qqp"]
+    st.markdown(bound.pick(st.selectbox, "Task", tasks, key="task", default=rows))
+    st.markdown(",".join(bound.pick_many(st.multiselect, "Tasks", tasks, key="tasks", default=[rows])))
+
+
+def test_a_choice_left_at_the_usual_one_follows_other_rows():
+    app = AppTest.from_function(a_choice_of_rows).run()
+    app.selectbox(key="rows").set_value("mrpc").run()
+    assert [said.value for said in app.markdown] == ["mrpc", "mrpc"]
+    assert dict(app.query_params) == {}
+    app.selectbox(key="task").set_value("qqp").run()  # chosen: it stays whatever the rows are
+    app.multiselect(key="tasks").set_value(["qqp", "mrpc"]).run()
+    app.selectbox(key="rows").set_value("sst2").run()
+    assert [said.value for said in app.markdown] == ["qqp", "qqp,mrpc"]
+
+
+def test_a_link_wins_over_what_is_usual_of_other_rows():
+    app = AppTest.from_function(a_choice_of_rows)
+    app.query_params["task"] = "qqp"
+    app.run().selectbox(key="rows").set_value("mrpc").run()
+    assert app.markdown[0].value == "qqp"

@@ -14,8 +14,9 @@ from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from core.studies.lookup import find_study
-from pages.parts.reports import headlines, result_card
+from pages.parts.reports import headlines, result_card, result_list
 from pages.parts.shell import resources, shell
+from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
 from tests.pages.opening import VIEWS, switched
 
@@ -167,6 +168,32 @@ def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
     store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
     opened("statistics").button(key="again_run_statistics").click().run()
     assert started == [("statistics", options)]
+
+
+def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(db):
+    about = Provenance("atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2, mrpc", split="dev")
+    run = record_run(db, "statistics", {"checkpoint": "atlas-encoder", "tasks": ["sst2", "mrpc"]}, about, title="Both")
+    rows = [{"statistic": "place", "checkpoint": "atlas-encoder", "task": task, "layer": 0, "head": head, "kind": kind,
+             "value": 0.5, "x": 0.0, "y": float(head), "stress": 0.1, "n": 7}
+            for task, kind in (("sst2", "broad"), ("mrpc", "next")) for head in range(2)]  # fmt: skip
+    store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
+    for task, sentence in (("sst2", "on SST-2-like: 2 broad"), ("mrpc", "on MRPC-like: 2 next")):
+        app = opened("statistics/heads", rows=task)
+        assert sentence in said(app)
+        assert "What 2 heads mostly do" in said(app)
+    assert "on SST-2-like: 2 broad" in said(opened("statistics/heads", rows="qqp"))  # not among them: as stored
+
+
+@pytest.mark.shipped
+def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
+    studies = {known.study for known in result_list.every_run()}
+    assert studies <= set(RESULTS)
+    pages = {view.partition("/")[0] for view in VIEWS}
+    for study in sorted(studies):
+        assert RESULTS[study].view in VIEWS or RESULTS[study].view in pages, study
+    assert "why" in studies
+    shown = [link.proto for link in opened("results/all", search="why").get("page_link") if link.proto.label == "Open"]
+    assert [link for link in shown if link.page == "heads" and "colour=why" in link.query_string]
 
 
 @pytest.mark.parametrize(("name", "query", "label"), [
