@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from safetensors import SafetensorError, safe_open
 
 from core import config
 from core.errors import AtlasError, JobError
@@ -19,21 +20,25 @@ from core.jobs.worker import merged, summarize
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from core.studies.lookup import find_study
 from core.studies.records import Result
 from core.tasks.glue import read_rows
 from core.tasks.own import is_own
 
+EVERY_PASS = 400_000  # weights whose products take as long as all else of a pass (of 32 rows, on one core)
+
 
 @dataclass(frozen=True)
 class Foreseen:
-    """seconds: of work, for `rows` rows; None where it is not rows that are counted. like: title of the run whose rate
-    it is; made: when; here: by this database's own."""
+    """seconds: of work, for `rows` of what `counts` names; None where neither is known. like: title of the run whose
+    rate it is; made: when; here: by this database's own."""
 
     seconds: float
     rows: int | None
     like: str
     made: datetime
     here: bool
+    counts: str = "rows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +90,10 @@ class Extent(Result):
 
 
 def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen | None:
-    """The time that rows of the most similar earlier run took each, times the rows asked for; scaled by the size of the
-    weights where both are on this machine. Where rows are not known, by how many tasks, checkpoints, initialisations
-    and seeds each has. None where no run of the study was timed."""
+    """The time that rows of the most similar earlier run took each, times the rows asked for (of a study that says how
+    much its jobs are, what it counts); scaled by the number of weights where both are on this machine. Where rows are
+    not known, by how many tasks, checkpoints, initialisations and seeds each has. None where no run of the study was
+    timed."""
     known = runs.known_runs(db, study)
     if known.empty:
         return None
@@ -96,9 +102,12 @@ def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen |
         before = json.loads(row.options)
         seconds = store.seconds_of(db, row.run) if row.source == "yours" else getattr(row, "seconds", None)
         if seconds and not pd.isna(seconds):
-            factor, rows = _times(options, before, row.row_ids if isinstance(row.row_ids, str) else None)
+            (factor, rows), counts = _amounts(study, options, before), find_study(study).counts
+            if not factor:
+                factor, rows = _times(options, before, row.row_ids if isinstance(row.row_ids, str) else None)
+                counts = "rows"
             seconds *= factor * _scale(options, before)
-            return Foreseen(seconds, rows, row.title, row.created, row.source == "yours")
+            return Foreseen(seconds, rows, row.title, row.created, row.source == "yours", counts)
     return None
 
 
@@ -126,6 +135,17 @@ def keep_partial(db: Database, job: str) -> str:
 # ---------------------------------------------------------------- behind them
 
 
+def _amounts(study: str, options: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[float, int | None]:
+    """How many times as much is asked for as an earlier run did by what the study counts, and how much; 0 and None
+    where it does not say."""
+    try:
+        declared = find_study(study)
+        asked, was = (declared.amount(declared.read(told)) for told in (options, before))
+    except AtlasError:  # rows that are not there any more, or an option of an earlier version
+        return 0.0, None
+    return (asked / was, asked) if asked and was else (0.0, None)
+
+
 def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str | None) -> tuple[float, int | None]:
     """How many times as much is asked for as an earlier run did, and rows asked for. row_ids: of that run, as JSON."""
     asked, was = Extent.of(options), Extent.of(before)
@@ -143,20 +163,25 @@ def _alike(before: Mapping[str, Any], options: Mapping[str, Any]) -> int:
 
 
 def _scale(options: Mapping[str, Any], before: Mapping[str, Any]) -> float:
-    """How much larger the weights are."""
+    """How many times as long a token takes: by the number of weights, and what a pass costs however few they are."""
     sizes = [_weights(Extent.of(asked).first_checkpoint) for asked in (options, before)]
-    return sizes[0] / sizes[1] if all(sizes) else 1.0
+    return (sizes[0] + EVERY_PASS) / (sizes[1] + EVERY_PASS) if all(sizes) else 1.0
 
 
 def _weights(name: str | None) -> int:
-    """Bytes of a checkpoint's weights: of a folder, or of the bundled one that its name begins with; 0 if unknown."""
+    """How many weights a checkpoint has: of a folder, or of the bundled one that its name begins with; 0 if unknown."""
     if not name:
         return 0
     bundled = next((model for model in (config.ENCODER, config.DECODER) if Path(name).name.startswith(model)), name)
     folders = (Path(name).expanduser(), config.PROJECT / name, config.BUNDLED_MODELS / bundled)
     try:
-        return next(
-            (size for folder in folders if (size := sum(f.stat().st_size for f in folder.glob("*.safetensors")))), 0
-        )
-    except (OSError, ValueError, RuntimeError):
+        counts = (sum(_weights_in(file) for file in folder.glob("*.safetensors")) for folder in folders)
+        return next((count for count in counts if count), 0)
+    except (OSError, ValueError, RuntimeError, SafetensorError):
         return 0
+
+
+def _weights_in(file: Path) -> int:
+    """The numbers in a safetensors file, by its header alone."""
+    with safe_open(file, framework="numpy") as opened:
+        return sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118 - no mapping

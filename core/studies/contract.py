@@ -127,6 +127,11 @@ class Study(Generic[O, P]):
         every = [place for given in named for place in (given if isinstance(given, tuple) else (given,))]
         return [place for place in every if isinstance(place, str) and place]
 
+    def amount(self, options: O) -> int | None:
+        """How much work a job of these options is, in what `counts` names, for the time it will take; quick enough for
+        a form to ask at every change. None where the number of rows says it, or nothing can before the job begins."""
+        return None
+
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
         """What all units so far call for: the units of the next round. None, unless a study goes in rounds; what they
         are may depend on the partial results only, so that any number of workers asks for the same."""

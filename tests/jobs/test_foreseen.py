@@ -1,6 +1,8 @@
 """The time a job will take, and what a stopped one has done."""
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from core.errors import JobError
 from core.jobs.foreseen import Extent, foreseen, keep_partial
@@ -9,6 +11,7 @@ from core.store import jobs, runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from core.studies.lookup import find_study
+from core.studies.tuning.finetune import STUDY as TUNE
 
 TINY = "tests.jobs.tiny"
 
@@ -20,9 +23,10 @@ def db(tmp_path, monkeypatch):
         yield database
 
 
-def timed(db, seconds, **options):
-    run = runs.record_run(db, "statistics", options, Provenance(row_ids=tuple(range(options["limit"]))), title="Before")
-    job = jobs.add_job(db, "statistics", "Before", options)
+def timed(db, seconds, study="statistics", **options):
+    ids = tuple(range(options.get("limit", 300)))
+    run = runs.record_run(db, study, options, Provenance(row_ids=ids), title="Before")
+    job = jobs.add_job(db, study, "Before", options)
     jobs.add_units(db, job, options, [{"key": "a", "size": 10, "arguments": {}}])
     jobs.store_outcome(db, job, 0, jobs.Outcome(seconds=seconds))
     jobs.set_state(db, job, "done", run=run)
@@ -45,6 +49,47 @@ def test_rows_are_counted_where_they_can_be(db, tmp_path):
     assert foreseen(db, "statistics", own).rows == 3  # and not 500
     seeds = Extent.of({"tasks": ["a", "b"], "seeds": [0, 1, 2], "initialisations": ["pretrained", "random"]})
     assert seeds.runs == 6
+
+
+TUNING = {"checkpoint": "atlas-encoder", "tasks": ["sst2"], "seeds": [0]}
+
+
+@pytest.mark.parametrize("told", [
+    TUNING, TUNING | {"tasks": ["sst2", "mrpc"], "initialisations": ["pretrained", "untrained"], "seeds": [0, 1, 2]},
+    TUNING | {"settings": {"train_limit": 100, "epochs": 9, "dev_limit": 20}},
+    TUNING | {"initialisations": ["random", "frozen"], "seeds": [0, 1, 2], "random_seeds": 1},
+])  # fmt: skip
+def test_a_fine_tuning_is_as_much_as_its_units_are(told):
+    options = TUNE.read(told)
+    assert TUNE.amount(options) == sum(unit.size for unit in TUNE.units(options)) > 0
+
+
+def test_the_time_of_a_fine_tuning_follows_what_is_trained_and_not_the_rows_of_dev(db):
+    timed(db, 10.0, "finetune", **TUNING, settings={"train_limit": 100, "epochs": 1})
+    found = foreseen(db, "finetune", TUNING | {"settings": {"train_limit": 200, "epochs": 5}})
+    assert found.counts == "tokens"
+    assert found.seconds > 40.0  # ten times the training, and dev rows after each epoch; the dev rows are the same
+    assert found.rows > 40_000
+    hub = foreseen(db, "finetune", TUNING | {"data": "hub"})
+    assert (hub.counts, hub.seconds) == ("rows", pytest.approx(10.0))  # nothing is fetched for an estimate
+
+
+def checkpoint_of(folder, weights, dtype):
+    folder.mkdir()
+    save_file({"weight": np.zeros(weights, dtype)}, folder / "model.safetensors")
+    return str(folder)
+
+
+def test_a_small_checkpoint_of_ones_own_takes_no_less_than_its_passes(db, tmp_path):
+    bundled = checkpoint_of(tmp_path / "bundled", 4_000_000, np.float16)
+    timed(db, 100.0, "finetune", **TUNING | {"checkpoint": bundled})
+    for dtype in (np.float16, np.float32):  # what a weight takes on disk is no time
+        same = checkpoint_of(tmp_path / f"same-{np.dtype(dtype)}", 4_000_000, dtype)
+        assert foreseen(db, "finetune", TUNING | {"checkpoint": same}).seconds == pytest.approx(100.0)
+    tiny = checkpoint_of(tmp_path / "tiny", 40_000, np.float32)
+    assert foreseen(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(10.0)  # and not 1
+    (tmp_path / "tiny" / "model.safetensors").write_bytes(b"no weights")
+    assert foreseen(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(100.0)
 
 
 def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):

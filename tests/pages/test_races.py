@@ -20,7 +20,7 @@ def options(tmp_path_factory):
 
 def test_without_a_race_the_page_says_what_to_do(db):  # noqa: F811
     page = fine(opened("disable", view="Race"))
-    assert "No race was run yet" in said(page)
+    assert "Nothing was tested yet" in said(page)
 
 
 def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
@@ -46,7 +46,7 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
     page = fine(opened("disable", view="Race"))
     page.selectbox(key="checkpoint").set_value(options["checkpoint"])
     page.number_input(key="race_margin").set_value(0.05).run()
-    next(one for one in page.button if one.label == "Race").click().run()
+    next(one for one in page.button if one.label == "Test").click().run()
     assert [study for study, _ in begun] == ["race"]
     assert begun[0][1]["margin"] == 0.05
     assert begun[0][1]["what"] == "heads"

@@ -27,7 +27,6 @@ PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what need
 OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
 WORDS = {
     "start/start",
-    "interventions/sequential",
     "results/all",
     "annotate/codebook",
     "annotate/classes",
@@ -197,7 +196,7 @@ def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
 
 
 @pytest.mark.parametrize(("name", "query", "label"), [
-    ("disable", {"view": "A task's rows"}, "Sweep"), ("disable", {"view": "Race"}, "Race"),
+    ("disable", {"view": "A task's rows"}, "Sweep"), ("disable", {"view": "Race"}, "Test"),
     ("disable", {"view": "Operators"}, "Set side by side"), ("prune", {}, "Draw the curve"),
     ("perturb", {"view": "A task's rows"}, "Measure"),
 ])  # fmt: skip

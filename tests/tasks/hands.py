@@ -1,13 +1,24 @@
 """Whoever does a task in the browser, and what a task is."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import TimeoutError as TooLate
 from playwright.sync_api import expect
 
 from tests.pages.browsing import settled
+
+BEGINS = 1000  # ms in which a page that has something to do about a field begins
+
+
+def answered(page: Any) -> None:
+    """Wait until the page has done what a field asked of it; some fields ask for nothing."""
+    with suppress(TooLate):
+        page.locator('[data-testid="stApp"][data-test-script-state="running"]').wait_for(timeout=BEGINS)
+    settled(page)
 
 
 @dataclass
@@ -47,14 +58,14 @@ class Hands:
         what.fill(text)
         what.press(enter)
         self.clicks += 1
-        settled(self.page)
+        answered(self.page)
 
     def choose(self, label: str, option: str) -> None:
         """One of a select box: a field."""
         self.page.get_by_role("combobox", name=label).first.click()
         self.page.get_by_role("option", name=option).first.click()
         self.clicks += 1
-        settled(self.page)
+        answered(self.page)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ standard deviation over seeds, and the constant predictors.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, ClassVar
 
 import pydantic.dataclasses
@@ -21,7 +22,7 @@ from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_rows
 from core.studies.tuning.records import constant_score, finetuned_task
-from core.tasks.glue import must_have_labels, read_rows, task_of
+from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
 from core.tuning.recipe import INITIALISATIONS, Recipe
@@ -81,19 +82,24 @@ class Finetune(Study[Options, TunedRuns]):
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
             must_have_labels(task)
-            train, dev = (
-                sum(len(f"{row.text} {row.pair or ''}".split()) for row in rows)
-                for rows in (
-                    read_rows(task, "train", folder=options.data, limit=recipe.train_limit),
-                    read_rows(task, "dev", folder=options.data, limit=recipe.dev_limit),
-                )
-            )
+            words = (_words(task, "train", options.data, recipe.train_limit),
+                     _words(task, "dev", options.data, recipe.dev_limit))  # fmt: skip
             for initialisation in options.initialisations:
                 for seed in _seeds_of(options, initialisation):
-                    passes = 0 if initialisation == "untrained" else recipe.epochs
-                    size = int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
                     key = run_name(options, task, initialisation, seed)
-                    every.append(Unit(key, Run(task, initialisation, seed), size))
+                    every.append(Unit(key, Run(task, initialisation, seed), _tokens(initialisation, recipe, *words)))
+        return every
+
+    def amount(self, options: Options) -> int | None:
+        """Tokens of all passes of all runs; rows of the hub are not fetched for it."""
+        if options.data == HUB:
+            return None
+        recipe, every = Recipe.of(options.preset, options.settings), 0
+        for task in dict.fromkeys(task_of(name).key for name in options.tasks):
+            words = (_words_before(task, "train", options.data, recipe.train_limit),
+                     _words_before(task, "dev", options.data, recipe.dev_limit))  # fmt: skip
+            every += sum(_tokens(initialisation, recipe, *words) * len(_seeds_of(options, initialisation))
+                         for initialisation in options.initialisations)  # fmt: skip
         return every
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
@@ -133,6 +139,24 @@ class Finetune(Study[Options, TunedRuns]):
 
 
 STUDY = Finetune()
+
+
+def _words(task: str, split: str, data: str | None, limit: int | None) -> int:
+    """Words of the rows that a run reads."""
+    rows = read_rows(task, split, folder=data, limit=limit)
+    return sum(len(f"{row.text} {row.pair or ''}".split()) for row in rows)
+
+
+_words_before = lru_cache(maxsize=64)(_words)  # for an estimate: a form asks at every change, and rows may be 400,000
+
+
+def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
+    """Tokens that pass through the checkpoint in one run; training goes back as well, twice as far as forward.
+
+    train, dev: words.
+    """
+    passes = 0 if initialisation == "untrained" else recipe.epochs
+    return int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
 
 
 def _seeds_of(options: Options, initialisation: str) -> list[int]:

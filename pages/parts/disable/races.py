@@ -29,8 +29,8 @@ KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 
 def show_races() -> None:
-    """Start a race; see its running intervals; read its verdicts."""
-    with drawer("Race on another checkpoint or task", "race"):
+    """Start a test; see its running intervals; read its verdicts."""
+    with drawer("Test heads of another checkpoint or task", "race"):
         _start()
     for job in job_progress.jobs_under_way("race")[:2]:
         now = job_progress.show_job(job, rows=False)
@@ -42,7 +42,7 @@ def show_races() -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    what = bound.pick(left.selectbox, "What races", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    what = bound.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
     operator = bound.pick(
         middle.selectbox, "Instead of its attention", list(SWEPT), key="race_operator", format_func=SWEPT.__getitem__
     )
@@ -61,7 +61,7 @@ def _start() -> None:
     options = asdict(shared) | more if shared else {}
     if shared:
         job_progress.say_time("race", options)
-    if st.button("Race", type="primary", disabled=shared is None) and shared:
+    if st.button("Test", type="primary", disabled=shared is None) and shared:
         with clear_errors():
             job_progress.begin("race", options, STUDY.title(STUDY.read(options)))
             st.rerun()
@@ -85,7 +85,7 @@ def _under_way(job: str) -> None:
 
 def _results() -> None:
     stored = pick_run(
-        "race", "No race was run yet: choose a fine-tuned checkpoint and press Race.", key="race_run",
+        "race", "Nothing was tested yet: choose a fine-tuned checkpoint and press Test.", key="race_run",
         icon=":material/sprint:",
     )  # fmt: skip
     if stored is None:

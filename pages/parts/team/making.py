@@ -35,12 +35,11 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
     """The form of a new project; makes it and goes to it."""
     facts = labels.map_facts(db)
     above = st.container()  # where an error is seen wherever the form is scrolled to
-    title = st.text_input("Title", key="project_title", max_chars=120)
-    left, right = st.columns(2)
-    class_set = left.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
-    k = right.number_input("Annotators per map", 1, 25, 3, help="how many different people label each map")
+    left, right = st.columns([3, 2])
+    title = left.text_input("Title", key="project_title", max_chars=120)
+    class_set = right.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
     recipe = _recipe(facts)
-    rules = _rules(int(k), recipe.seed)
+    rules = _rules(recipe.seed)
     with st.expander("Gold, exemplars and repeats"):
         recipe, rules = _known(recipe, rules, [name for name in known_people(db) if name])
     codebook = st.text_area("Words of its own beside the codebook", height=68, key="project_words")
@@ -77,14 +76,15 @@ def _recipe(facts: pd.DataFrame) -> Recipe:
     return Recipe(tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out))
 
 
-def _rules(k: int, seed: int) -> Rules:
-    left, middle, right = st.columns(3)
-    order = left.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
-    lapse = middle.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
+def _rules(seed: int) -> Rules:
+    how_many, ordered, left, right = st.columns([4, 4, 5, 5])
+    k = how_many.number_input("Annotators per map", 1, 25, 3)
+    order = ordered.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
+    lapse = left.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
     ahead = right.number_input("Maps a person holds at once", 1, 48, 8)
     named = st.text_input("Who may label", placeholder="names, with commas between; empty: everybody with the role")
     who = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
-    return Rules(k=k, lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
+    return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
 def _known(recipe: Recipe, rules: Rules, names: list[str]) -> tuple[Recipe, Rules]:

@@ -85,7 +85,8 @@ def time_said(time: foreseen.Foreseen | None) -> str:
         return "No job like this has been timed yet: the first one shows its own rate while it runs."
     place = "here" if time.here else "for the results that ship"
     took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {place} on {time.made:%d %B %Y}"
-    return f"{time.rows:,} {'row' if time.rows == 1 else 'rows'}: {took}" if time.rows else took[:1].upper() + took[1:]
+    counts = time.counts.removesuffix("s") if time.rows == 1 else time.counts
+    return f"{time.rows:,} {counts}: {took}" if time.rows else took[:1].upper() + took[1:]
 
 
 def show_job(job: str, *, rows: bool = True) -> JobStatus:
