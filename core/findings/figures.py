@@ -1,6 +1,7 @@
 """What a run's rows say in numbers and pictures, whatever study they are of; pictures are Vega-Lite specifications."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,8 @@ def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
 def _of_row(row: Row) -> list[Number]:
     name = _name(row)
     if _is_number(row.get("value")):
-        said = str(row.get("statistic") or row.get("kind") or row.get("part") or "value")
+        kind = "Shapley value" if row.get("orders") else row.get("kind")
+        said = str(row.get("statistic") or kind or row.get("part") or "value")
         about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
         return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
     for column, read in _OTHERS:
@@ -70,7 +72,36 @@ def _tuned(row: Row) -> tuple[str, str]:
     return f"{row.get('metric')} on {row.get('task')}", str(row.get("metric"))
 
 
-_OTHERS = (("order", _step), ("class", _share), ("initialisation", _tuned))  # by the column that such rows have
+def _counterpart(row: Row) -> tuple[str, str]:
+    """A head and the one that is matched with it in another checkpoint."""
+    return f"similarity to the counterpart in {row.get('compare')}", "similarity"
+
+
+def _pair(row: Row) -> tuple[str, str]:
+    """Two heads that are switched off together."""
+    return "interaction of two heads", "interaction"
+
+
+def _edge(row: Row) -> tuple[str, str]:
+    """An edge of a circuit."""
+    return "effect of an edge", "effect"
+
+
+def _gate(row: Row) -> tuple[str, str]:
+    """A head with a gate."""
+    return "loss that taking the head out adds", "effect"
+
+
+_OTHERS = (  # by a column that such rows have
+    ("order", _step),
+    ("class", _share),
+    ("initialisation", _tuned),
+    ("compare", _counterpart),
+    ("first_head", _pair),
+    ("edge_kind", _edge),
+    ("gate_class", _gate),
+)
+_HEAD = re.compile(r"L\d+H\d+")
 
 
 def _name(row: Row) -> str:
@@ -106,7 +137,7 @@ def pictures_of(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     if not kinds:
         return ()
     mine, what = kinds[0], kinds[0][0].what
-    heads = [number for number in mine if number.name.startswith("L") and "H" in number.name]
+    heads = [number for number in mine if _HEAD.fullmatch(number.name)]
     drawn = [_heads(heads, what)] if len(heads) == len(mine) > 1 else []
     return (*drawn, _intervals(mine[:SHOWN], what))
 

@@ -90,7 +90,10 @@ def command(known: Row) -> str:
         return command_of(About.of(known).options)
     try:
         study = find_study(known["study"])
-        options = as_json(study.read(known["options"]))
+        read = study.read(known["options"])
+        if typed := study.typed(read):
+            return shlex.join(["python", "-m", "core", *typed])
+        options = as_json(read)
     except AtlasError:  # of an earlier version, or a study that is gone
         return ""
     usual = {name: field.default for name, field in declared(study.options).items()}

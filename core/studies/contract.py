@@ -164,6 +164,11 @@ class Study(Generic[O, P]):
         about = getattr(options, "checkpoint", None)
         return f"{self.name} of {about}" if about else self.name
 
+    def typed(self, options: O) -> list[str]:
+        """The words after `python -m core` that give these results again, where a command of its own takes what
+        nobody would type from the database; empty where `jobs start` with every option does."""
+        return []
+
     @property
     def in_rounds(self) -> bool:
         """Whether units may call for more."""

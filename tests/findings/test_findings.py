@@ -3,12 +3,14 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import core.__main__
+from core import config
 from core.commands.jobs import _option
 from core.drawing.maps_page import Source, grid_of
 from core.errors import InputError, StoreError
@@ -19,6 +21,7 @@ from core.store import findings, runs
 from core.store.database import Database
 from core.store.people import Person, RightsError
 from core.store.runs import Provenance
+from core.store.shipped import ABOUT
 from core.studies.contract import as_json, identity
 from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
@@ -103,6 +106,42 @@ def test_changes_of_a_sweep_are_numbers_too():
         "L1H1", "change of accuracy", -0.02, -0.04, 0.0, 0.3)  # fmt: skip
     assert numbers_of([{"note": "no number"}]) == ()
     assert pictures_of(()) == ()
+
+
+@pytest.mark.shipped
+@pytest.mark.parametrize("study", json.loads((config.RECORD / ABOUT).read_text(encoding="utf-8"))["studies"])
+def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_type(db, study):
+    known = next(runs.known_runs(db, study).itertuples())
+    finding = replace(pinning.finding_of_run(db, known.run), stored=known.created, finding=known.run[:12])
+    figures, cited = export.svgs([finding]), export.bibtex([finding])
+    assert figures, "nothing to put beside a text"
+    for figure in figures.values():
+        assert figure.startswith("<svg")
+        assert figure.count("<path") > 2, "an empty picture"
+    assert cited.count("@software{") == cited.count("@misc{") == 1
+    assert "weights nan" not in cited
+    assert not isinstance(known.weights_hash, str) or known.weights_hash in cited
+    assert 0 < len(finding.command) < 1500
+
+
+def test_two_heads_together_are_no_head():
+    rows = [{"kind": "pair", "name": f"L1H1 and L2H{k}", "first_head": "L1H1", "interaction": k / 9, "low": 0.0,
+             "high": 1.0, "n": 9} for k in range(1, 3)]  # fmt: skip
+    assert [(number.name, number.value) for number in numbers_of(rows)] == [
+        ("L1H1 and L2H2", 2 / 9),
+        ("L1H1 and L2H1", 1 / 9),
+    ]
+    (picture,) = pictures_of(rows)
+    assert "interaction of two heads" in json.dumps(picture)
+
+
+@pytest.mark.shipped
+def test_shares_are_made_again_by_their_own_command(db):
+    for known in runs.known_runs(db, "classify-maps").itertuples():
+        words = shlex.split(pinning.finding_of_run(db, known.run).command)
+        options = json.loads(known.options)
+        asked = ["--task", options["task"], "--limit", "60", "--split", "dev", "--class-set", "bert"]
+        assert words == ["python", "-m", "core", "study", "shares", *options["checkpoints"], *asked]
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "interventions/circuit": ("select", "Rows", ""),
     "reproduction/report": ("select", "Checkpoints", ""),
     "results/all": ("text", "Search", "mrpc"),
-    "results/jobs": ("row", "", ""),
+    "results/jobs": ("button", "Details", ""),
 }
 NOTHING_TO_CHOOSE = {"start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps",)  # 6 to 17 CPU seconds a view: the others are with the slow tests
@@ -98,8 +98,8 @@ def choose(page, kind: str, label: str, value: str) -> None:
         main.get_by_test_id("stButtonGroup").get_by_text(value, exact=False).first.click()
     elif kind == "toggle":
         main.get_by_text(label, exact=True).click()
-    elif kind == "row":
-        main.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 14, "y": 52}, force=True)
+    elif kind == "button":
+        main.get_by_role("button", name=label).first.click()
     else:
         box = main.get_by_label(label, exact=True).first
         box.fill(value)

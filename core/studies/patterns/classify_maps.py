@@ -89,6 +89,15 @@ class ClassifyMaps(Study[Options, Counts]):
         """Name the task."""
         return f"Class shares, {options.task}"
 
+    def typed(self, options: Options) -> list[str]:
+        """The command of shares, which takes the classifier and its thousands of confusions from the database; one
+        that comes with the project is there without its name."""
+        asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
+                 "classifier": None if options.name.startswith("bundled-") else options.name,
+                 "class-set": options.class_set, "seed": options.seed or None}  # fmt: skip
+        given = [word for name, value in asked.items() if value for word in (f"--{name}", str(value))]
+        return ["study", "shares", *options.checkpoints, *given]
+
     def units(self, options: Options) -> list[Unit]:
         """Rows of the task in pieces, for each checkpoint."""
         if not options.classifier:
