@@ -14,6 +14,7 @@ from . import people_spread as people_spread
 from . import percentiles as percentiles
 from . import planted as planted
 from . import raster as raster
+from . import retraining as retraining
 from . import shapes as shapes
 from . import snapshot as snapshot
 from . import suggestions as suggestions

@@ -16,6 +16,7 @@ from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classes import BERT
 from core.patterns.classifier_registry import bundled_classifier, training_options
+from core.patterns.retraining import Difference, Interval
 from core.store import classifiers, labels
 from core.store import jobs as store_jobs
 from core.store.database import Database
@@ -70,6 +71,30 @@ def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
     assert classifiers.suggesting(resources.database(), "bert") == "first"
 
 
+def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_error_with_its_interval(filled):
+    stored = classifiers.one_classifier(resources.database(), "first")["scores"]["rows"]
+    (heads,) = (row for row in stored if row.get("on") == "unseen heads")
+    said = [one.value.replace("\\", "") for one in opened("patterns").caption]
+    wanted = f"over all classes {heads['macro_f1_all']:.3f}; calibration error {heads['ece']:.3f} ("
+    wanted += f"{heads['ece_low']:.3f} to {heads['ece_high']:.3f}, 95 % over heads); wrong with p above 0.8"
+    assert any(wanted in text for text in said), said
+
+
+def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
+    db = resources.database()
+    about = classifiers.one_classifier(db, "first")
+    classifiers.save_classifier(db, classifiers.Trained("bert", about["weights"], about["recipe"], about["classes"],
+                                about["snapshot"], about["scores"]), classifier="again")  # fmt: skip
+    classifiers.choose(db, "bert", "first", annotator="ada")
+    page = opened("patterns")
+    page.session_state["against"] = True  # its drawer is open
+    page.run()
+    assert not page.exception
+    figures = next(one.value for one in page.dataframe if "figure" in one.value)
+    assert set(figures["on"]) == {"unseen heads", "unseen inputs"}
+    assert all(change.startswith("+0.000 (+0.000") for change in figures["change"]), "they are the same"
+
+
 def test_the_agreement_page_shows_kappa_disputes_and_pace(filled):
     page = opened("agreement")
     assert page.metric[0].label == "Cohen's kappa"
@@ -110,10 +135,14 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     assert any("A new classifier suggests" in caption.value for caption in page.caption)
 
 
-def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monkeypatch):
+def retrained(monkeypatch, *, worse):
+    """The label page after a training whose classifier "first" is worse than the bundled one on something, or not."""
     db, of_before = resources.database(), bundled_classifier(resources.database(), "bert")
     classifiers.choose(db, "bert", of_before, annotator="ada")
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
+    change = Interval(-0.2, -0.3, -0.1) if worse else Interval(0.1, -0.1, 0.3)
+    figure = Difference("unseen heads", "macro F1", Interval(0.8, 0.7, 0.9), Interval(0.6, 0.5, 0.7), change, 40, 8)
+    monkeypatch.setattr(label_retrain, "compared", lambda *_: [figure])
 
     def hints_of(db, classifier, names):
         others = names[:5] if classifier == "first" else ()
@@ -129,8 +158,37 @@ def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monk
     monkeypatch.setattr(api, "status", lambda *_: done)
     next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
     assert not page.exception
+    assert not page.error
+    return page
+
+
+def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests(filled, monkeypatch):
+    page = retrained(monkeypatch, worse=False)
     said = "A new classifier suggests: 5 of 37 suggestions changed, most often vertical to block (5)."
-    assert any(said in caption.value for caption in page.caption)
+    assert any(said in caption.value.replace("\\", "") for caption in page.caption)
+    figures = next(one.value for one in page.dataframe if "figure" in one.value)
+    assert list(figures[["on", "before", "after", "change"]].iloc[0]) == [
+        "unseen heads", "0.800 (0.700 to 0.900)", "0.600 (0.500 to 0.700)", "+0.100 (-0.100 to +0.300)"
+    ]  # fmt: skip
+    changes = next(one.value for one in page.dataframe if "now" in one.value)
+    assert list(changes.iloc[0]) == ["vertical", "block", 5]
+    assert any("L1H" not in one.value and "vertical 0.90, now block 0.90" in one.value for one in page.html)
+    assert classifiers.suggesting(resources.database(), "bert") == "first"
+
+
+def test_a_new_classifier_that_is_worse_on_something_is_taken_only_when_somebody_says_so(filled, monkeypatch):
+    db = resources.database()
+    page = retrained(monkeypatch, worse=True)
+    assert classifiers.suggesting(db, "bert") == bundled_classifier(db, "bert"), "the one before goes on suggesting"
+    assert any("worse on something and was not taken" in one.value for one in page.caption)
+    (warning,) = page.warning
+    assert "macro F1 on unseen heads" in warning.value
+    assert "0.300 to" in warning.value
+    next(one for one in page.button if one.label == "Take the new one all the same").click().run()
+    assert not page.exception
+    assert not page.error
+    assert classifiers.suggesting(db, "bert") == "first"
+    assert not page.warning
 
 
 def start_nothing(db):

@@ -1,6 +1,6 @@
 """The rows of studies of pattern classes: classify-maps, train-patterns. `part` says which."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -194,6 +194,20 @@ class HeldOutMap(Result):
     truth: str
     predicted: str
     probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutAnswers(Result):
+    """What classifiers that did not see them said of all scored maps, in columns. groups: the inputs; truth: numbers of
+    classes. answers: by what was left out (unseen checkpoints, heads, inputs), predicted (numbers of classes) and
+    probability, None where a map was in no such part."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("held out",)
+    map_ids: Sequence[str]
+    groups: Sequence[str]
+    truth: Sequence[int]
+    answers: Mapping[str, Mapping[str, Sequence[float | None]]]
 
 
 @dataclass(frozen=True, kw_only=True)

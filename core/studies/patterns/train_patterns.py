@@ -9,7 +9,7 @@ drawn at random and labelled without a suggestion are scored; all are trained on
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from core.store.rows import Row
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Seed
 from core.studies.patterns.trained_classifier import ON, RECIPE, keep_classifier
+from core.studies.patterns.training_rows import Fold, Predictions, answers_of, curve, details, of_checkpoints, scored
 
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold
@@ -55,42 +56,6 @@ class Options:
     def recipe(self) -> Row:
         """The options that say how a classifier is fitted."""
         return {name: getattr(self, name) for name in RECIPE}
-
-
-@dataclass(frozen=True)
-class Fold:
-    """What is fitted: part fold, heads, checkpoints, curve or final; split by group, heads or checkpoint; share of the
-    training inputs, None for all."""
-
-    part: str
-    split: str = ""
-    fold: int = 0
-    share: float | None = None
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
-    what the map's head alone makes one guess (a baseline that looks at no map); outside [map]: beyond what was seen."""
-
-    of: Fold
-    trained_on: int
-    cropped: int
-    map_ids: tuple[str, ...]
-    groups: tuple[str, ...]
-    checkpoints: tuple[str, ...]
-    truth: np.ndarray
-    probabilities: np.ndarray
-    identity: np.ndarray
-    outside: np.ndarray
-
-    def of_checkpoint(self, name: str) -> "Predictions":
-        """The maps of one checkpoint alone."""
-        places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
-        texts = ("map_ids", "groups", "checkpoints")
-        numbers = ("truth", "probabilities", "identity", "outside")
-        kept: dict[str, Any] = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
-        return replace(self, **kept | {name: getattr(self, name)[places] for name in numbers})
 
 
 @dataclass(frozen=True)
@@ -174,17 +139,18 @@ class TrainPatterns(Study[Options, Trained]):
 
     def rows(self, options: Options, merged: Trained) -> list[Row]:
         """Rows by `part`: scores (headline and beside it), checkpoint, curve, final; class, confusion, calibration and
-        map of the headline."""
+        map of the headline; held out: what was said of every map in each part."""
         kept = read(options.snapshot)
         rows: list[Row] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
         parts = {part: [fold for fold in folds if fold.of.part == part] for part in ON}
         measured = [part for part in ON if parts[part]]
         for part in measured:
-            rows.append(_scored(part, parts[part], kept, options))
-        rows += _of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
-        rows += _details(parts[measured[0]], kept, options) if measured else []
-        rows += _curve(folds, kept)
+            rows.append(scored(part, parts[part], kept, kind=options.kind, seed=options.seed))
+        rows += of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
+        rows += details(parts[measured[0]], kept, seed=options.seed) if measured else []
+        rows += [answers_of({ON[part]: parts[part] for part in measured})] if measured else []
+        rows += curve(folds, kept)
         labels = {"n_labels": len(kept.maps)}
         return rows + [{"part": "final", **asdict(final), **labels} for final in merged.finals]
 
@@ -291,109 +257,3 @@ def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], 
         np.array([kept.classes.index(guess) for guess in guesses]),
         np.array(judgement.outside, dtype=bool),
     )
-
-
-def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Truth [map], probabilities [map, class] and inputs of all maps of these folds."""
-    truth, likely = (np.concatenate([getattr(fold, name) for fold in folds]) for name in ("truth", "probabilities"))
-    return truth, likely, [group for fold in folds for group in fold.groups]
-
-
-def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Options) -> Row:
-    truth, likely, groups = _numbers(folds)
-    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
-    guessed = np.concatenate([fold.identity for fold in folds])
-    identity = patterns.evaluation.scores(truth, guessed, groups, kept.classes, seed=options.seed)
-    return {
-        "part": "scores",
-        "on": ON[part],
-        "kind": options.kind,
-        **{name: getattr(held_out, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "inputs")},
-        **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
-        "n_labels": len(kept.maps),
-        "folds": len({fold.of.fold for fold in folds}),
-        "macro_f1_all": held_out.macro_f1_all,
-        **_calibrated(folds, kept),
-        **_doubts(folds),
-    }
-
-
-def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
-    """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
-    truth, likely, _ = _numbers(folds)
-    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
-    return patterns.evaluation.calibration_figures(likely, truth, [of[name] for fold in folds for name in fold.map_ids])
-
-
-def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
-    """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
-    likely = np.concatenate([fold.probabilities for fold in folds])
-    outside = np.concatenate([fold.outside for fold in folds])
-    return {"unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)), "outside": float(np.mean(outside))}
-
-
-def _of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
-    """How good the classifier was on each checkpoint when it was the one left out."""
-    rows: list[Row] = []
-    for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
-        mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
-        truth, likely, groups = _numbers(mine)
-        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
-        about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
-        about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
-        rows.append(about | {"macro_f1_all": held_out.macro_f1_all} | _calibrated(mine, kept) | _doubts(mine))
-    return rows
-
-
-def _details(folds: Sequence[Predictions], kept: Snapshot, options: Options) -> list[Row]:
-    """Classes, confusion, calibration and maps of the headline."""
-    truth, likely, groups = _numbers(folds)
-    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
-    rows: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
-    rows += [
-        {"part": "confusion", "truth": a, "predicted": b, "n": int(held_out.confusion[i, j])}
-        for i, a in enumerate(kept.classes)
-        for j, b in enumerate(kept.classes)
-    ]
-    reliability, error = patterns.evaluation.calibration(likely, truth)
-    rows += [{"part": "calibration", **row, "error": error} for row in reliability]
-    names = [name for fold in folds for name in fold.map_ids]
-    return rows + [
-        {
-            "part": "map",
-            "map_id": name,
-            "group": group,
-            "truth": kept.classes[number],
-            "predicted": kept.classes[int(p.argmax())],
-            "probability": float(p.max()),
-        }
-        for name, group, number, p in zip(names, groups, truth.tolist(), likely, strict=True)
-    ]
-
-
-def _curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
-    """Macro F1 of the same folds at each number of labels, the full number last."""
-    parts = [fold for fold in every if fold.of.part == "curve"]
-    whole = [fold for fold in every if fold.of.part == "fold"]
-    numbers = {fold.of.fold for fold in parts}
-    rows = []
-    for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
-        chosen = [fold for fold in whole if fold.of.fold in numbers] if share == 1 else [
-            fold for fold in parts if fold.of.share == share
-        ]  # fmt: skip
-        if not chosen:
-            continue
-        truth, likely, groups = _numbers(chosen)
-        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
-        maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
-        rows.append(
-            {
-                "part": "curve",
-                "labels": round(float(np.mean(maps))),
-                "macro_f1": held_out.macro_f1,
-                "low": held_out.low,
-                "high": held_out.high,
-                "maps": held_out.maps,
-            }
-        )
-    return rows

@@ -11,7 +11,7 @@ from core.patterns.snapshot import Snapshot
 from core.store import classifiers
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.patterns.records import FinalClassifier, HeldOutMap, HeldOutScore
+from core.studies.patterns.records import FinalClassifier, HeldOutAnswers, HeldOutMap, HeldOutScore
 
 RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
 ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
@@ -30,8 +30,8 @@ def keep_classifier(
         raise InputError(
             "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
         )
-    best = headline(rows)
-    scores = {
+    best, answers = headline(rows), HeldOutAnswers.among(rows)
+    scores: Row = {
         "on": best.on,
         "macro_f1": best.macro_f1,
         "low": best.low,
@@ -44,6 +44,10 @@ def keep_classifier(
             {"map_id": kept.map_id, "truth": kept.truth, "predicted": kept.predicted} for kept in HeldOutMap.among(rows)
         ],
     }
+    if answers:
+        (every,) = answers
+        columns = {"map_ids": every.map_ids, "groups": every.groups, "truth": every.truth, "on": every.answers}
+        scores["held_out"] = columns
     return classifiers.save_classifier(
         db,
         classifiers.Trained(

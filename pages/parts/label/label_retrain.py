@@ -1,17 +1,16 @@
-"""Retraining from where one labels: how many labels are new, a training in place, and whether suggestions changed."""
-
-from collections import Counter
+"""Retraining from where one labels: how many labels are new, a training in place, and what it changed."""
 
 import streamlit as st
 
 from core.jobs import api
 from core.patterns.classifier_registry import can_suggest, keep_best_known, training_options
+from core.patterns.retraining import compared
 from core.patterns.snapshot import snapshot
 from core.store import classifiers
 from core.store.database import Database
-from core.store.people import RightsError
 from pages.parts.label.label_sheet import hints_of
-from pages.parts.shell import people
+from pages.parts.label.retraining_report import ChangedSuggestion, Report, let_suggest, offer
+from pages.parts.shell import loading, people
 from pages.parts.shell.messages import clear_errors, plain
 
 STUDY = "train-patterns"
@@ -31,12 +30,15 @@ def _watch(db: Database, class_set: str) -> None:
             _follow(db, class_set, job)
             return
         new = classifiers.labels_since_newest(db, class_set)
-        if st.session_state.get("label_trained"):
+        report = st.session_state.get("label_report")
+        if report is not None and report.class_set == class_set:
+            offer(db, report)
+        elif st.session_state.get("label_trained"):
             st.caption(st.session_state["label_trained"])
         if new and st.button(
             f"{new} new label{'s' if new > 1 else ''}: retrain",
             icon=":material/model_training:",
-            help="Trains the pattern classifier on all labels; then it suggests.",
+            help="Trains the pattern classifier on all labels; then it suggests, unless it is worse on something.",
         ):
             options = training_options(
                 db,
@@ -50,6 +52,7 @@ def _watch(db: Database, class_set: str) -> None:
                 curve=False,
                 annotator=people.person().name,
             )
+            st.session_state.pop("label_report", None)
             st.session_state["label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None
             st.session_state["label_training"] = api.start(
                 db, STUDY, options, f"Pattern classifier, {class_set}, trees"
@@ -58,7 +61,7 @@ def _watch(db: Database, class_set: str) -> None:
 
 
 def _follow(db: Database, class_set: str, job: str) -> None:
-    """A training that runs; when it is done its classifier suggests, and it is said what changed."""
+    """A training that runs; when it is done it is compared with the classifier before, and said what changed."""
     now = api.status(db, job)
     if now.active:
         st.progress(min(now.share, 1.0), text=f"Training on {len(snapshot(db, class_set).facts)} labelled maps ...")
@@ -67,28 +70,32 @@ def _follow(db: Database, class_set: str, job: str) -> None:
     if now.state != "done" or not now.run:
         st.session_state["label_trained"] = plain(f"The training stopped: {now.error or now.state}.")
         st.rerun()
-    before, trained = st.session_state.pop("label_before", None), now.run[:12]
-    try:
-        classifiers.choose(db, class_set, trained, annotator=people.person().name)
-        word = "A new classifier suggests"
-    except RightsError:
-        word = "A new classifier is there; an admin may let it suggest"
-    st.session_state["label_trained"] = f"{word}{what_changed(db, before, trained)}."
+    before = st.session_state.pop("label_before", None)
+    st.session_state["label_report"] = report_on(db, class_set, before, now.run[:12])
+    st.session_state.pop("label_trained", None)
     st.session_state.pop("label_payload", None)
     st.rerun()
 
 
-def what_changed(db: Database, before: str | None, after: str) -> str:
-    """How many suggestions for maps of this queue are others than the classifier's before, and which change is most
-    frequent; "" where there is none to compare with."""
+def report_on(db: Database, class_set: str, before: str | None, after: str) -> Report:
+    """What a training changed; its classifier is let suggest, unless it is worse on something than the one before."""
+    loading.wait()  # comparing asks a classifier, which needs torch
+    figures = compared(db, before, after) if before else []
+    changed, asked = changed_suggestions(db, before, after)
+    is_worse = any(figure.is_worse for figure in figures)
+    taken = not is_worse and let_suggest(db, class_set, after)
+    return Report(class_set, before, after, figures, changed, asked, taken)
+
+
+def changed_suggestions(db: Database, before: str | None, after: str) -> tuple[list[ChangedSuggestion], int]:
+    """The maps of this queue whose suggested class is another than the classifier's before, and of how many."""
     names = st.session_state.get("queue", ("", []))[1][:MOST_COMPARED]
     if before is None or not names:
-        return ""
+        return [], 0
     old, new = hints_of(db, before, names), hints_of(db, after, names)
     asked = [name for name in names if name in old and name in new]  # not those too small to have a pattern
-    changes = Counter((old[name][0], new[name][0]) for name in asked if old[name][0] != new[name][0])
-    told = f": {changes.total()} of {len(asked)} suggestions changed"
-    if changes:
-        (was, now), count = changes.most_common(1)[0]
-        told += f", most often {was} to {now} ({count})"
-    return told
+    return [
+        ChangedSuggestion(name, old[name][0], old[name][1], new[name][0], new[name][1])
+        for name in asked
+        if old[name][0] != new[name][0]
+    ], len(asked)

@@ -20,6 +20,10 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.tables import show_table
 
 MOST_PICTURES = 12
+CHECKPOINT = [
+    "checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "macro_f1_all", "ece", "ece_low", "ece_high",
+    "sure_errors", "unsure", "outside",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             delta_color="off",
             delta_arrow="off",
         )
+        if beside := _beside(score):
+            place.caption(beside)
         if score.identity_f1 is not None:
             place.caption(
                 f"Guessing from which head it is, without looking at the map: {score.identity_f1:.3f} "
@@ -73,8 +79,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     checkpoints = [score for score in scores if score.part == "checkpoint"]
     if checkpoints:
         st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
-        columns = ["checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "outside"]
-        show_table(pd.DataFrame(checkpoints, columns=columns).round(3))
+        show_table(pd.DataFrame(checkpoints, columns=CHECKPOINT).round(3))
     left, right = st.columns([1, 1])
     with left:
         _per_class(ClassScore.among(held_out.rows))
@@ -85,6 +90,18 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
         _curve(LearningPoint.among(held_out.rows), next((score.identity_f1 for score in headlines), None))
     with right:
         _calibration(Calibration.among(held_out.rows))
+
+
+def _beside(score: HeldOutScore) -> str:
+    """What stands beside a macro F1: the same over all classes, the calibration error, and the sure errors; "" of a
+    classifier of an earlier version, which has none of them."""
+    told = [f"over all classes {score.macro_f1_all:.3f}"] if score.macro_f1_all is not None else []
+    if score.ece is not None:
+        ends = "" if score.ece_low is None else f" ({score.ece_low:.3f} to {score.ece_high:.3f}, 95 % over heads)"
+        told.append(f"calibration error {score.ece:.3f}{ends}")
+    if score.sure_errors is not None:
+        told.append(f"wrong with p above 0.8: {score.sure_errors:.1%}")
+    return plain(f"Classes of at least ten maps; {'; '.join(told)}.") if told else ""
 
 
 def _per_class(scores: Sequence[ClassScore]) -> None:

@@ -9,9 +9,11 @@ from core.jobs import api
 from core.labelling.crowd import METHODS
 from core.patterns.agreement import consensus, inputs_of
 from core.patterns.classifier_registry import bundled_about, bundled_classifier, bundled_labels, training_options
+from core.patterns.retraining import compared
 from core.patterns.snapshot import snapshot, standing_labels
 from core.store import classifiers
 from pages.parts.label.label_tools import pick_class_set
+from pages.parts.label.retraining_report import show_figures
 from pages.parts.patterns.classifier_results import show_log, show_results
 from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.shell import bound, people, resources
@@ -117,6 +119,15 @@ def show(tools: DeltaGenerator) -> None:
     stored(db, class_set, known)
 
 
+def against(db, suggests: str, chosen: str) -> None:
+    """Behind a button: the chosen classifier beside the one that suggests, on the same maps."""
+    drawer = st.popover("Beside the one that suggests", icon=":material/compare_arrows:", key="against",
+                        on_change="rerun")  # fmt: skip
+    if drawer.open:
+        with drawer, clear_errors():
+            show_figures(compared(db, suggests, chosen), suggests)
+
+
 def stored(db, class_set: str, known) -> None:
     """The classifiers that were trained here: which suggests, and how good the chosen one is."""
     st.subheader("Trained classifiers")
@@ -135,6 +146,8 @@ def stored(db, class_set: str, known) -> None:
             classifiers.choose(db, class_set, None if chosen == suggests else chosen, annotator=people.person().name)
             st.session_state.pop("queue", None)
             st.rerun()
+    if suggests and suggests != chosen:
+        against(db, suggests, chosen)
     show_results(db, KnownClassifier.of(classifiers.one_classifier(db, chosen)))
     st.caption(
         plain(

@@ -1,0 +1,200 @@
+"""What a retraining changed: a new classifier against the one before, on maps that neither was fitted to.
+
+Both are judged by the new one's labels, on the same maps, with resamples of inputs that are the same for both; what
+they share cancels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core import patterns
+from core.patterns.classifier_registry import open_classifier
+from core.patterns.raster import from_float16
+from core.patterns.snapshot import present_names
+from core.store import classifiers, labels
+from core.store.database import Database
+from core.store.rows import Row
+
+ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
+NEW_MAPS = "maps that the one before was not trained on"
+FEWEST_INPUTS = 5  # below it no interval is worth the name, and nothing is called worse
+SAMPLES, ECE_SAMPLES = 2000, 300
+MOST_NEW = 2000  # maps that the classifier before is asked about: some seconds
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure with its 95 % interval; NaN ends where there are too few inputs for one."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one classifier said of maps. predicted: class names. probability: of each, 0 to 1, or None if not stored."""
+
+    predicted: Sequence[str]
+    probability: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of both classifiers. on: unseen checkpoints, heads, inputs, or maps that are new. change: after less
+    before, paired by input."""
+
+    on: str
+    figure: str
+    before: Interval
+    after: Interval
+    change: Interval
+    maps: int
+    inputs: int
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the whole interval of the change is on the wrong side of 0."""
+        return self.change.low > 0 if self.figure == ECE else self.change.high < 0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Maps with the class that the labels give them, and their inputs."""
+
+    truth: Sequence[str]
+    inputs: Sequence[str]
+
+
+def differences(on: str, judged: Judged, before: Answers, after: Answers, *, seed: int = 0) -> list[Difference]:
+    """Accuracy, macro F1 and (where both gave probabilities) the calibration error, before and after."""
+    names = sorted({*judged.truth, *before.predicted, *after.predicted})
+    number = {name: k for k, name in enumerate(names)}
+    truth, *answers = (
+        np.array([number[name] for name in column]) for column in (judged.truth, before.predicted, after.predicted)
+    )
+    counts = np.stack(
+        [patterns.evaluation.by_group(truth, numbers, judged.inputs, len(names)) for numbers in answers], axis=1
+    )
+    inputs = len(counts)
+    confusions = np.concatenate(
+        [counts.sum(0)[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)]
+    )
+    among = patterns.evaluation.enough_maps(counts[:, 0].sum(0))
+    right = np.trace(confusions, axis1=2, axis2=3) / confusions.sum((2, 3))
+    f1 = np.stack([patterns.evaluation.macro_f1(confusions[:, k], among) for k in range(2)], axis=1)
+    figures = {ACCURACY: right, MACRO_F1: f1}
+    if before.probability is not None and after.probability is not None:
+        likely = np.array([before.probability, after.probability])
+        correct = np.stack([numbers == truth for numbers in answers])
+        figures[ECE] = _calibration_errors(likely, correct, judged.inputs, seed)
+    return [_difference(on, figure, drawn, len(truth), inputs) for figure, drawn in figures.items()]
+
+
+def _difference(on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int) -> Difference:
+    """drawn: [sample, before and after], the maps' own figures first."""
+
+    def interval(column: np.ndarray) -> Interval:
+        low, high = patterns.percentiles.ends(column[1:], inputs) if inputs >= FEWEST_INPUTS else (np.nan, np.nan)
+        return Interval(float(column[0]), float(low), float(high))
+
+    change = interval(drawn[:, 1] - drawn[:, 0])
+    return Difference(on, figure, interval(drawn[:, 0]), interval(drawn[:, 1]), change, maps, inputs)
+
+
+def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
+    """[sample, before and after], of the maps themselves first, then of resampled inputs."""
+    order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
+    numbers = np.array([order[name] for name in inputs])
+    members = [np.flatnonzero(numbers == k) for k in range(len(order))]
+    rng = np.random.default_rng(seed)
+    draws = [np.arange(len(numbers))]
+    draws += [np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))])
+              for _ in range(ECE_SAMPLES)]  # fmt: skip
+    return np.array(
+        [[patterns.evaluation.calibration_error(likely[k, maps], correct[k, maps]) for k in range(2)] for maps in draws]
+    )
+
+
+# ---------------------------------------------------------------- stored classifiers
+
+
+def compared(db: Database, before: str, after: str) -> list[Difference]:
+    """Every figure of two stored classifiers of a class set on maps that both have answers on without having been
+    fitted to them, and on maps that the one before was not trained on at all. Empty where there is no such map."""
+    old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
+    names = present_names(db, new["class_set"])
+    there, here = _held_out(old, names), _held_out(new, names)
+    truth = _judged(new, names)
+    found: list[Difference] = []
+    for on in here:
+        shared = [name for name in here[on] if name in there.get(on, {}) and name in truth]
+        found += _on_maps(on, shared, truth, there.get(on, {}), here[on])
+    least_strict = list(here)[-1] if here else ""
+    trained_on = {row[0] for row in old["snapshot"]}
+    fresh = [name for name in here.get(least_strict, {}) if name not in trained_on and name in truth][:MOST_NEW]
+    return found + _on_maps(NEW_MAPS, fresh, truth, _asked(db, before, fresh, names), here.get(least_strict, {}))
+
+
+Answer = tuple[str, float | None]
+
+
+def _on_maps(
+    on: str, maps: Sequence[str], truth: dict[str, tuple[str, str]], before: dict[str, Answer], after: dict[str, Answer]
+) -> list[Difference]:
+    maps = [name for name in maps if name in before]
+    if not maps:
+        return []
+    judged = Judged([truth[name][0] for name in maps], [truth[name][1] for name in maps])
+    return differences(on, judged, _answers(before, maps), _answers(after, maps))
+
+
+def _answers(of: dict[str, Answer], maps: Sequence[str]) -> Answers:
+    likely = [of[name][1] for name in maps]
+    return Answers([of[name][0] for name in maps], None if None in likely else [p for p in likely if p is not None])
+
+
+def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Answer]]:
+    """What a classifier that did not see them said of maps, by what was left out; of earlier versions, which stored
+    the headline's alone, without probabilities."""
+    scores, classes = classifier["scores"], classifier["classes"]
+    stored = scores.get("held_out")
+    if stored is None:
+        maps: dict[str, Answer] = {
+            row["map_id"]: (names.get(row["predicted"], row["predicted"]), None) for row in scores.get("maps", [])
+        }
+        return {scores.get("on", "unseen inputs"): maps} if maps else {}
+    present = [names.get(name, name) for name in classes]
+    return {
+        on: {
+            name: (present[number], probability)
+            for name, number, probability in zip(stored["map_ids"], part["predicted"], part["probability"], strict=True)
+            if number is not None
+        }
+        for on, part in stored["on"].items()
+    }
+
+
+def _judged(classifier: Row, names: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """The class and the input of every scored map."""
+    stored: dict[str, Any] = classifier["scores"].get("held_out") or {"map_ids": [], "truth": [], "groups": []}
+    classes = [names.get(name, name) for name in classifier["classes"]]
+    return {
+        name: (classes[number], group)
+        for name, number, group in zip(stored["map_ids"], stored["truth"], stored["groups"], strict=True)
+    }
+
+
+def _asked(db: Database, classifier: str, maps: Sequence[str], names: dict[str, str]) -> dict[str, Answer]:
+    """What a stored classifier says of stored maps; those that are too small to have a pattern are left out."""
+    rows = [row for row in labels.maps_of(db, list(maps)) if row["length"] > patterns.suggestions.TOO_SMALL]
+    if not rows:
+        return {}
+    weights: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
+    said = patterns.suggestions.suggestions(open_classifier(db, classifier), weights, dtype="float32")
+    return {
+        row["map_id"]: (names.get(one.name, one.name), one.probability) for row, one in zip(rows, said, strict=True)
+    }

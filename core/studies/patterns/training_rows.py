@@ -1,0 +1,181 @@
+"""The rows of a training of a pattern classifier: what its fits said of maps they did not see, scored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core import patterns
+from core.patterns.snapshot import Snapshot
+from core.store.rows import Row
+from core.studies.patterns.trained_classifier import ON
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is fitted: part fold, heads, checkpoints, curve or final; split by group, heads or checkpoint; share of the
+    training inputs, None for all."""
+
+    part: str
+    split: str = ""
+    fold: int = 0
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
+    what the map's head alone makes one guess (a baseline that looks at no map); outside [map]: beyond what was seen."""
+
+    of: Fold
+    trained_on: int
+    cropped: int
+    map_ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    checkpoints: tuple[str, ...]
+    truth: np.ndarray
+    probabilities: np.ndarray
+    identity: np.ndarray
+    outside: np.ndarray
+
+    def of_checkpoint(self, name: str) -> "Predictions":
+        """The maps of one checkpoint alone."""
+        places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
+        texts = ("map_ids", "groups", "checkpoints")
+        numbers = ("truth", "probabilities", "identity", "outside")
+        kept: dict[str, Any] = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
+        return replace(self, **kept | {name: getattr(self, name)[places] for name in numbers})
+
+
+def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Truth [map], probabilities [map, class] and inputs of all maps of these folds."""
+    truth, likely = (np.concatenate([getattr(fold, name) for fold in folds]) for name in ("truth", "probabilities"))
+    return truth, likely, [group for fold in folds for group in fold.groups]
+
+
+def scored(part: str, folds: Sequence[Predictions], kept: Snapshot, *, kind: str, seed: int) -> Row:
+    """How good the fits are on what one part left out, beside a guess from the head alone."""
+    truth, likely, groups = _numbers(folds)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
+    guessed = np.concatenate([fold.identity for fold in folds])
+    identity = patterns.evaluation.scores(truth, guessed, groups, kept.classes, seed=seed)
+    return {
+        "part": "scores",
+        "on": ON[part],
+        "kind": kind,
+        **{name: getattr(held_out, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "inputs")},
+        **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
+        "n_labels": len(kept.maps),
+        "folds": len({fold.of.fold for fold in folds}),
+        "macro_f1_all": held_out.macro_f1_all,
+        **_calibrated(folds, kept),
+        **_doubts(folds),
+    }
+
+
+def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
+    """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
+    truth, likely, _ = _numbers(folds)
+    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    return patterns.evaluation.calibration_figures(likely, truth, [of[name] for fold in folds for name in fold.map_ids])
+
+
+def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
+    """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
+    likely = np.concatenate([fold.probabilities for fold in folds])
+    outside = np.concatenate([fold.outside for fold in folds])
+    return {"unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)), "outside": float(np.mean(outside))}
+
+
+def of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
+    """How good the classifier was on each checkpoint when it was the one left out."""
+    rows: list[Row] = []
+    for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
+        mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
+        truth, likely, groups = _numbers(mine)
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
+        about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
+        about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
+        rows.append(about | {"macro_f1_all": held_out.macro_f1_all} | _calibrated(mine, kept) | _doubts(mine))
+    return rows
+
+
+def details(folds: Sequence[Predictions], kept: Snapshot, *, seed: int) -> list[Row]:
+    """Classes, confusion, calibration and maps of the headline."""
+    truth, likely, groups = _numbers(folds)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
+    rows: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
+    rows += [
+        {"part": "confusion", "truth": a, "predicted": b, "n": int(held_out.confusion[i, j])}
+        for i, a in enumerate(kept.classes)
+        for j, b in enumerate(kept.classes)
+    ]
+    reliability, error = patterns.evaluation.calibration(likely, truth)
+    rows += [{"part": "calibration", **row, "error": error} for row in reliability]
+    names = [name for fold in folds for name in fold.map_ids]
+    return rows + [
+        {
+            "part": "map",
+            "map_id": name,
+            "group": group,
+            "truth": kept.classes[number],
+            "predicted": kept.classes[int(p.argmax())],
+            "probability": float(p.max()),
+        }
+        for name, group, number, p in zip(names, groups, truth.tolist(), likely, strict=True)
+    ]
+
+
+def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> Row:
+    """What was said of every scored map when it was left out, by what was left out; for comparisons with a later
+    training."""
+    facts = {
+        name: (group, int(number))
+        for folds in parts.values()
+        for fold in folds
+        for name, group, number in zip(fold.map_ids, fold.groups, fold.truth, strict=True)
+    }
+    answers: dict[str, Any] = {}
+    for on, folds in parts.items():
+        likely = {name: row for fold in folds for name, row in zip(fold.map_ids, fold.probabilities, strict=True)}
+        answers[on] = {
+            "predicted": [int(likely[name].argmax()) if name in likely else None for name in facts],
+            "probability": [round(float(likely[name].max()), 3) if name in likely else None for name in facts],
+        }
+    groups, truth = zip(*facts.values(), strict=True)
+    return {
+        "part": "held out",
+        "map_ids": list(facts),
+        "groups": list(groups),
+        "truth": list(truth),
+        "answers": answers,
+    }
+
+
+def curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
+    """Macro F1 of the same folds at each number of labels, the full number last."""
+    parts = [fold for fold in every if fold.of.part == "curve"]
+    whole = [fold for fold in every if fold.of.part == "fold"]
+    numbers = {fold.of.fold for fold in parts}
+    rows = []
+    for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
+        chosen = [fold for fold in whole if fold.of.fold in numbers] if share == 1 else [
+            fold for fold in parts if fold.of.share == share
+        ]  # fmt: skip
+        if not chosen:
+            continue
+        truth, likely, groups = _numbers(chosen)
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
+        maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
+        rows.append(
+            {
+                "part": "curve",
+                "labels": round(float(np.mean(maps))),
+                "macro_f1": held_out.macro_f1,
+                "low": held_out.low,
+                "high": held_out.high,
+                "maps": held_out.maps,
+            }
+        )
+    return rows

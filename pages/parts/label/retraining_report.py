@@ -1,0 +1,158 @@
+"""What a retraining changed: figures before and after, the suggestions that are others now, and the choice where the
+new classifier is worse on something."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.patterns.retraining import Difference, Interval
+from core.store import classifiers
+from core.store.database import Database
+from core.store.people import RightsError
+from pages.parts.label.label_tools import pictures
+from pages.parts.shell import people
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.tables import show_table
+
+MOST_PICTURES = 12
+
+
+@dataclass(frozen=True)
+class ChangedSuggestion:
+    """A map of the queue whose suggested class is another now, with the probability of each."""
+
+    map_id: str
+    before: str
+    p_before: float
+    after: str
+    p_after: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a training brought. before: the classifier that suggested, None where there was none. is_taken: whether the
+    new one suggests. compared: how many maps of the queue both were asked about."""
+
+    class_set: str
+    before: str | None
+    after: str
+    figures: Sequence[Difference]
+    changed: Sequence[ChangedSuggestion]
+    compared: int
+    is_taken: bool
+
+    @property
+    def worse(self) -> list[Difference]:
+        """The figures whose whole interval of change is on the wrong side."""
+        return [figure for figure in self.figures if figure.is_worse]
+
+
+def offer(db: Database, report: Report) -> None:
+    """One line, and behind a button all figures and maps; where nothing was taken, the two ways to go on."""
+    st.caption(plain(headline(report)))
+    with st.popover("What changed", icon=":material/compare_arrows:", key="retraining_report"):
+        if report.worse and not report.is_taken:
+            st.warning(
+                plain(f"The classifier before goes on suggesting. The new one is worse: {said(report.worse)}."),
+                icon=":material/trending_down:",
+            )
+            take(db, report.class_set, report.after, "Take the new one all the same")
+        show_figures(report.figures, report.before)
+        _show_changed(db, report)
+
+
+def headline(report: Report) -> str:
+    """What became of the new classifier and how many suggestions are others."""
+    if report.is_taken:
+        word = "A new classifier suggests"
+    elif report.worse:
+        word = "The new classifier is worse on something and was not taken"
+    else:
+        word = "A new classifier is there; an admin may let it suggest"
+    if not report.compared:
+        return f"{word}."
+    told = f"{len(report.changed)} of {report.compared} suggestions changed"
+    pairs = Counter((change.before, change.after) for change in report.changed)
+    if pairs:
+        (was, now), count = pairs.most_common(1)[0]
+        told += f", most often {was} to {now} ({count})"
+    return f"{word}: {told}."
+
+
+def said(worse: Sequence[Difference]) -> str:
+    """Each worse figure with its change and interval."""
+    return "; ".join(
+        f"{one.figure} on {one.on} {one.change.value:+.3f} (95 % {one.change.low:+.3f} to {one.change.high:+.3f})"
+        for one in worse
+    )
+
+
+def take(db: Database, class_set: str, classifier: str, word: str) -> None:
+    """A button that lets a classifier suggest."""
+    if st.button(word, key=f"take_{classifier}"):
+        with clear_errors():
+            classifiers.choose(db, class_set, classifier, annotator=people.person().name)
+            for name in ("label_payload", "queue", "label_report"):
+                st.session_state.pop(name, None)
+            st.session_state["label_trained"] = "The new classifier suggests, as somebody chose."
+            st.rerun()
+
+
+def let_suggest(db: Database, class_set: str, classifier: str) -> bool:
+    """Whether it suggests now; not where an admin has to choose it."""
+    try:
+        classifiers.choose(db, class_set, classifier, annotator=people.person().name)
+    except RightsError:
+        return False
+    return True
+
+
+def show_figures(figures: Sequence[Difference], before: str | None) -> None:
+    """Each figure of both classifiers on the same maps, with the interval of the change."""
+    if not figures:
+        st.caption(
+            "Nothing to compare with: no classifier suggested before."
+            if before is None
+            else "No map was left out of both trainings, so the two cannot be compared on the same maps."
+        )
+        return
+    rows = [
+        {
+            "on": one.on,
+            "figure": one.figure,
+            "before": _shown(one.before),
+            "after": _shown(one.after),
+            "change": _shown(one.change, sign="+"),
+            "": "worse" if one.is_worse else "",
+            "maps": one.maps,
+            "inputs": one.inputs,
+        }
+        for one in figures
+    ]
+    show_table(pd.DataFrame(rows))
+    st.caption(
+        "On maps that neither was fitted to, judged by the labels of today; macro F1 over classes of at least ten "
+        "maps. 95 % over inputs, the change paired by input; *worse*: its whole interval is on the wrong side of 0."
+    )
+
+
+def _shown(interval: Interval, *, sign: str = "") -> str:
+    if np.isnan(interval.low):
+        return f"{interval.value:{sign}.3f}"
+    return f"{interval.value:{sign}.3f} ({interval.low:{sign}.3f} to {interval.high:{sign}.3f})"
+
+
+def _show_changed(db: Database, report: Report) -> None:
+    """How many maps went from which class to which, and the first of them."""
+    if not report.changed:
+        return
+    pairs = Counter((change.before, change.after) for change in report.changed).most_common()
+    st.markdown("**Suggestions that are others now**")
+    show_table(pd.DataFrame([{"before": was, "now": now, "maps": count} for (was, now), count in pairs]))
+    shown = report.changed[:MOST_PICTURES]
+    captions = [f"{one.before} {one.p_before:.2f}, now {one.after} {one.p_after:.2f}" for one in shown]
+    pictures(db, [one.map_id for one in shown], captions, width=112)
