@@ -65,7 +65,8 @@ def _beside(out: Path, known: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.Data
     runs_of_both = pd.concat([known, pd.read_parquet(out / RUNS)], ignore_index=True)
     outdated = runs_of_both.duplicated(SAME) & (runs_of_both.index >= len(known))
     runs_of_both = runs_of_both[~outdated]
-    rows_of_both = pd.concat([rows, pd.read_parquet(out / ROWS)], ignore_index=True)
+    there = pd.read_parquet(out / ROWS)
+    rows_of_both = pd.concat([rows, there[~there["run"].isin(rows["run"])]], ignore_index=True)  # a run once
     return runs_of_both, rows_of_both[rows_of_both["run"].isin(runs_of_both["run"])]
 
 

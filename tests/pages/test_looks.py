@@ -1,20 +1,25 @@
 """What a look at the pages found, each as a test: pictures that begin at one height, names that do not cover each
 other, empty cells, bounds that lie flat."""
 
+import re
+from datetime import datetime
+
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.studies.tuning.records import TunedScore
-from pages.parts.charts.curves import points, values_with_intervals
+from pages.parts.charts.curves import calibration, points, values_with_intervals
 from pages.parts.charts.development import small_multiples
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.ribbons import ribbons
 from pages.parts.charts.score_terms import token_map, waterfall
-from pages.parts.shell.page_table import page_of
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 from pages.parts.tuning.table_one import constant_scores
 
+NOON = datetime(2026, 11, 23, 12)
 HEADS = pd.DataFrame([{"layer": 0, "head": k, "value": k / 6} for k in range(6)])
 
 
@@ -43,6 +48,14 @@ def test_names_of_points_do_not_cover_each_other():
     (drawn,) = [layer["data"]["name"] for layer in chart["layer"] if layer["mark"]["type"] == "text"]
     names = chart["datasets"][drawn]
     assert [row["name"] for row in names] == ["a", "c"]
+
+
+def test_counts_beside_a_calibration_do_not_cover_each_other():
+    frame = pd.DataFrame({"p": [0.3, 0.95, 0.97, 0.98], "right": [0.3, 0.96, 0.97, 0.98], "n": [7, 8, 9, 10]})
+    chart = calibration(frame, Axes(x="p", y="right"), counted="n", title="t").to_dict()
+    _, dots, counts = chart["layer"]
+    assert [row["n"] for row in chart["datasets"][dots["data"]["name"]]] == [7, 8, 9, 10]
+    assert [row["n"] for row in chart["datasets"][counts["data"]["name"]]] == [7, 8]
 
 
 def test_every_token_of_a_map_is_named_where_there_is_room_and_a_missing_ring_is_no_part_to_read():
@@ -85,6 +98,36 @@ def test_a_table_has_short_checkpoints_empty_cells_and_no_empty_rows():
     assert list(table.value["checkpoint"]) == ["atlas-encoder-mrpc-s0", "atlas-encoder"]
     assert table.proto.placeholder == ""
     assert table.proto.HasField("placeholder")
+
+
+def test_no_table_is_drawn_past_the_one_that_leaves_lacking_values_empty():
+    drawn = [file for file in PAGES_FOLDER.rglob("*.py") if re.search(r"\.dataframe\((?!\))", file.read_text("utf-8"))]
+    assert [file.name for file in drawn] == ["tables.py"]
+
+
+def styled_page():
+    import pandas as pd
+
+    from pages.parts.widgets.tables import show_table
+
+    frame = pd.DataFrame({"q": [None, 0.5]})
+    show_table(frame.style.format("{:.3g}", na_rep=""))
+
+
+def test_a_table_with_formats_of_its_own_has_empty_cells_too():
+    (table,) = AppTest.from_function(styled_page).run().dataframe
+    assert (table.proto.HasField("placeholder"), table.proto.placeholder) == (True, "")
+
+
+def test_a_result_names_its_checkpoints_by_the_last_parts_of_their_paths():
+    def said(checkpoint):
+        return StoredRun(run="a", study="change", title="t", checkpoint=checkpoint, created=NOON).checkpoint_said
+
+    tuned = "data/runs/finetuned/atlas-encoder-sst2-s0"
+    assert said(f"atlas-encoder and {tuned}") == "atlas-encoder and atlas-encoder-sst2-s0"
+    assert said(f"atlas-encoder, {tuned}") == "atlas-encoder, atlas-encoder-sst2-s0"
+    assert said("owner/name") == "owner/name"
+    assert said(None) == ""
 
 
 @pytest.mark.parametrize("name", ["ablation", "sequential", "pruning", "patching", "together", "circuit"])

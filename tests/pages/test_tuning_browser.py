@@ -83,6 +83,5 @@ def change_is_read_and_leads_to_maps(page) -> None:
         page.get_by_role("link", name=f"L{layer}H{head} before and after").first.wait_for()
     page.get_by_role("link", name="L3H4 before and after").first.click()
     page.get_by_role("heading", name="Attention maps").wait_for()
-    painted(page, 1)
-    expect(page.locator(".root[data-painted]")).to_have_count(2)
+    expect(painted(page).locator(".column")).to_have_count(3)  # before, after, and their difference
     assert "runs/finetuned/tiny-sst2-pretrained-s0" in page.url.replace("%2F", "/")

@@ -68,6 +68,23 @@ def test_runs_are_added_to_a_record_and_those_measured_anew_are_replaced(project
         assert former not in set(runs.known_runs(db, "statistics")["run"])
 
 
+def test_a_run_that_is_added_again_has_its_rows_once(project, tmp_path):
+    file = project / "data" / "atlas.duckdb"
+    with Database(file) as db:
+        run = with_run(db, 0.25)
+    made([file], config.RECORD, "")
+    assert made([file], config.RECORD, "", add=True) == {"runs": 1, "rows": 1}
+    with Database(tmp_path / "mine.duckdb") as db:
+        assert [row["value"] for row in runs.run_rows(db, run)] == [0.25]
+
+
+@pytest.mark.shipped
+def test_every_run_of_the_record_has_the_rows_that_it_says(tmp_path):
+    with Database(tmp_path / "mine.duckdb") as db:
+        for known in shipped.runs().itertuples():
+            assert len(runs.run_rows(db, known.run)) == known.rows, known.title
+
+
 @pytest.mark.parametrize("elsewhere", ["/home/somebody/rows.csv", "/srv/models/bert"])
 def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
     with Database(project / "data" / "atlas.duckdb") as db:

@@ -144,7 +144,7 @@ def verdict_sentence(row: Row) -> str:
     rho = "undefined" if row["gradient_spearman"] is None else f"{row['gradient_spearman']:.2f}"
     return (
         f"At a margin of {row['margin']:.4g} {row['loss']}: {counts}, with any verdict wrong in at most "
-        f"{row['alpha']:.0%} of such races (all heads and looks).{_clipping(row)} It took {took}. First-order "
+        f"{row['alpha']:.0%} of such tests (all heads and looks).{_clipping(row)} It took {took}. First-order "
         f"effects {used} ({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign "
         f"for {row['gradient_wrong_signs']} of those that matter: they are no verdict."
     )

@@ -22,6 +22,7 @@ from core.tasks.glue import TASKS
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
 
 ROWS = 100  # that a proposal is thought of on, and as many that judge it
 ICONS = {"met": "✓", "not met": "✗", "not tested": "·"}
@@ -59,7 +60,7 @@ def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, Stored
         criteria = {name: ICONS[states.get(name, "not tested")] for name in CRITERIA}
         stored = f"{batch.stored:%Y-%m-%d}"
         rows.append({"says": hypothesis_of(one).sentence, **criteria, "": said, "registered": stored})
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    show_table(rows)
     st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
     untested = [one for one in mine if not one.criteria and not one.withdrawn]
     for one in untested[:1]:
@@ -74,7 +75,7 @@ def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, Stored
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     met = ", ".join(criterion.criterion for criterion in criteria if criterion.state == "met")
     st.markdown(f"**{plain(sentence)}**: {met or 'no criterion is met'}")
-    st.dataframe(pd.DataFrame([_numbers(criterion) for criterion in criteria]), hide_index=True)
+    show_table([_numbers(criterion) for criterion in criteria])
 
 
 def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:

@@ -160,9 +160,12 @@ def points(
     return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))
 
 
-def apart(frame: pd.DataFrame, axes: Axes) -> list[bool]:
-    """Which names of points stand free of those before them; the others are read by pointing."""
-    spans = [float(frame[name].max() - frame[name].min()) or 1.0 for name in (axes.x, axes.y)]
+def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0) -> list[bool]:
+    """Which names of points stand free of those before them; the others are read by pointing.
+
+    span: of both axes; 0 where they span what the points do.
+    """
+    spans = [span or float(frame[name].max() - frame[name].min()) or 1.0 for name in (axes.x, axes.y)]
     places = (frame[[axes.x, axes.y]].to_numpy(dtype=float) / spans).tolist()
     free: list[tuple[float, float]] = []
     shown = []
@@ -186,7 +189,7 @@ def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) ->
         .mark_circle(size=90, opacity=0.8)
         .encode(x=x, y=y, tooltip=tips(frame, axes.x, axes.y, counted))
     )
-    said = alt.Chart(frame).mark_text(dx=8, align="left", fontSize=10, color="gray")
+    said = alt.Chart(frame[apart(frame, axes, span=1.0)]).mark_text(dx=8, align="left", fontSize=10, color="gray")
     said = said.transform_calculate(said=f"'n = ' + datum['{counted}']").encode(x=x, y=y, text="said:N")
     line = alt.Chart(pd.DataFrame({axes.x: [0.0, 1.0], axes.y: [0.0, 1.0]}))
     equal = line.mark_line(strokeDash=[5, 4], color="#D55E00").encode(x=x, y=y)

@@ -104,8 +104,8 @@ def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Seque
     if whole.cpr is not None and whole.random_cpr is not None:
         right.caption(f"Area under the curve {whole.cpr:.2f}, of random edges {whole.random_cpr:.2f}.")
     without = [point for point in curve if point.order.startswith("without")]
-    right.dataframe(pd.DataFrame([{"edges into a layer from B": point.order.removeprefix("without "),
-                                   "kept": point.value} for point in without]), hide_index=True)  # fmt: skip
+    show_table([{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value}
+                for point in without], place=right)  # fmt: skip
     return [graph, kept]
 
 

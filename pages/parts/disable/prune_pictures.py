@@ -15,6 +15,7 @@ from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
+from pages.parts.widgets.tables import show_table
 
 
 def show_importance() -> None:
@@ -40,7 +41,7 @@ def show_importance() -> None:
         ),
         width="content",
     )
-    right.dataframe(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), hide_index=True)
+    show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), place=right)
     for agreement in RankAgreement.among(rows):
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")

@@ -102,7 +102,7 @@ def _results() -> None:
     if all(verdict.head is not None for verdict in verdicts):
         left.altair_chart(rows_taken(verdicts), width="content")
     right.altair_chart(gradient_beside(verdicts, race))
-    left.dataframe(looks(RaceLook.among(rows)), hide_index=True)
+    show_table(looks(RaceLook.among(rows)), place=left)
     show_table(_table(verdicts))
     st.caption(plain(
         f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "

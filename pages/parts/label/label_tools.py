@@ -24,6 +24,7 @@ from core.studies.patterns import draw_maps as draw_maps_study
 from pages.parts.shell import bound, loading, resources, uploads
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
+from pages.parts.widgets.tables import show_table
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
 SIDE = 160  # pixels of a map
@@ -195,7 +196,7 @@ def files(db: Database, class_set: str) -> None:
             st.session_state.pop("queue", None)
             st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
             if report.refused:
-                st.dataframe([{"row": number, "reason": reason} for number, reason in report.refused], hide_index=True)
+                show_table([{"row": number, "reason": reason} for number, reason in report.refused])
 
 
 def set_names(db: Database) -> list[str]:

@@ -12,6 +12,7 @@ from core.studies.records import record_of
 from core.studies.standing import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.pickers import task_name
 
 ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
@@ -82,6 +83,14 @@ class StoredRun:
         """Its tasks as people read them: "SST-2-like" of the bundled samples; "" without any."""
         names = ", ".join(task_name(task) for task in self.task.split(", ")) if self.task else ""
         return sampled(names) if self.sampled else names
+
+    @property
+    def checkpoint_said(self) -> str:
+        """Its checkpoints by the last parts of their paths that tell them apart."""
+        if not self.checkpoint:
+            return ""
+        between = " and " if " and " in self.checkpoint else ", "
+        return between.join(short_names(self.checkpoint.split(between)).values())
 
     @property
     def of(self) -> str:

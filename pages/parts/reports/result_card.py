@@ -62,7 +62,7 @@ def facts(said: Headline, stored: StoredRun) -> list[str]:
     ]
     if " (stopped: " in stored.title:
         known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    return [fact for fact in (*known, stored.checkpoint, stored.task_said, stored.date, stored.origin) if fact]
+    return [fact for fact in (*known, stored.checkpoint_said, stored.task_said, stored.date, stored.origin) if fact]
 
 
 # ---------------------------------------------------------------- what the buttons do

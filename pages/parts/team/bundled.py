@@ -13,6 +13,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import resources
+from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
 
@@ -54,7 +55,7 @@ def show_bundled_work(class_set: str = "bert") -> None:
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()
-    left.dataframe(people, hide_index=True)
+    show_table(people, place=left)
     right.altair_chart(
         values_with_intervals(pd.DataFrame(counts), Axes(x="class", y="labels", colour="annotator"), title="By class"),
         key="bundled_work",

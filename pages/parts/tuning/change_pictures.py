@@ -18,10 +18,11 @@ from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
+from pages.parts.reports.attending import task_said
 from pages.parts.shell import bound, history, links
 from pages.parts.shell.messages import plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.head_links import is_missing, show_links
-from pages.parts.widgets.pickers import task_name
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,10 @@ STATISTICS = {
 }
 
 
-def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
+def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled: bool) -> None:
     """A small picture per fine-tuned checkpoint, all on the scale of their differences, and the layers' means.
 
-    A click chooses a head.
+    A click chooses a head. bundled: whether the rows are those of the bundled samples, which are only like a task's.
     """
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
@@ -65,7 +66,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
             picture = head_picture(
                 pd.DataFrame(mine),
                 Shade("value", label=likeness.unit, domain=domain),
-                title=task_name(mine[0].task),
+                title=task_said(mine[0].task, bundled=bundled),
                 tooltip=("low", "high", "n"),
                 select=True,
             )
@@ -73,19 +74,19 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
             st.caption(plain(f"n = {mine[0].n} rows · {Path(after).name}"))
     chart = line_with_band(
-        pd.DataFrame(_layers(scores, statistic)),
+        pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
         Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
         title="Mean over the heads of a layer, 95% interval",
     )
     st.altair_chart(chart)
 
 
-def _layers(scores: Sequence[ChangeScore], statistic: str) -> list[dict[str, Any]]:
+def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> list[dict[str, Any]]:
     """The layers' means, counted from 1, and beside cosines of as many layers those that the paper prints."""
     likeness = STATISTICS[statistic]
     layers = [_as_change(score, likeness) for score in scores if score.kind == "layer" and score.statistic == statistic]
     lines: list[dict[str, Any]] = [
-        {"layer": score.layer + 1, "task": task_name(score.task)}
+        {"layer": score.layer + 1, "task": task_said(score.task, bundled=bundled)}
         | {"value": score.value, "low": score.low, "high": score.high}
         for score in layers
     ]
@@ -116,8 +117,9 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
     after = bound.pick(
         left.selectbox,
         "Checkpoint after",
-        list(dict.fromkeys(score.after for score in scores)),
+        (there := list(dict.fromkeys(score.after for score in scores))),
         key="changed_after",
+        format_func=short_names(there).__getitem__,
         on_change=_most_changed,
     )
     cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]

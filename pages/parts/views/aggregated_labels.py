@@ -75,9 +75,9 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         pairs = agreement.pair_agreements(votes, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
         by_pair, by_name = st.columns(2)
-        by_pair.dataframe(pd.DataFrame(rows), hide_index=True)
+        show_table(rows, place=by_pair)
         by_class = agreement.class_agreements(votes, first, second, names)
-        by_name.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
+        show_table([vars(each) for each in by_class], place=by_name)
         with st.expander("Every two people"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             show_table(pd.DataFrame(everybody))

@@ -60,7 +60,7 @@ def results() -> None:
         st.segmented_control, "Statistic", there, key="statistic", default="cosine", required=True,
         format_func=lambda name: STATISTICS[name].title,
     )  # fmt: skip
-    pictures(scores, statistic, stored.run)
+    pictures(scores, statistic, stored.run, bundled=stored.sampled)
     source = compared.data or "the bundled samples"
     st.caption(
         plain(

@@ -1,12 +1,12 @@
 """Class sets: which classes maps can be of; add one, give one another title, or merge two."""
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.label import label_tools
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import clear_errors
+from pages.parts.widgets.tables import show_table
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -19,7 +19,7 @@ def show(tools: DeltaGenerator) -> None:
         {"key": one.key, "class": one.title, "what the eye sees": one.eye, "colour": one.colour, "name": one.name}
         for one in classes.classes
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    show_table(rows, column_config={"what the eye sees": st.column_config.TextColumn(width=620)})
     if not db.person.may("annotator"):
         return
     st.subheader("Change the classes", anchor=False)

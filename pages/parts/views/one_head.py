@@ -25,6 +25,7 @@ from pages.parts.shell import bound, context, links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.tables import show_table
 
 EVERYTHING = "everything"
 ABOUT = {  # what a head's scores are about, as their studies say, and the views that show those
@@ -77,7 +78,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     numbers = ["value", "low", "high", "baseline", "q"]
     shown = mine[columns].assign(n=mine["n"].astype("Int64"), task=mine["task"].fillna(""))
     shown = shown.style.format("{:.3g}", subset=numbers, na_rep="").format("{:d}", subset=["n"], na_rep="")
-    st.dataframe(shown, hide_index=True, height=360)
+    show_table(shown, height=360)
     if pages:
         with st.container(horizontal=True):
             st.caption("These come from")

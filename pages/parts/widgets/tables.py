@@ -5,19 +5,25 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from pages.parts.shell.short_names import short_names
 
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 
 
-def show_table(data: Any, *, height: int = MOST, **options: Any) -> Any:
-    """`st.dataframe` of rows without their numbers; a value that is lacking is an empty cell and not the word None."""
+def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any) -> Any:
+    """`st.dataframe` of rows without their numbers; a value that is lacking is an empty cell and not the word None.
+
+    data: rows, or a frame with its own formats (`frame.style`). place: a column, say.
+    """
+    if isinstance(data, Styler):
+        return place.dataframe(data, hide_index=True, placeholder="", height=height, **options)
     frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
     if "checkpoint" in frame:  # files to download keep its whole path
         frame = frame.assign(checkpoint=_short(frame["checkpoint"]))
     fitted = min(height, ROW * (len(frame) + 1) + 3)
-    return st.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
+    return place.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
 
 
 def _short(names: pd.Series) -> pd.Series:
