@@ -12,10 +12,11 @@ from core import config, patterns
 from core.commands.declared import of_record
 from core.commands.output import Form, database, show_rows
 from core.errors import InputError
+from core.patterns.class_sets import class_set_names
 from core.patterns.classes import SHIPPED
 from core.patterns.classifier_registry import bundled_labels, bundled_weights, open_classifier
 from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
-from core.patterns.snapshot import snapshot
+from core.patterns.snapshot import known_class_set, snapshot
 from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain
 from core.studies.contract import Flag
@@ -206,10 +207,19 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
         classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
     except OSError as error:
         raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
-    sets = [known.name for known in SHIPPED.values() if known.names == classifier.classes]
+    sets = sets_of(classifier.classes)
     if class_set is not None and class_set not in sets:
         raise InputError(
             f'This classifier knows the classes {", ".join(classifier.classes)}; "{class_set}" was asked for: choose '
             "one trained on that set."
         )
     return classifier, class_set or (sets[0] if sets else "own")
+
+
+def sets_of(classes: tuple[str, ...]) -> list[str]:
+    """The class sets that have exactly these classes: shipped ones, then those that were made here."""
+    shipped = [known.name for known in SHIPPED.values() if known.names == classes]
+    if shipped:
+        return shipped
+    with database(held="copy") as db:
+        return [name for name in class_set_names(db) if known_class_set(db, name).names == classes]

@@ -143,7 +143,10 @@ def studio_config(classes: ClassSet) -> str:
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
-    choices = "".join(f'    <Choice value="{title}" hint="{eye}" hotkey="{key}"/>\n' for title, eye, key in shown)
+    keys = [f' hotkey="{key}"' if key else "" for _, _, key in shown]
+    choices = "".join(
+        f'    <Choice value="{title}" hint="{eye}"{key}/>\n' for (title, eye, _), key in zip(shown, keys, strict=True)
+    )
     return (
         '<View>\n  <Header value="$title"/>\n  <Image name="image" value="$image"/>\n'
         f'  <Choices name="class" toName="image" choice="single">\n{choices}  </Choices>\n</View>\n'

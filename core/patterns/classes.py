@@ -1,7 +1,8 @@
 """The classes a person sorts attention maps into: the paper's five, the GPT-2 replication's four, and one's own.
 
 A class is described by what the eye sees, because that line stands on the labelling page and decides the labels.
-Sets are never edited: renaming and merging are events, replayed over the shipped set by `ClassSet.after`.
+Sets are never edited: what changes them is an event, replayed over the shipped set (or an empty one) by
+`ClassSet.after`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +12,15 @@ from typing import Any
 from core.errors import InputError
 
 NEARLY_UNIFORM = 0.1  # maps whose largest weight stays below it are blank on the absolute scale
+GREY = "#8C8C8C"  # of a class that was stored without a colour
+CAUSAL = {"causal": True, "bidirectional": False, "any": None}  # whose maps a set describes, as events say it
 
 
 @dataclass(frozen=True)
 class PatternClass:
     """One class. name: lower case, as stored. title: as shown. eye: one line saying what the eye sees.
 
-    colour: hex, told apart by colour-blind eyes (Okabe and Ito). key: the digit that picks it.
+    colour: hex, told apart by colour-blind eyes (Okabe and Ito). key: the digit that picks it, "" for none.
     """
 
     name: str
@@ -29,13 +32,15 @@ class PatternClass:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """Classes that exclude each other and cover every map. merged: old class name -> the class it now is."""
+    """Classes that exclude each other and cover every map. merged: old class name -> the class it now is. causal: whose
+    maps it describes, decoders' (True), encoders' (False), or both (None). source: where the classes come from."""
 
     name: str
     title: str
     source: str
     classes: tuple[PatternClass, ...]
     merged: tuple[tuple[str, str], ...] = ()
+    causal: bool | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,26 +62,46 @@ class ClassSet:
             )
         return name
 
+    def present(self, name: str) -> str | None:
+        """The present name of a class, merges followed; None when the set has it no more, or never had."""
+        try:
+            return self.resolved(name)
+        except InputError:
+            return None
+
     def named(self, name: str) -> PatternClass:
         """The class a name stands for now."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """The set after events (kind "add", "rename" or "merge", oldest first); labels are not rewritten."""
-        classes, merged = list(self.classes), list(self.merged)
+        """The set after events, oldest first; labels are not rewritten.
+
+        kind: "set" (its title, where it comes from and, as `into`, whose maps it describes: causal, bidirectional or
+        any), "add", "rename" (another title, line, colour or key), "merge" or "delete".
+        """
+        now = self
         for event in events:
-            names = [pattern.name for pattern in classes]
-            if event["kind"] == "add" and event["class"] not in names:
-                classes.append(
-                    PatternClass(event["class"], event["title"], event["eye"], event["colour"], event["key"])
-                )
-            elif event["kind"] == "rename" and event["class"] in names:
-                at = names.index(event["class"])
-                classes[at] = replace(classes[at], title=event["title"], eye=event["eye"] or classes[at].eye)
-            elif event["kind"] == "merge" and {event["class"], event["into"]} <= set(names):
-                del classes[names.index(event["class"])]
-                merged.append((event["class"], event["into"]))
-        return replace(self, classes=tuple(classes), merged=tuple(merged))
+            now = now._changed(event)
+        return now
+
+    def _changed(self, event: Mapping[str, Any]) -> "ClassSet":
+        kind, name, classes = event["kind"], event["class"], list(self.classes)
+        told = {what: event[what] for what in ("title", "eye", "colour", "key") if event.get(what)}
+        if kind == "set":
+            causal = CAUSAL.get(event.get("into") or "")
+            return replace(self, title=event["title"], source=told.get("eye", self.source), causal=causal)
+        if kind == "add" and name not in self.names:
+            classes.append(PatternClass(name, **{"title": name, "eye": "", "colour": GREY, "key": ""} | told))
+            return replace(self, classes=tuple(classes))
+        if name not in self.names or (kind == "merge" and event["into"] not in self.names):
+            return self
+        at, merged = self.names.index(name), self.merged
+        if kind == "rename":
+            classes[at] = replace(classes[at], **told)
+        elif kind in ("delete", "merge"):
+            del classes[at]
+            merged = (*merged, (name, event["into"])) if kind == "merge" else merged
+        return replace(self, classes=tuple(classes), merged=merged)
 
 
 BERT = ClassSet(
@@ -122,6 +147,7 @@ BERT = ClassSet(
             "5",
         ),
     ),
+    causal=False,
 )
 
 GPT2 = ClassSet(
@@ -154,6 +180,7 @@ GPT2 = ClassSet(
             "4",
         ),
     ),
+    causal=True,
 )
 
 SHIPPED = {one.name: one for one in (BERT, GPT2)}

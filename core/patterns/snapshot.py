@@ -96,7 +96,8 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 def present_names(db: Database, name: str) -> dict[str, str]:
     """Every name that a class of the set has or had -> its present name."""
     classes = known_class_set(db, name)
-    return {given: classes.resolved(given) for given in (*classes.names, *dict(classes.merged))}
+    names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
+    return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:

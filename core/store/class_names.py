@@ -11,6 +11,7 @@ from core.store.database import Database
 from core.store.label_checks import check_class, time_of
 from core.store.rows import Row, among, marks, quoted
 
+KINDS = ("set", "add", "rename", "merge", "delete")
 _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
 SHIPPED = {
     "bert": ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"),
@@ -68,8 +69,8 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
 
 def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     kind, name = change.get("kind"), change.get("class")
-    if kind not in ("add", "rename", "merge") or not isinstance(name, str) or not name.strip():
-        raise InputError(f"A change of classes adds, renames or merges one; this row has {str(kind)[:40]!r}.")
+    if kind not in KINDS or not isinstance(name, str) or not name.strip():
+        raise InputError(f"A change of classes is one of {', '.join(KINDS)}; this row has {str(kind)[:40]!r}.")
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
         raise InputError("A change of classes says who made it, a title and what the eye sees; this row does not.")

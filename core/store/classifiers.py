@@ -102,6 +102,12 @@ def kept(db: Database, classifier: str) -> Kept:
     return Kept(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
+def class_set_of(db: Database, classifier: str) -> str | None:
+    """The class set that a classifier was trained on; None when there is no such classifier."""
+    row = db.cursor().execute("SELECT class_set FROM classifier WHERE classifier = ?", [classifier]).fetchone()
+    return row[0] if row else None
+
+
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str = "") -> None:
     """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
     db.person.must("admin", "choose the classifier that suggests")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from core.attention import PARTS
 from core.errors import InputError
-from core.store.class_names import known_names
+from core.store.class_names import KINDS, known_names
 from core.store.label_checks import HEADS, check_class, check_name, checked_event, checked_map
 from core.store.rows import Row, quoted
 
@@ -115,8 +115,8 @@ def _check_label_event(row: Row) -> None:
 def _check_class_event(row: Row) -> None:
     shown = {name: row.get(name) for name in ("into_class", "title", "eye", "colour", "key")}
     check_class(str(row.get("class_set")), str(row.get("class")), **shown)
-    if row.get("kind") not in ("add", "rename", "merge"):
-        raise InputError(f"A change of classes adds, renames or merges one; a row has {str(row.get('kind'))[:40]!r}.")
+    if row.get("kind") not in KINDS:
+        raise InputError(f"A change of classes is one of {', '.join(KINDS)}; a row has {str(row.get('kind'))[:40]!r}.")
 
 
 def _check_part(row: Row) -> None:

@@ -291,7 +291,8 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """What becomes of a class. kind: add, rename or merge (`into` another); eye: the line that says what one sees."""
+    """What becomes of a class. kind: add, rename, merge (`into` another) or delete; or set, which describes the set as
+    a whole. eye: the line that says what one sees."""
 
     kind: str
     name: str
@@ -305,11 +306,33 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Add, rename or merge a class, as an event; labels keep the name they were given.
+    """Add, rename, merge or delete a class, as an event; labels keep the name they were given.
 
     taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
     """
+    change_classes(db, class_set, [change], annotator=annotator, taken=taken)
+
+
+def change_classes(
+    db: Database, class_set: str, changes: Sequence[ClassChange], *, annotator: str, taken: Collection[str] = ()
+) -> None:
+    """Several changes of classes, all or none; as `change_class`."""
     db.person.must("admin", "change classes")
+    for change in changes:
+        _check_change(class_set, change, taken)
+    with db.write() as cursor:
+        cursor.executemany(
+            """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            [
+                [class_set, one.kind, one.name, one.into, one.title or one.name, one.eye, one.colour, one.key or None,
+                 annotator, now()]
+                for one in changes
+            ],
+        )  # fmt: skip
+
+
+def _check_change(class_set: str, change: ClassChange, taken: Collection[str]) -> None:
     kind, name, into, eye = change.kind, change.name, change.into, change.eye
     check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
     if kind == "add" and (
@@ -319,16 +342,10 @@ def change_class(
             "A new class needs a name that is not taken and a line saying what the eye sees; "
             f"{name[:60]!r} has not both: change it."
         )
-    if kind != "add" and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
+    if kind not in ("add", "set") and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
         raise InputError(
-            f"Only classes of the set can be renamed or merged into another ({', '.join(taken)}); seen "
+            f"Only classes of the set can be renamed, deleted or merged into another ({', '.join(taken)}); seen "
             f"{name[:60]!r}{f' into {into!r}' if into else ''}."
-        )
-    with db.write() as cursor:
-        cursor.execute(
-            """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            [class_set, kind, name, into, change.title or name, eye, change.colour, change.key, annotator, now()],
         )
 
 

@@ -2,8 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from core import patterns
 from core.drawing.theme import theme
 from core.patterns.classes import SHIPPED
+from pages.parts.shell import resources
 
 CLASSES = {member.name: member.colour for known in SHIPPED.values() for member in known.classes}
 ROLES = {
@@ -13,15 +18,31 @@ ROLES = {
 COLOURS = CLASSES | ROLES
 
 
+def own_colours(names: Sequence[str]) -> dict[str, str]:
+    """The colours of names that are all classes of one set, as it is now: the set that is picked first, then the
+    shipped ones and people's own. The shipped colours where no set has them all."""
+    if not names or get_script_run_ctx(suppress_warning=True) is None or set(names) <= set(ROLES):
+        return COLOURS
+    db, picked = resources.database(), st.session_state.get("class_set")
+    sets = patterns.class_sets.class_set_names(db)
+    for name in sorted(sets, key=lambda each: each != picked):
+        theirs = {member.name: member.colour for member in patterns.snapshot.known_class_set(db, name).classes}
+        if all(one in theirs for one in names):
+            return ROLES | theirs
+    return COLOURS
+
+
 def colours_of(names: Sequence[str]) -> list[str]:
     """The colour of each name: its own wherever it is a class or a role."""
-    taken = {COLOURS[name] for name in names if name in COLOURS}
+    known = own_colours(names)
+    taken = {known[name] for name in names if name in known}
     palette = list(theme()["chartCategoricalColors"])
     free = [colour for colour in palette if colour not in taken] or palette
-    others = [name for name in names if name not in COLOURS]
-    return [COLOURS[name] if name in COLOURS else free[others.index(name) % len(free)] for name in names]
+    others = [name for name in names if name not in known]
+    return [known[name] if name in known else free[others.index(name) % len(free)] for name in names]
 
 
 def has_own(names: Iterable[str]) -> bool:
     """Whether any of these names has a colour of its own."""
-    return any(name in COLOURS for name in names)
+    every = list(names)
+    return bool(every) and any(name in own_colours(every) for name in every)

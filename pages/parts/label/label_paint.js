@@ -74,7 +74,7 @@ function paintMap(sheet, place) {
   pen.rect(x - line / 2, y - line / 2, tile + line, tile + line, { stroke: shade, line });
   if (hinted) paintCorner(sheet, hinted, x + tile, y);
   const chance = hinted ? `${(map.hint[1] * 100).toFixed(0)} %` : "";
-  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key}? ${chance}`] : [""];
+  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key || hinted.title[0]}? ${chance}`] : [""];
   if (given) pen.rect(x - 2, y + tile, tile + 4, FOOT, { fill: shade });
   fitted(pen, said, x + 3, y + tile + 8, tile - 6, { colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
   if (sheet.mode === "sheet") fitted(pen, captionsOf(sheet, map), x, y - 9, tile - (hinted ? 18 : 0), {});
@@ -98,6 +98,7 @@ function fitted(pen, texts, x, y, width, look) {
 
 // The key of the suggested class, in the corner above the map.
 function paintCorner({ pen }, cls, right, y) {
+  if (!cls.key) return; // picked by a click alone
   pen.rect(right - 15, y - 15, 15, 14, { fill: cls.colour });
   pen.text(cls.key, right - 7.5, y - 8, { size: 10, align: "center", bold: true, colour: textOn(cls.colour) });
 }

@@ -134,7 +134,9 @@ def _known(before: Mapping[str, Any], key: str, options: Any) -> str:
 
 def _fitting(kinds: pd.DataFrame, classes: ClassSet) -> str:
     """Where maps of both kinds are stored, a checkpoint that these classes describe."""
-    fitting = sorted(kinds.loc[kinds["causal"] == (classes.name == "gpt2"), "checkpoint"].unique())
+    if classes.causal is None:
+        return ALL
+    fitting = sorted(kinds.loc[kinds["causal"] == classes.causal, "checkpoint"].unique())
     return fitting[0] if fitting and kinds["checkpoint"].nunique() > 1 else ALL
 
 

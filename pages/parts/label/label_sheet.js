@@ -137,7 +137,7 @@ function setScale(sheet) {
 // ------------------------------------------------------------ keys and pointer
 
 function actOf(sheet, press) {
-  const cls = sheet.header.classes.find((each) => each.key === press.key || `Digit${each.key}` === press.code);
+  const cls = sheet.header.classes.find((each) => each.key && (each.key === press.key || `Digit${each.key}` === press.code));
   const { columns } = sheet.layout, moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
   if (press.ctrlKey || press.metaKey) return press.key.toLowerCase() === "z" && !press.shiftKey ? undo : null;
   if (cls && press.shiftKey) return (now) => setBrush(now, cls.name);

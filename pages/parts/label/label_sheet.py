@@ -23,7 +23,8 @@ from core.patterns.classes import ClassSet
 from core.patterns.classifier_registry import open_classifier
 from core.patterns.codebook import explained, measured
 from core.patterns.raster import from_float16
-from core.store import labels
+from core.patterns.snapshot import present_names
+from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.rows import Row
 from pages.parts.maps.components import drawing_component
@@ -84,8 +85,8 @@ def payload(
 
 
 def _present(classes: ClassSet, name: str | None) -> str | None:
-    """What a class is called now; None for a skip."""
-    return classes.resolved(name) if name else None
+    """What a class is called now; None for a skip, and for a class that was deleted."""
+    return classes.present(name) if name else None
 
 
 def with_maps(
@@ -124,13 +125,15 @@ def why(class_set: str, name: str, row: Row) -> str:
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
     """How many maps this person has given each class in this pass."""
     mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
-    given = [classes.resolved(name) for name in mine if name is not None]
+    given = [classes.present(name) for name in mine if name is not None]
     return {name: given.count(name) for name in classes.names}
 
 
 def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, Hint]:
-    """What a stored classifier suggests for these maps."""
-    return _hints(db, classifier, tuple(names))
+    """What a stored classifier suggests for these maps, in the classes of today; not where its class was deleted."""
+    present = present_names(db, classifiers.class_set_of(db, classifier) or "bert")
+    said = _hints(db, classifier, tuple(names))
+    return {name: (present[hint[0]], *hint[1:]) for name, hint in said.items() if hint[0] in present}
 
 
 @st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)

@@ -14,7 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.drawing.png import png_bytes
 from core.patterns import agreement
-from core.patterns.classes import SHIPPED, ClassSet
+from core.patterns.class_sets import class_set_names
+from core.patterns.classes import BERT, GPT2, ClassSet
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.patterns.synthetic import drawable, synthetic_map
@@ -79,7 +80,8 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
     standing = standing_labels(db, classes.name)
     for member in classes.classes:
         text, maps = st.columns(2) if columns else (st.container(), st.container())
-        text.markdown(f"**{plain(member.key)} · {plain(member.title)}** \n\n{plain(member.eye)}")
+        key = f"{plain(member.key)} · " if member.key else ""
+        text.markdown(f"**{key}{plain(member.title)}** \n\n{plain(member.eye)}")
         mine = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
             if len(mine) == EXEMPLARS:
@@ -90,9 +92,11 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
                 show_pictures([picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
+    blank = {BERT.name: "Heterogeneous", GPT2.name: "Overall"}.get(classes.name)
+    belong = f"; they belong to {blank}" if blank else ""
     st.caption(
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
-        "scale: they belong to Heterogeneous (BERT) or Overall (GPT-2). Rows are queries, columns keys."
+        f"scale{belong}. Rows are queries, columns keys."
     )
 
 
@@ -144,36 +148,6 @@ def drawn(name: str, options: dict[str, Any]) -> int:
         return labels.store_maps(resources.database(), [planted.row() for planted in maps])
 
 
-def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
-    """Add a class, give one another title, or merge two; labels keep what they said."""
-    what = st.segmented_control("Change", ["add", "rename", "merge"], default="add", required=True)
-    name = (
-        st.text_input("Name", key="class_name")
-        if what == "add"
-        else st.selectbox("Class", classes.names, format_func=lambda known: classes.named(known).title)
-    )
-    given: dict[str, Any] = {}
-    if what == "merge":
-        given["into"] = st.selectbox("Into", [other for other in classes.names if other != name])
-    else:
-        given["title"] = st.text_input("Title", key="class_title") or name
-        given["eye"] = st.text_input("What the eye sees", key="class_eye") or None
-    if what == "add":
-        free = [key for key in "1234567890" if key not in {member.key for member in classes.classes}]
-        given |= {"key": st.selectbox("Key", free), "colour": st.color_picker("Colour", "#56B4E9")}
-    if st.button("Change", key="class_change"):
-        with clear_errors():
-            labels.change_class(
-                db,
-                classes.name,
-                labels.ClassChange(str(what), str(name).strip().lower(), **given),
-                annotator=annotator,
-                taken=classes.names,
-            )
-            st.session_state.pop("queue", None)
-            st.rerun()
-
-
 def files(db: Database, class_set: str) -> None:
     """Labels out as JSONL or Parquet, and in from either, with what was refused."""
     ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
@@ -199,18 +173,13 @@ def files(db: Database, class_set: str) -> None:
                 show_table([{"row": number, "reason": reason} for number, reason in report.refused])
 
 
-def set_names(db: Database) -> list[str]:
-    """Shipped class sets, then people's own."""
-    return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
-
-
 def pick_class_set(db: Database, *, bare: bool = False) -> str:
     """A class set by its title; in the URL by its name. bare: for a bar, without the label above it."""
     in_bar: dict[str, Any] = {"label_visibility": "collapsed", "width": 190} if bare else {}
     return bound.pick(
         st.selectbox,
         "Class set",
-        set_names(db),
+        class_set_names(db),
         key="class_set",
         **in_bar,
         format_func=lambda name: known_class_set(db, name).title,

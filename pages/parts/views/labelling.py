@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.labelling.queue import queue
 from core.patterns.classifier_registry import bundled_labels, can_suggest, keep_best_known
 from core.store import labels
-from pages.parts.label import label_settings, label_tools
+from pages.parts.label import class_forms, label_settings, label_tools
 from pages.parts.label.label_retrain import offer_retraining
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.label.retiring import say_unknown
@@ -54,7 +54,7 @@ def more_tools(db, classes, annotator: str) -> None:
         if what == "Draw maps":
             label_tools.draw_maps()
         elif what == "Classes":
-            label_tools.change_classes(db, classes, annotator or "nobody")
+            class_forms.change_classes(db, classes, annotator or "nobody")
         else:
             label_tools.files(db, classes.name)
         if st.button("Add the bundled annotations"):

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.patterns.class_sets import class_set_names
 from core.store import projects
 from core.store.project_counts import project_counts
-from pages.parts.label.label_tools import set_names
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.team import making, upkeep
@@ -74,11 +74,11 @@ def show(tools: DeltaGenerator) -> None:
     found = projects.projects(db)
     places = st.columns(4)
     with places[0].popover("New project", icon=":material/add:", width="stretch"):
-        making.new_project(db, set_names(db), by)
+        making.new_project(db, class_set_names(db), by)
     with places[1].popover("Maps from elsewhere", icon=":material/upload:", width="stretch"):
         upkeep.maps_from_elsewhere(db)
     with places[2].popover("Label Studio", icon=":material/swap_horiz:", width="stretch"):
-        upkeep.label_studio(db, set_names(db))
+        upkeep.label_studio(db, class_set_names(db))
     with places[3].popover("Erase a person", icon=":material/person_remove:", width="stretch"):
         upkeep.erase_person(db, by)
     if not found:

@@ -1,0 +1,135 @@
+"""Forms about class sets: a new one of one's own, and what becomes of the classes of one that is there."""
+
+from typing import Any
+
+import streamlit as st
+
+from core.patterns import class_sets
+from core.patterns.class_sets import FEWEST, KEYS, MOST, NewClassSet
+from core.patterns.classes import ClassSet, PatternClass
+from core.store.database import Database
+from pages.parts.shell.messages import clear_errors, plain
+
+DESCRIBES = {"any": "any model", "bidirectional": "encoders (bidirectional)", "causal": "decoders (causal)"}
+RETIRED = "retired: what each person thought before stands again"
+CHANGES = ("add", "edit", "merge", "delete")
+
+
+def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
+    """Add a class, change how one looks, merge two, or delete one; labels keep what they said."""
+    what = st.segmented_control("Change", CHANGES, default="add", required=True, key="class_changes")
+    {"add": _add, "edit": _edit, "merge": _merge, "delete": _delete}[str(what)](db, classes, annotator)
+
+
+def _done(said: str) -> None:
+    st.session_state.pop("queue", None)
+    st.session_state.pop("label_payload", None)
+    for name in [name for name in st.session_state if str(name).startswith("class_form_")]:
+        del st.session_state[name]  # the next form begins empty
+    st.toast(plain(said))
+    st.rerun()
+
+
+def _add(db: Database, classes: ClassSet, annotator: str) -> None:
+    free = [key for key in KEYS if key not in {member.key for member in classes.classes}]
+    taken = {member.colour.lower() for member in classes.classes}
+    colour = next(one for one in class_sets.colours(MOST + len(taken)) if one.lower() not in taken)
+    name = st.text_input("Name", key="class_form_name")
+    title = st.text_input("Title", key="class_form_title", placeholder="as the name")
+    eye = st.text_input("What the eye sees", key="class_form_eye")
+    key = st.selectbox("Key", [*free, ""], format_func=lambda key: key or "none: by a click", key="class_form_key")
+    picked = st.color_picker("Colour", colour, key=f"class_form_colour_{len(classes)}")
+    if st.button("Add the class", key="class_change"):
+        with clear_errors():
+            stored = name.strip().lower()
+            class_sets.add_class(
+                db, classes, PatternClass(stored, title.strip() or stored, eye, picked, key or ""), annotator=annotator
+            )
+            _done(f"{stored} is a class now")
+
+
+def _edit(db: Database, classes: ClassSet, annotator: str) -> None:
+    name = _pick(classes, "Class", "class_form_edited")
+    before = classes.named(name)
+    title = st.text_input("Title", before.title, key=f"class_form_title_{name}")
+    eye = st.text_input("What the eye sees", before.eye, key=f"class_form_eye_{name}")
+    taken = {member.key for member in classes.classes if member.name != name}
+    keys = list(dict.fromkeys([before.key, *(key for key in KEYS if key not in taken)]))
+    key = st.selectbox("Key", keys, format_func=lambda key: key or "none: by a click", key=f"class_form_key_{name}")
+    picked = st.color_picker("Colour", before.colour, key=f"class_form_colour_{name}")
+    if st.button("Change the class", key="class_change"):
+        with clear_errors():
+            class_sets.edit_class(db, classes, name, annotator=annotator, title=title, eye=eye, key=key, colour=picked)
+            _done(f"{title} is as you said")
+
+
+def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
+    name = _pick(classes, "Class", "class_form_merged")
+    into = _pick(classes, "Into", "class_form_into", besides=name)
+    if st.button("Merge the classes", key="class_change"):
+        with clear_errors():
+            count = class_sets.delete_class(db, classes, name, annotator=annotator, into=into)
+            _done(f"{count} labels of {name} are of {into} now")
+
+
+def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
+    """Asks what becomes of the labels before anything is deleted."""
+    name = _pick(classes, "Class", "class_form_deleted")
+    count = class_sets.labels_of(db, classes.name, name)
+    if count:
+        what = "1 label is" if count == 1 else f"{count} labels are"
+        fate = st.radio(
+            f"{what} of this class and will be",
+            ["", *(other for other in classes.names if other != name)],
+            index=None,
+            format_func=lambda into: f"given to {plain(classes.named(into).title)}" if into else RETIRED,
+            key=f"class_form_fate_{name}",
+        )
+    else:
+        fate = ""
+        st.caption("No label is of this class.")
+    if st.button("Delete the class", key="class_change", disabled=fate is None):
+        with clear_errors():
+            about = class_sets.delete_class(db, classes, name, annotator=annotator, into=fate or None)
+            _done(f"{name} is deleted; labels {'given to ' + fate if fate else 'retired'}: {about}")
+
+
+def _pick(classes: ClassSet, label: str, key: str, *, besides: str | None = None) -> str:
+    names = [name for name in classes.names if name != besides]
+    return str(st.selectbox(label, names, format_func=lambda name: classes.named(name).title, key=key))
+
+
+# ---------------------------------------------------------------- a set of one's own
+
+
+def new_class_set(db: Database, annotator: str) -> str | None:
+    """The form of a class set of one's own; its name once it is made."""
+    left, middle, right, last = st.columns([2, 3, 2, 1])
+    name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
+    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="as the name")
+    describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
+    count = last.number_input("Classes", 1, MOST + 1, 3, key="new_set_count",
+                              help=f"{FEWEST} to {MOST}; each map is of exactly one")  # fmt: skip
+    source = st.text_input("Where the classes come from", key="new_set_source", placeholder="made by hand")
+    members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
+    if st.button("Make the class set", type="primary", key="new_set_make"):
+        with clear_errors():
+            wanted = NewClassSet(name, title, source, str(describes), members)
+            made = class_sets.make_class_set(db, wanted, annotator=annotator)
+            for field in [field for field in st.session_state if str(field).startswith("new_set_")]:
+                del st.session_state[field]
+            return made.name
+    return None
+
+
+def _member(k: int, colour: str) -> PatternClass:
+    """One row of the form."""
+    shown: Any = {"label_visibility": "visible" if k == 0 else "collapsed"}
+    name, eye, key, shade = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
+    called = name.text_input("Class", key=f"new_set_class_{k}", max_chars=60, placeholder=f"class {k + 1}", **shown)
+    sees = eye.text_input("What the eye sees", key=f"new_set_eye_{k}", **shown)
+    usual = KEYS[k] if k < len(KEYS) else ""
+    digit = key.text_input("Key", usual, key=f"new_set_key_{k}", max_chars=1, **shown)
+    picked = shade.color_picker("Colour", colour, key=f"new_set_colour_{k}", **shown)
+    title = called.strip()
+    return PatternClass(title.lower(), title, sees.strip(), picked, digit.strip())
