@@ -113,3 +113,16 @@ def test_a_chart_draws_a_class_of_ones_own_in_its_colour(page):
     assert drawn[0] == [shades["dots <b>"], shades["wave"]]
     assert drawn[1] == ["#0072B2", "#CC79A7"], "the shipped ones have theirs"
     assert colours_of(["vertical"]) == ["#0072B2"], "outside of a page too"
+
+
+def test_the_codebook_shows_the_borders_between_classes_with_bundled_maps(page):
+    switched(page, "annotate/codebook").run()
+    assert not page.exception
+    assert any("Heterogeneous or Vertical" in one.value and "two" not in one.value for one in page.markdown)
+    shown = " ".join(one.value for one in page.get("html"))
+    assert shown.count("Attention map: Vertical: ") >= 6
+    assert shown.count("Attention map: Block: ") == 3
+    make(switched(page, "annotate/classes").run())
+    switched(page, "annotate/codebook", class_set="sea").run()
+    assert not page.exception
+    assert not any(" or Vertical" in one.value for one in page.markdown)

@@ -10,6 +10,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
+from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
@@ -270,7 +271,7 @@ def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypat
 
 
 def test_a_map_is_a_picture_that_its_caption_is_read_for():
-    pixels = label_tools.picture(np.eye(3))
+    pixels = map_picture(np.eye(3))
     stored = Image.open(io.BytesIO(png_bytes(pixels)))
     np.testing.assert_array_equal(np.asarray(stored), pixels)
 

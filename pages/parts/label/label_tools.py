@@ -12,8 +12,10 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
 from core.patterns import agreement
+from core.patterns.borders import border_maps, borders
 from core.patterns.class_sets import class_set_names
 from core.patterns.classes import BERT, GPT2, ClassSet
 from core.patterns.raster import from_float16
@@ -28,24 +30,13 @@ from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
-SIDE = 160  # pixels of a map
-INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
-
-
-def picture(weights: np.ndarray) -> np.ndarray:
-    """A map [query, key] as RGB pixels on the light theme's scale 0 to 1, enlarged without smoothing."""
-    level = np.clip(weights, 0, 1)
-    stops = np.linspace(0, 1, len(INK))
-    pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)
-    places = np.arange(SIDE) * len(weights) // SIDE
-    return np.pad(pixels[places][:, places], ((0, 0), (0, 8), (0, 0)), constant_values=255)
 
 
 def pictures(db: Database, names: list[str], captions: list[str] | None = None, *, width: int = 160) -> None:
     """Maps side by side, on the scale 0 to 1."""
     rows = labels.maps_of(db, names)
     said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
-    show_pictures([picture(from_float16(row["weights"], row["length"])) for row in rows], said, width=width)
+    show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], said, width=width)
 
 
 def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, width: int) -> None:
@@ -89,7 +80,7 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
             elif drawable(classes.name, member.name):
                 made = [synthetic_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
                 said = ["drawn from the words"] * EXEMPLARS
-                show_pictures([picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
+                show_pictures([map_picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     blank = {BERT.name: "Heterogeneous", GPT2.name: "Overall"}.get(classes.name)
@@ -98,6 +89,20 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
         f"scale{belong}. Rows are queries, columns keys."
     )
+    show_borders(classes, width=EXEMPLAR if columns else 72)
+
+
+def show_borders(classes: ClassSet, *, width: int) -> None:
+    """Maps close to the borders between classes that people confuse, with what tells the two apart."""
+    for border in borders(classes.name):
+        if not set(border.classes) <= set(classes.names):
+            continue  # somebody merged or deleted one of them
+        low, high = (classes.named(name).title for name in border.classes)
+        st.markdown(f"**{plain(low)} or {plain(high)}** \n\n{plain(border.told)}")
+        for name, title in zip(border.classes, (low, high), strict=True):
+            maps = [one for one in border_maps(border.name) if one.class_name == name]
+            drawn = [map_picture(one.weights, own_scale=border.own_scale) for one in maps]
+            show_pictures(drawn, [f"{title}: {border.caption(one.value)}" for one in maps], width=width)
 
 
 def docked_codebook(db: Database, classes: ClassSet) -> None:

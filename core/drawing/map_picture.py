@@ -1,0 +1,19 @@
+"""A map as pixels, as the app draws it in lists: the light theme's ink on the scale 0 to 1, or on the map's own."""
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
+SIDE = 160  # pixels of a map
+MARGIN = 8  # white pixels at its right
+
+
+def map_picture(
+    weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
+) -> UInt8[np.ndarray, "row column rgb"]:
+    """A map [query, key] as RGB pixels, enlarged without smoothing. own_scale: its largest weight is darkest."""
+    level = np.clip(weights / max(float(weights.max()), 1e-9) if own_scale else weights, 0, 1)
+    stops = np.linspace(0, 1, len(INK))
+    pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)
+    places = np.arange(side) * len(weights) // side
+    return np.pad(pixels[places][:, places], ((0, 0), (0, MARGIN), (0, 0)), constant_values=255)

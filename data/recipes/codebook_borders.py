@@ -1,0 +1,123 @@
+"""Pictures of the borders between classes, from the bundled maps: docs/codebook.md and docs/borders/.
+
+    python -m data.recipes.codebook_borders
+
+For each border of `core.patterns.borders` it takes, on either side, the maps that lie closest to the codebook's
+threshold (where it has none, closest to the other side), of different heads: first those to which every rater of two or
+more gave the class, then those that one rater did. Writes data/annotations/borders.json, which the Codebook page draws
+from, a picture a border, and the page. Nothing is drawn at random.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from core import config
+from core.drawing.map_picture import map_picture
+from core.drawing.png import png_bytes
+from core.patterns.borders import BORDERS, FILE, Border, BorderMap, border_maps, borders
+from core.patterns.classes import SHIPPED, ClassSet
+from core.patterns.codebook import sentences
+from data.recipes.paired_sheets import folder_maps
+from data.recipes.rater_agreement import source_labels
+
+EACH = 3  # maps on either side
+SIDE, GAP = 150, 40  # pixels of a map, and between the two sides
+DOCS = config.DATA.parent / "docs"
+INTRODUCTION = """# The codebook: classes and the borders between them
+
+For annotators. The same stands on *Annotate > Codebook*. The pictures are bundled maps; rows are queries, columns
+keys, on the scale 0 to 1 unless it says otherwise. The number of a map is what the codebook measures; it chose the
+pictures, and it labels nothing: a map is of the class that an eye gives it. Close to a border eyes differ:
+[how often](../data/annotations/README.md).
+
+    python -m data.recipes.codebook_borders"""
+
+
+def candidates(border: Border) -> Iterator[dict]:
+    """Every map that all its raters gave one of the border's classes: source, map_id, head, class, value, raters."""
+    for source in config.LABELLED[border.class_set]:
+        rows, maps = folder_maps(config.ANNOTATIONS / source)
+        labels = source_labels(config.ANNOTATIONS / source)
+        agreed = labels.groupby("map_id")["class"].agg(["nunique", "first", "size"])
+        for row in rows:
+            if row["map_id"] not in agreed.index or agreed.loc[row["map_id"], "nunique"] > 1:
+                continue
+            name = agreed.loc[row["map_id"], "first"]
+            two = sentences(row["separators"], row["length"]) == 2
+            if name not in border.classes or (border.two_sentences and not two):
+                continue
+            value = border.measure(maps[row["map_id"]].astype(np.float32), row["separators"], row["causal"])
+            head = f"{source}/{row['layer']}/{row['head']}"
+            yield {"source": source, "map_id": row["map_id"], "head": head, "class": name, "value": round(value, 4),
+                   "raters": int(agreed.loc[row["map_id"], "size"])}  # fmt: skip
+
+
+def chosen(border: Border) -> list[dict]:
+    """The maps of a border: those of the low side, then those of the high one."""
+    every = list(candidates(border))
+    sides = []
+    for high, name in enumerate(border.classes):
+        mine = [row for row in every if row["class"] == name]
+        if border.threshold is not None:
+            mine = [row for row in mine if (row["value"] >= border.threshold) == bool(high)]
+        mine.sort(key=lambda row: (row["raters"] < 2, row["value"] if high else -row["value"], row["map_id"]))
+        by_head = list({row["head"]: row for row in reversed(mine)}.values())[::-1]
+        nearest = sorted(by_head[:EACH], key=lambda row: row["value"])
+        sides += nearest
+    return [{name: row[name] for name in ("class", "source", "map_id", "value")} for row in sides]
+
+
+def picture(border: Border, maps: tuple[BorderMap, ...]) -> bytes:
+    """All maps of a border side by side, a gap where it runs."""
+    drawn = [map_picture(one.weights, side=SIDE, own_scale=border.own_scale) for one in maps]
+    gap = np.full((SIDE, GAP, 3), 255, np.uint8)
+    low = sum(one.class_name == border.classes[0] for one in maps)
+    return png_bytes(np.concatenate([*drawn[:low], gap, *drawn[low:]], axis=1))
+
+
+def page(sets: tuple[ClassSet, ...]) -> str:
+    """docs/codebook.md."""
+    lines = [*INTRODUCTION.splitlines(), ""]
+    for classes in sets:
+        lines += [
+            f"## {classes.title}",
+            "",
+            f"{classes.source}.",
+            "",
+            "| key | class | what the eye sees |",
+            "|---|---|---|",
+        ]
+        lines += [f"| {one.key} | {one.title} | {one.eye} |" for one in classes.classes]
+        for border in borders(classes.name):
+            low, high = (classes.named(name).title for name in border.classes)
+            maps = border_maps(border.name)
+            told = [
+                ", ".join(border.caption(one.value) for one in maps if one.class_name == name)
+                for name in border.classes
+            ]
+            lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
+                      f"![{low} at the left, {high} at the right](borders/{border.name}.png)", "",
+                      f"Left, {low}: {told[0]}. Right, {high}: {told[1]}."]  # fmt: skip
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    every = {border.name: chosen(border) for border in BORDERS}
+    FILE.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
+    border_maps.cache_clear()
+    folder = DOCS / "borders"
+    folder.mkdir(exist_ok=True)
+    for border in BORDERS:
+        (folder / f"{border.name}.png").write_bytes(picture(border, border_maps(border.name)))
+        print(f"{border.name}: {[(row['class'], row['value'], row['source']) for row in every[border.name]]}")
+    Path(DOCS / "codebook.md").write_text(page(tuple(SHIPPED.values())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
