@@ -12,6 +12,7 @@ from typing import Any
 from core.errors import InputError
 
 NEARLY_UNIFORM = 0.1  # maps whose largest weight stays below it are blank on the absolute scale
+TOO_SMALL = 3  # tokens; a map of so few has no pattern: uniform ones look like columns, squares and diagonals alike
 GREY = "#8C8C8C"  # of a class that was stored without a colour
 CAUSAL = {"causal": True, "bidirectional": False, "any": None}  # whose maps a set describes, as events say it
 

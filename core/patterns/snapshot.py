@@ -15,7 +15,7 @@ import pandas as pd
 
 from core.errors import InputError
 from core.patterns.agreement import consensus, inputs_of
-from core.patterns.classes import ClassSet, class_set
+from core.patterns.classes import TOO_SMALL, ClassSet, class_set
 from core.patterns.raster import from_float16
 from core.patterns.truth import Method, truth
 from core.store import label_files, labels, retiring
@@ -101,7 +101,8 @@ def present_names(db: Database, name: str) -> dict[str, str]:
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """One label a map with its weights, in the order of their ids; InputError when nothing is labelled.
+    """One label a map with its weights, in the order of their ids, without maps that are too small to have a pattern;
+    InputError when nothing else is labelled.
 
     By `consensus`, which leaves ties out, or by a `method` of `core.patterns.truth` with soft labels, which weighs
     them; adjudications stand above both.
@@ -121,8 +122,16 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
         )
     agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed))
     stored = {
-        row["map_id"]: from_float16(row["weights"], row["length"]) for row in labels.maps_of(db, list(agreed.map_id))
+        row["map_id"]: from_float16(row["weights"], row["length"])
+        for row in labels.maps_of(db, list(agreed.map_id))
+        if row["length"] > TOO_SMALL
     }
+    if not stored:
+        raise InputError(
+            f"A map of at most {TOO_SMALL} tokens is too small to have a pattern; all {len(agreed)} labelled maps of "
+            f'"{name}" are: label maps of longer inputs.'
+        )
+    agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
     if method is not None:
         agreed, columns = _weighed(agreed, given, known_class_set(db, name).names, method), [*columns, "soft"]

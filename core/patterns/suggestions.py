@@ -10,13 +10,13 @@ from jaxtyping import Bool, Float, Float32
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
 from core.patterns.baseline import features
+from core.patterns.classes import TOO_SMALL as TOO_SMALL
 from core.patterns.forest import forest_probabilities
 from core.patterns.raster import rasterize
 from core.patterns.training import BASELINE, FOREST, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
 DTYPES = ("float32", "bfloat16")
-TOO_SMALL = 3  # tokens; a map of so few has no pattern: uniform ones look like columns, squares and diagonals alike
 UNSURE = 0.5  # a first choice below it is a guess: the classifier holds all others together as likely
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from core import config
 from core.commands.evaluate_patterns import evaluate, opened
 from core.errors import InputError
-from core.patterns.classes import BERT, GPT2
+from core.patterns.class_sets import NewClassSet, colours, make_class_set
+from core.patterns.classes import BERT, GPT2, PatternClass
 from core.patterns.evaluated import evaluated
 from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import Recipe, fit
+from core.store.database import Database
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +147,26 @@ def test_the_bundled_classifier_reads_real_maps_it_was_trained_on(tmp_path, caps
     found = json.loads(capsys.readouterr().out)
     assert found["accuracy"] > 0.85
     assert found["confusion"]["vertical+diagonal"]["vertical+diagonal"] > 15
+
+
+def test_a_classifier_of_a_set_of_ones_own_is_judged_as_the_shipped_ones(files, classifier, monkeypatch, capsys):
+    monkeypatch.setenv("ATLAS_DB", str(files / "atlas.duckdb"))
+    shades = colours(len(BERT))
+    mine = [
+        PatternClass(f"my {one.name}", one.title, one.eye, shade, "")
+        for one, shade in zip(BERT.classes, shades, strict=True)
+    ]
+    db = Database(files / "atlas.duckdb")
+    made = make_class_set(db, NewClassSet("mine", "Mine", "", "any", mine), annotator="ada")
+    db.close()
+    (files / "mine.safetensors").write_bytes(replace(classifier, classes=made.names).as_bytes())
+    rows = [json.loads(line) for line in (files / "labels.jsonl").read_text().splitlines()]
+    told = [row | {"class": f"my {row['class']}", "class_set": "mine"} for row in rows]
+    (files / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    called(files, classifier=str(files / "mine.safetensors"), class_set="mine")
+    found = json.loads(capsys.readouterr().out)
+    assert found["provenance"]["class_set"] == "mine"
+    assert found["accuracy"] > 0.8
+    assert set(found["confusion"]) == set(made.names)
+    with pytest.raises(InputError, match='"bert" was asked for'):
+        called(files, classifier=str(files / "mine.safetensors"), class_set="bert")

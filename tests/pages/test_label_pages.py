@@ -1,7 +1,9 @@
 """The pages about labels, run as Streamlit runs them, on a real store with labels of two people."""
 
 import io
+import json
 import shutil
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +25,11 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
-from pages.parts.label import label_retrain, label_tools
+from pages.parts.label import label_retrain, label_sheet, label_tools
 from pages.parts.shell import resources
 from pages.parts.views import labelling
 from tests.pages.opening import switched
-from tests.store.labelling import event
+from tests.store.labelling import a_map, event
 from tests.studies.test_train_patterns import label_everything, run_all
 
 
@@ -190,6 +192,42 @@ def test_a_new_classifier_that_is_worse_on_something_is_taken_only_when_somebody
     assert not page.error
     assert classifiers.suggesting(db, "bert") == "first"
     assert not page.warning
+
+
+def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothing_changes(filled):
+    db = resources.database()
+    told = [event(k, f"m{k}", cls="overall", class_set="gpt2", batch="cyd", annotator="cyd") for k in range(1, 12)]
+    labels.record_events(db, told)
+    page = opened("label")
+    page.selectbox(key="class_set").set_value("gpt2").run()
+    page.text_input(key="annotator").input("cyd").run()
+    next(button for button in page.button if button.label == "11 new labels: retrain").click().run()
+    assert not page.exception
+    said = (
+        "stopped: Training needs labels of at least two classes; there are 11 labels of overall: label maps of another"
+    )
+    for _ in range(150):  # the job is another process's
+        if any(said in one.value.replace("\\", "") for one in page.caption):
+            break
+        time.sleep(0.2)
+        page.run()
+    else:
+        raise AssertionError([one.value for one in page.caption])
+    assert classifiers.suggesting(db, "gpt2") is None
+
+
+def test_a_map_too_small_to_have_a_pattern_has_no_suggestion_and_says_so(filled):
+    db = resources.database()
+    labels.store_maps(db, [a_map(f"tiny{n}", length=n, row_id=f"tiny-{n}", maximum=1.0) for n in (1, 2, 3, 4)])
+    names = [f"tiny{n}" for n in (1, 2, 3, 4)]
+    hints = label_sheet.hints_of(db, "first", names)
+    assert list(hints) == ["tiny4"]
+    wish = QueueOptions("bert", "cyd")
+    _, data = label_sheet.payload(db, wish, names, BERT, hints=hints, classifier="first")
+    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    assert [(known["small"], known["hint"] is None) for known in header["maps"]] == [(True, True)] * 3 + [
+        (False, False)
+    ]
 
 
 def start_nothing(db):

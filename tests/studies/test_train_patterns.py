@@ -16,6 +16,7 @@ from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
 from core.studies.patterns.train_patterns import STUDY, Fold
 from core.studies.patterns.trained_classifier import headline
+from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of
 
 
@@ -205,3 +206,46 @@ def test_the_final_weights_classify(db):
     from core.patterns.training import Classifier
 
     assert Classifier.from_bytes(base64.b64decode(final.weights)).recipe.kind == "baseline"
+
+
+def small_maps(db, lengths=(1, 2, 3)):
+    """Labelled maps of so few tokens."""
+    labels.store_maps(db, [a_map(f"tiny{n}", length=n, row_id=f"tiny-{n}", maximum=1.0) for n in lengths])
+    labels.record_events(db, [event(n, f"tiny{n}", cls="vertical", batch="tiny") for n in lengths])
+
+
+def test_maps_of_up_to_three_tokens_are_not_trained_on(db):
+    label_everything(db)
+    small_maps(db)
+    assert len(label_snapshot.standing_labels(db, "bert")) == 43, "nothing is lost"
+    for method in (None, "majority"):
+        kept = label_snapshot.snapshot(db, "bert", method=method)
+        assert len(kept.facts) == len(kept.maps) == 40
+        assert min(map(len, kept.maps)) > 3
+
+
+def test_a_training_on_maps_of_up_to_three_tokens_alone_is_refused_in_a_sentence(db):
+    small_maps(db)
+    with pytest.raises(InputError, match="too small to have a pattern; all 3 labelled maps"):
+        label_snapshot.snapshot(db, "bert")
+
+
+@pytest.mark.parametrize("method", [None, "majority", "dawid-skene", "mace"])
+def test_labels_of_one_person_who_gave_one_class_are_refused_in_a_sentence(db, method):
+    label_everything(db)
+    labels.record_events(
+        db,
+        [event(k, f"m{k}", cls="block", class_set="gpt2", batch="eve", annotator="eve") for k in range(1, 20)],
+    )
+    kept = label_snapshot.snapshot(db, "gpt2", method=method)
+    with pytest.raises(InputError, match="labels of at least two classes; there are 19 labels of block"):
+        STUDY.units(STUDY.read(training_options(db, kept)))
+
+
+@pytest.mark.parametrize("method", ["majority", "dawid-skene", "mace"])
+def test_a_person_who_gave_one_class_among_others_only_weighs_less(db, method):
+    label_everything(db)
+    labels.record_events(db, [event(k, f"m{k}", cls="block", batch="eve", annotator="eve") for k in range(1, 40)])
+    kept = label_snapshot.snapshot(db, "bert", method=method)
+    np.testing.assert_allclose(kept.soft.sum(1), 1, atol=1e-6)
+    assert set(kept.column("class")) > {"block"}

@@ -86,6 +86,7 @@ function askNote(sheet) {
 
 // Why a class is suggested for a map that nobody decided on yet: what the codebook measures of it.
 function whyOf(sheet, map, given) {
+  if (map.small) return " · too small to have a pattern: nothing is suggested or trained on";
   if (given || !map.hint || !map.hint[2]) return "";
   return ` · ${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
 }

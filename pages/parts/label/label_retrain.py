@@ -68,7 +68,7 @@ def _follow(db: Database, class_set: str, job: str) -> None:
         return
     del st.session_state["label_training"]
     if now.state != "done" or not now.run:
-        st.session_state["label_trained"] = plain(f"The training stopped: {now.error or now.state}.")
+        st.session_state["label_trained"] = plain(f"The training stopped: {(now.error or now.state).rstrip('.')}.")
         st.rerun()
     before = st.session_state.pop("label_before", None)
     st.session_state["label_report"] = report_on(db, class_set, before, now.run[:12])

@@ -19,7 +19,7 @@ from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
 from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
-from core.patterns.classes import ClassSet
+from core.patterns.classes import TOO_SMALL, ClassSet
 from core.patterns.classifier_registry import open_classifier
 from core.patterns.codebook import explained, measured
 from core.patterns.raster import from_float16
@@ -105,7 +105,7 @@ def with_maps(
         hint = hints.get(row["map_id"])
         facts = {name: row[name] for name in MAP_FACTS}
         shown = [hint[0], round(hint[1], 4), why(header["class_set"], hint[0], row)] if hint else None
-        said = {"id": row["map_id"], "offset": offset, "hint": shown}
+        said = {"id": row["map_id"], "offset": offset, "hint": shown, "small": row["length"] <= TOO_SMALL}
         described.append(facts | said | dict(about.get(row["map_id"], {})))
         offset += row["length"] ** 2
     header = header | {"maps": described}
