@@ -19,7 +19,7 @@ from core.store.database import Database
 from core.store.rows import Row
 
 ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
-NEW_MAPS = "maps that the one before was not trained on"
+NEW_MAPS = "maps labelled since"  # which the one before was not trained on
 FEWEST_INPUTS = 5  # below it no interval is worth the name, and nothing is called worse
 SAMPLES, ECE_SAMPLES = 2000, 300
 MOST_NEW = 2000  # maps that the classifier before is asked about: some seconds

@@ -19,6 +19,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.tables import show_table
 
 MOST_PICTURES = 12
+HIGHEST = 460  # pixels: four parts of three figures
 
 
 @dataclass(frozen=True)
@@ -124,16 +125,16 @@ def show_figures(figures: Sequence[Difference], before: str | None) -> None:
         {
             "on": one.on,
             "figure": one.figure,
+            "": "worse" if one.is_worse else "",
+            "change": _shown(one.change, sign="+"),
             "before": _shown(one.before),
             "after": _shown(one.after),
-            "change": _shown(one.change, sign="+"),
-            "": "worse" if one.is_worse else "",
             "maps": one.maps,
             "inputs": one.inputs,
         }
         for one in figures
     ]
-    show_table(pd.DataFrame(rows))
+    show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
         "On maps that neither was fitted to, judged by the labels of today; macro F1 over classes of at least ten "
         "maps. 95 % over inputs, the change paired by input; *worse*: its whole interval is on the wrong side of 0."
