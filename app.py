@@ -50,6 +50,7 @@ app = st.App(
         Middleware(pages.parts.shell.closed.Closed, base=base),
         Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.addresses.Redirects, base=base),
+        Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],
     routes=[painted, *pages.parts.team.doors.ROUTES, *pages.parts.shell.auth_routes.routes()],
 )

@@ -75,6 +75,8 @@ def for_docs(folder: Path) -> None:
             window.locator(
                 '[data-testid="stVegaLiteChart"] svg, [data-testid="stVegaLiteChart"] canvas'
             ).first.wait_for()
+            window.locator('[data-testid="stCode"] code span').first.wait_for()  # its highlighter comes late
+            window.wait_for_function(WHOLE)
             window.screenshot(path=folder / "findings.png")
             for name, url in files.items():
                 window.goto(url)

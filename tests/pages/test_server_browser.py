@@ -69,6 +69,22 @@ def test_the_metrics_of_the_server_answer_nobody(address, path):
 
 
 @pytest.mark.slow  # 5 CPU seconds and a server that nobody visited
+def test_a_page_says_that_it_stands_after_its_maps_are_painted(fresh_address, page):
+    """What is loaded then takes a core that the browser paints with."""
+    maps = "[...document.querySelectorAll('[data-testid^=stBidi]')].map((one) => one.shadowRoot || one)"
+    page.add_init_script(f"""{{
+      const ask = window.fetch;
+      window.fetch = (...asked) => {{
+        if (asked[0] === "painted") window.stood = {maps}.some((part) => part.querySelector(".root[data-painted]"));
+        return ask(...asked);
+      }};
+    }}""")
+    with page.expect_response(lambda answer: answer.url == f"{fresh_address}/painted", timeout=PATIENCE):
+        visit(page, fresh_address)
+    assert page.evaluate("window.stood") is True
+
+
+@pytest.mark.slow  # 5 CPU seconds and a server that nobody visited
 def test_a_page_says_that_it_stands_past_the_script_so_that_nothing_typed_meanwhile_is_lost(fresh_address, page):
     """A component's message that left together with a typed name took the name along to its own fragment."""
     with page.expect_response(lambda answer: answer.url == f"{fresh_address}/painted", timeout=PATIENCE) as said:

@@ -122,6 +122,11 @@ def window_shown(
         return capture.long_maps.window(model, model.encode(text, pair), head, queries, keys)
 
 
+def open_database() -> None:
+    """Open the database before anybody asks for it. Raises StoreError."""
+    _database()
+
+
 def database() -> "Database":
     """The one connection of this process, in the hands of whoever visits: their role is asked before each write.
 

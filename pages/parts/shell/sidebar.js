@@ -5,8 +5,10 @@ const NARROW = 1000;
 // Say once that the first page stands: the script has run, its maps are painted, and the browser has nothing else to do.
 function whenPainted(say) {
   const idle = window.requestIdleCallback || ((done) => setTimeout(done, 200)), latest = performance.now() + 5000;
+  const parts = () => [...document.querySelectorAll('[data-testid^="stBidiComponent"]')].map((one) => one.shadowRoot || one);
+  const drawn = (part) => part.firstElementChild && !part.querySelector(".root:not([data-painted])");
   const stands = () => document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    && (!document.querySelector('.root:not([data-painted])') || performance.now() > latest);
+    && ((!document.querySelector('[data-testid="stSkeleton"]') && parts().every(drawn)) || performance.now() > latest);
   const look = () => (stands() ? idle(say, { timeout: 1500 }) : setTimeout(look, 50));
   setTimeout(look, 200);
 }

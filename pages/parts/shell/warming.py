@@ -1,21 +1,30 @@
-"""What a first question needs is loaded in the background once the first page stands: torch, the bundled encoder.
+"""What a first page and a first question need is made ready in the background, each as soon as somebody waits for it.
 
-The first page itself needs none of it, so it comes at once; whoever presses Enter seconds later does not wait either.
+A first page's own parts (the database, the example's maps) are opened while its browser reads Streamlit's scripts.
+What a first question needs (torch, the bundled encoder) is loaded once that page stands: the page needs none of it, so
+it comes at once; whoever presses Enter seconds later does not wait either.
 """
 
 import importlib
 import logging
 import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from core import capture, config
+from core.atlas import example
 from core.errors import AtlasError
 from pages.parts.shell import loading, resources
+from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 
 log = logging.getLogger("atlas")
-_allowed, _admitted = threading.Event(), threading.Event()
+_allowed, _admitted, _asked = threading.Event(), threading.Event(), threading.Event()
+PREPARING = "first page"
+FIRST = ("streamlit.env_util", "PIL.Image", f"{VIEWS_ROOM}.{PAGES[0].views[0].module}")  # what a first page imports
 
 
 def allow() -> None:
@@ -26,6 +35,36 @@ def allow() -> None:
 def admit() -> None:
     """Somebody who may use the app was shown a page; before that nothing is loaded for anybody."""
     _admitted.set()
+
+
+class FirstPage:
+    """Hands every request on; the first for a page begins to make that page ready (ASGI).
+
+    base: the path that the app lives at behind a proxy, "" for none.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], base: str = ""):
+        self._app = app
+        self._pages = {
+            f"/{base}/{name}".replace("//", "/").rstrip("/") for name in ("", *(page.name for page in PAGES))
+        }
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and not _asked.is_set() and scope["path"].rstrip("/") in self._pages:
+            _asked.set()
+            threading.Thread(target=prepare, name=PREPARING, daemon=True).start()
+        await self._app(scope, receive, send)
+
+
+def prepare() -> None:
+    """Do once what the script of a first page waits for; what fails says so on the page."""
+    no_page = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
+    no_page.addFilter(lambda record: record.threadName != PREPARING)  # spinners have no page here, and need none
+    env_util, *_ = (importlib.import_module(name) for name in FIRST)
+    env_util.is_repl()  # asked before the first thing is drawn; reads where every module lies
+    with suppress(AtlasError):
+        resources.open_database()
+        resources.shown(config.ENCODER, example.TEXT, example.PAIR)
 
 
 def start() -> None:

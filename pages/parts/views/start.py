@@ -9,9 +9,6 @@ from core.drawing.panes import telling_head
 from core.errors import AtlasError
 from core.store import runs
 from pages.parts.maps import maps_grid
-from pages.parts.reports import headlines
-from pages.parts.reports.provenance import stored_run
-from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import plain
 
@@ -77,6 +74,10 @@ def _last() -> None:
     own = runs.runs(resources.database())
     if own.empty:
         return
+    from pages.parts.reports import headlines  # half a second, with Altair, that nobody waits for who has no results
+    from pages.parts.reports.provenance import stored_run
+    from pages.parts.reports.result_list import open_link
+
     st.markdown("**Done last**")
     for run in own[own["rows"] > 0]["run"][:LAST]:
         known = stored_run(str(run))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from pages.parts.shell.short_names import short_names
 
@@ -17,7 +16,7 @@ def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any
 
     data: rows, or a frame with its own formats (`frame.style`). place: a column, say.
     """
-    if isinstance(data, Styler):
+    if hasattr(data, "format_index"):  # a Styler, which is 40 ms to import
         return place.dataframe(data, hide_index=True, placeholder="", height=height, **options)
     frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
     if "checkpoint" in frame:  # files to download keep its whole path
