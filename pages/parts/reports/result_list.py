@@ -10,7 +10,7 @@ from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
 from pages.parts.reports.citing import offer_citation
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.reports.result_card import facts
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import plain
@@ -80,6 +80,14 @@ def show_line(known: StoredRun) -> None:
             if known.source == "yours":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{known.run}",
                           on_click=_delete, args=(known.run,))  # fmt: skip
+
+
+def show_briefly(run: str) -> None:
+    """A link to a result and what it says."""
+    known = stored_run(run)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        open_link(known)
+        st.caption(plain(headlines.headline_of(run).sentence), width="stretch")
 
 
 def _delete(run: str) -> None:

@@ -74,14 +74,9 @@ def _last() -> None:
     own = runs.runs(resources.database())
     if own.empty:
         return
-    from pages.parts.reports import headlines  # half a second, with Altair, that nobody waits for who has no results
-    from pages.parts.reports.provenance import stored_run
-    from pages.parts.reports.result_list import open_link
+    from pages.parts.reports.result_list import show_briefly  # half a second, with Altair, that a first visit spares
 
     st.markdown("**Done last**")
     for run in own[own["rows"] > 0]["run"][:LAST]:
-        known = stored_run(str(run))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            open_link(known)
-            st.caption(plain(headlines.headline_of(known.run).sentence), width="stretch")
+        show_briefly(str(run))
     links.link("results", "All results")
