@@ -16,6 +16,7 @@ from core.jobs import api
 from core.jobs.chain import JobRequest, run_in_turn
 from core.jobs.executors import Place
 from core.report import recorded, rendering, report
+from core.report.discoveries import together
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord, Records, records_of
 from core.report.rendering.words import About, numbers_of
@@ -97,6 +98,7 @@ def reproduce(asked: Options, form: Form, where: Place) -> None:
     if left:
         typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
     show_rows("reproduce", _about(known), [_short(claim) for claim in records.claims], form)
+    typer.echo(together(records.claims), err=True)
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
 
 
@@ -107,6 +109,7 @@ def _of_the_record(asked: Options, form: Form, started: float) -> None:
     written = write(asked.out, about, records, figures=asked.figures)
     known = {"title": about.title, "created": about.created, "record": shipped.about()}
     show_rows("reproduce", known, [_short(claim) for claim in records.claims], form)
+    typer.echo(together(records.claims), err=True)
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
 
 

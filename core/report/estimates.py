@@ -11,10 +11,15 @@ from core.studies.estimate import Estimate
 def among(estimate: Estimate, several: int) -> Estimate:
     """An estimate with the interval that holds for all of `several` at once (Bonferroni), each half widened by the
     ratio of the normal quantiles: for reading off the largest of them."""
-    wider = float(scipy.stats.norm.ppf(1 - 0.025 / several) / scipy.stats.norm.ppf(0.975))
+    wider = widened(several)
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
     high = None if estimate.high is None else estimate.value + wider * (estimate.high - estimate.value)
     return Estimate(estimate.value, low, high)
+
+
+def widened(several: int) -> float:
+    """How many times wider an interval must be to hold for so many at once."""
+    return float(scipy.stats.norm.ppf(1 - 0.025 / several) / scipy.stats.norm.ppf(0.975))
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from core.report.estimates import Estimate, mean_over
 from core.store.rows import Row
 from core.studies.ablation.pruning_records import PruneStep, RankAgreement
-from core.studies.ablation.records import SeparatorLayer, SplitHalf, SweptVariant
+from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
 from core.studies.attention.records import LengthCorrelation, Score
 from core.studies.frames.records import FrameHead, FrameSummary
 from core.studies.patterns.records import ClassShare, MovedShare
@@ -107,11 +107,12 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What `disable` says. variants: all, in order."""
+    """What `disable` says. variants: all, in order; mean: over heads, None in rows of before it had an interval."""
 
     metric: str
     variants: list[Variant]
     held_out: HeldOut | None
+    mean: Estimate | None = None
 
     @property
     def known(self) -> list[tuple[Variant, Estimate]]:
@@ -123,7 +124,8 @@ def sweep(rows: Sequence[Row]) -> Sweep:
     """The rows of `disable`."""
     swept = SweptVariant.among(rows)
     metric = swept[0].metrics.first.name
-    return Sweep(metric, [Variant.of(variant, metric) for variant in swept], _held_out(rows))
+    mean = next((one.estimate for one in MeanOverHeads.among(rows) if one.metric == metric), None)
+    return Sweep(metric, [Variant.of(variant, metric) for variant in swept], _held_out(rows), mean)
 
 
 def _held_out(rows: Sequence[Row]) -> HeldOut | None:

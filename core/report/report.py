@@ -143,8 +143,10 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:
-    """A plan fine-tunes one checkpoint a task for maps before and after: one seed."""
-    return 1 if claim.rule.tuned and outcome.outcome != UNTESTED else None
+    """Those of the rows; a plan fine-tunes one checkpoint a task for maps before and after: one seed."""
+    if outcome.seeds is not None or outcome.outcome == UNTESTED:
+        return outcome.seeds
+    return 1 if claim.rule.tuned else None
 
 
 # ---------------------------------------------------------------- the store

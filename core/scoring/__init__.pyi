@@ -6,6 +6,7 @@ from . import corrections as corrections
 from . import counterparts as counterparts
 from . import definitions as definitions
 from . import development as development
+from . import discoveries as discoveries
 from . import distances as distances
 from . import duplicates as duplicates
 from . import effective as effective

@@ -27,7 +27,12 @@ def test_every_study_prints_its_rows_as_json(asked):
         ("perturb", "--kind", "scramble", "--kind", "drop"): {"baseline", "perturbation"},
         ("patch", "--kind", "drop", "--floor", 0): {"component"},
         ("separators",): {"baseline", "layer"},
-        ("disable", "--operator", "resample", "--reference", 20, "--draws", 2): {"baseline", "variant", "split half"},
+        ("disable", "--operator", "resample", "--reference", 20, "--draws", 2): {
+            "baseline",
+            "variant",
+            "mean over heads",
+            "split half",
+        },
         ("disable", "--what", "feedforward"): {"baseline", "variant", "split half"},
     }
     for arguments, kinds in wanted.items():

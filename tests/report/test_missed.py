@@ -11,7 +11,6 @@ from core.report.claims.outcomes import (
     HOLDS,
     UNDECIDED,
     UNTESTED,
-    Decision,
     Outcome,
     apart,
     decided,
@@ -61,7 +60,7 @@ def test_rows_to_decide_follow_the_square_of_what_is_missing():
     assert decided(Estimate(0.1)).times is None
     assert decided(span(1e-5, 0.2)).times is None  # 400 million times the rows are no plan
     assert apart([span(0.5, 0.2)], [span(0.3, 0.2)]).times == pytest.approx(4)
-    assert apart([span(0.5, 0.01)], [span(0.3, 0.01)]) == Decision(HOLDS)
+    assert apart([span(0.5, 0.01)], [span(0.3, 0.01)]).word == HOLDS
     assert no_loss([span(0.0, 0.02)]).times == pytest.approx(4)  # the lower end must rise to -0.01
     assert no_loss([span(-0.02, 0.04)]).times == pytest.approx(16)  # the upper end must fall to -0.01, the margin
     assert no_loss([span(0.0, 0.02), span(0.0, 0.04)]).times == pytest.approx(16)  # the slowest decides
@@ -127,13 +126,48 @@ def moved(name, change, half=0.01, wide=0.02):
     return {"part": "moved", "class": name, "checkpoint": "tuned", "share": change, "inputs": 50} | ends
 
 
-@pytest.mark.parametrize(("other", "block", "outcome"), [(0.3, 0.1, HOLDS), (0.5, 0.1, FAILS), (0.4, 0.09, UNDECIDED)])
-def test_meaningful_maps_are_heterogeneous_and_block_ones(other, block, outcome):
-    rows = [share("heterogeneous", other), share("block", block), share("vertical", 1 - other - block)]
-    (one,) = missed.few_meaningful(evidence(found("shares", rows, "rte")))
+def of_heads(*meaningful, n=50):
+    """Rows of heads: so many of a head's n maps are Heterogeneous or Block."""
+    about = {"part": "head", "checkpoint": CHECKPOINT, "inputs": n, "layer": 0, "class": "vertical", "share": 0.5}
+    return [
+        about | {"head": k, "counts": {"heterogeneous": some - some // 2, "block": some // 2, "vertical": n - some}}
+        for k, some in enumerate(meaningful)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heads", "outcome"),
+    [
+        ((2, 2, 49), HOLDS),  # one head of three, though it has a third of all maps
+        ((49, 49, 2), FAILS),
+        ((2, 25, 49), UNDECIDED),
+        ((22, 22, 22, 22), UNDECIDED),  # fewer than half of all maps, but which heads is open
+    ],
+)
+def test_meaningful_maps_are_counted_by_heads(heads, outcome):
+    (one,) = missed.few_meaningful(evidence(found("shares", of_heads(*heads), "rte")))
     assert one.outcome == outcome
     assert (one.n, one.task) == (50, "rte")
     assert only(missed.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
+    old = [{name: value for name, value in row.items() if name != "counts"} for row in of_heads(*heads)]
+    (without,) = missed.few_meaningful(evidence(found("shares", old, "rte")))
+    assert (without.outcome, "run that step anew" in without.said) == (UNTESTED, True)
+
+
+@pytest.mark.parametrize(("half", "outcome"), [(0.02, HOLDS), (0.12, UNDECIDED)])
+def test_a_change_of_shares_has_the_classifiers_errors_in_it(half, outcome):
+    rows = [moved("vertical", 0.05), moved("block", 0.0)]
+    corrected = [
+        {"part": "corrected", "class": "vertical", "checkpoint": checkpoint, "share": value, "inputs": 50}
+        | {"low": value - reach, "high": value + reach, "maps": 9}
+        for checkpoint, value, reach in ((CHECKPOINT, 0.25, 0.01), ("tuned", 0.32, half))
+    ]
+    (one,) = missed.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
+    assert one.outcome == outcome
+    assert "the classifier's errors in the interval" in one.said
+    assert one.statistic.value == pytest.approx(0.07)
+    (counted,) = missed.more_vertical(evidence(found("shares", rows, "rte")))
+    assert "errors not in the interval" in counted.said
 
 
 def test_shares_stay_by_the_paired_interval_of_all_classes_together():

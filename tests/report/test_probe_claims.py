@@ -53,11 +53,22 @@ def test_a_switch_to_hierarchy(layers, word):
 
 
 @pytest.mark.parametrize(
-    ("layer", "gain", "word"), [(3, 0.1, HOLDS), (3, 0.01, UNDECIDED), (6, 0.0, FAILS), (5, 0.1, FAILS)]
+    ("layers", "word"),
+    [
+        ((0.5, 0.6, 0.6, 0.9, 0.9, 0.7, 0.7), HOLDS),
+        ((0.5, 0.6, 0.6, 0.7, 0.7, 0.9, 0.9), FAILS),
+        ((0.5, 0.9, 0.6, 0.77, 0.75, 0.6, 0.6), UNDECIDED),
+    ],
 )
-def test_middle_layers_transfer(layer, gain, word):
-    row = valued("best layer", "x", gain, layer=layer, layers=6, reading="mean over tokens", note="")
-    assert only(probes.middle_transfers(evidence(found("transfer", [row], "sst2")))) == word
+def test_middle_layers_transfer(layers, word):
+    rows = [
+        valued("classifier", f"layer {k}", value, layer=k, reading="mean over tokens", metric="accuracy", task="sst2")
+        for k, value in enumerate(layers)
+    ]
+    best = valued("best layer", "x", 0.1, layer=6, layers=6, reading="mean over tokens", note="")
+    (one,) = probes.middle_transfers(evidence(found("transfer", [*rows, best], "sst2")))
+    assert one.outcome == word
+    assert "layer 6 of 6 is best on half of the rows" in one.said
 
 
 @pytest.mark.parametrize(("change", "word"), [(0.02, HOLDS), (-0.02, UNDECIDED), (-0.1, FAILS)])

@@ -37,7 +37,7 @@ def small_units(monkeypatch):
 
 def test_the_planted_head_is_the_one_the_sweep_claims(options):
     rows = rows_of("disable", options)
-    baseline, variants, half = rows[0], rows[1:-1], rows[-1]
+    baseline, variants, mean, half = rows[0], rows[1:-2], rows[-2], rows[-1]
     assert baseline["accuracy"] == 1.0
     assert len(variants) == 12
     worst = min(variants, key=lambda row: row["accuracy_change"])
@@ -48,6 +48,10 @@ def test_the_planted_head_is_the_one_the_sweep_claims(options):
     assert worst["mcnemar"] < 0.001
     assert worst["accuracy_low"] <= worst["accuracy_change"] <= worst["accuracy_high"] < 0
     assert worst["value"] == worst["accuracy_change"]
+    assert (mean["kind"], mean["heads"], mean["n"]) == ("mean over heads", 12, baseline["n"])
+    assert mean["value"] == pytest.approx(sum(row["accuracy_change"] for row in variants) / 12)
+    ends = [sum(row[f"accuracy_{end}"] for row in variants) / 12 for end in ("low", "high")]
+    assert ends[0] < mean["low"] < mean["value"] < mean["high"] < ends[1]  # narrower than the ends, averaged
     assert half["kind"] == "split half"
     assert half["held_out"] <= 0.05
 

@@ -1,9 +1,11 @@
 """The sources' sentences on attention itself, as tests: change, frames, features, token to token."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from core.patterns.classes import NEARLY_UNIFORM
 from core.report import readings
 from core.report.claims.outcomes import (
     FAILS,
@@ -24,6 +26,7 @@ from core.report.claims.outcomes import (
     of_each_loss,
     points,
     said,
+    times_until,
     untested,
 )
 from core.report.estimates import Estimate, among, mean_over
@@ -33,10 +36,12 @@ from core.report.measures.maps import LOOKED_AT, last_layer
 from core.report.measures.scores import cosines
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import Score
+from core.studies.frames.records import FrameHead
 from core.studies.records import picked
 
 ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
 HIGH = 0.4  # weight on a link that is high
+SPECIAL = ("start", "separator")
 NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
 
 # ---------------------------------------------------------------- change with fine-tuning
@@ -84,20 +89,40 @@ def percentile(evidence: Evidence) -> list[Outcome]:
 
 
 def survivors(evidence: Evidence) -> list[Outcome]:
-    """At least one head looks along frame links beyond all four nulls: the place, and which word looks."""
+    """At least one head looks along frame links beyond all four nulls (the place, and which word looks), corrected over
+    heads by Benjamini and Hochberg. It fails where every head lies below its highest null and a tenth of all weight."""
 
     def test(result: StepResult) -> Outcome:
         frames = readings.frames(result.rows)
         best = max(frames.heads, key=lambda head: head.estimate.value)
-        kept, placed = frames.summary.survivors, frames.summary.beat_places
+        names, placed = frames.summary.survivors, frames.summary.beat_places
         if placed is None:
             return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
-        sentence = f"{len(kept)} heads survive all four nulls ({', '.join(kept[:6]) or 'none'}); "
+        sentence = f"{len(names)} heads survive all four nulls ({', '.join(names[:6]) or 'none'}); "
         sentence += f"{len(placed)} beat the two on the place alone; the highest, {best.name}, "
         sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
-        return found_by(result, Decision(HOLDS if kept else FAILS), sentence, frames.summary.n)
+        return found_by(result, _beyond_nulls(frames.heads, names), sentence, frames.summary.n)
 
     return of_each(evidence, Part.FRAMES, test)
+
+
+def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
+    """HOLDS where a head survives, FAILS where each has surely less beyond its highest null than can be seen."""
+    beyond = {head.name: _beyond(head) for head in heads}
+    surviving = [beyond[name] for name in names if name in beyond]
+    if surviving:
+        return Decision(HOLDS, None, max(surviving, key=lambda excess: excess.value), 0.0)
+    most = max(beyond.values(), key=lambda excess: excess.value)
+    none = all(decided(excess, NEARLY_UNIFORM).word == FAILS for excess in beyond.values())
+    times = None if none else times_until(among(most, len(beyond)), 0.0)
+    return Decision(FAILS if none else UNDECIDED, times, most, NEARLY_UNIFORM if none else 0.0)
+
+
+def _beyond(head: FrameHead) -> Estimate:
+    """A head's weight on frame links less the higher of its nulls."""
+    weight, nulls = head.estimate, [null for null in (head.baseline, head.exchanged) if null is not None]
+    null = weight.value - head.excess if head.excess is not None else max(nulls, default=0.0)
+    return weight + Estimate(-null, -null, -null)
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
@@ -111,7 +136,7 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
     high = sum(decided(weight, HIGH).word == HOLDS for weight in weights)
     sentence = f"mean over heads {said(means[0])}; with the first position left out {said(means[1])}, "
     sentence += f"{high} of {len(weights)} heads above {HIGH}, each with its interval"
-    return [found_by(without_first, enough_heads(weights, HIGH, 0.5), sentence, frames.summary.n, margin=HIGH)]
+    return [found_by(without_first, enough_heads(weights, HIGH, 0.5), sentence, frames.summary.n)]
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
@@ -188,21 +213,47 @@ def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] =
 
 
 def not_linguistic(evidence: Evidence) -> list[Outcome]:
-    """Heads look more at [CLS] or [SEP] than at any linguistic feature."""
+    """More heads have a stripe at [CLS] or [SEP] than at words of any linguistic feature: a tenth of all weight more
+    than on other tokens nearby. Heads whose interval, corrected over heads and features, reaches over it may have one
+    or not."""
 
     def test(result: StepResult) -> Outcome | None:
-        means = feature_means(result, evidence.checkpoint)
-        special = [means.pop(name) for name in ("start", "separator") if name in means]
-        words = {name: mean for name, mean in means.items() if name != "punctuation"}
+        scores = [
+            score
+            for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
+            if score.effect is not None and score.feature in LOOKED_AT and score.feature != "punctuation"
+        ]
+        special = [score for score in scores if score.feature in SPECIAL]
+        words = [score for score in scores if score.feature not in SPECIAL]
         if not special or not words:
             return None
-        most = max(words, key=lambda name: words[name].value)
-        top = max(special, key=lambda mean: mean.value)
-        sentence = f"the higher of [CLS] and [SEP] {said(top, 2)}, the highest linguistic feature ({most}) "
-        sentence += said(words[most], 2)
-        return found_by(result, apart([top], list(words.values())), sentence, result.n)
+        (least, most, value), (least_words, most_words, value_words) = striped(special), striped(words)
+        if not most and not most_words:
+            return Outcome(
+                UNTESTED, f"no head has a stripe: {NEARLY_UNIFORM} of all weight more than nearby", result.task
+            )
+        difference = Estimate(value - value_words, least - most_words, most - least_words)
+        sentence = f"{least:.0%} to {most:.0%} of heads have a stripe at [CLS] or [SEP], {least_words:.0%} to "
+        sentence += f"{most_words:.0%} at a linguistic feature ({NEARLY_UNIFORM} of all weight more than nearby)"
+        return found_by(result, decided(difference), sentence, result.n)
 
     return of_each(evidence, Part.FEATURES, test)
+
+
+def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
+    """The shares of heads that surely have a stripe at one of these features, that may have one, and that have one by
+    the numbers themselves."""
+    decisions: dict[str, list[Decision]] = {}
+    for score in scores:
+        decision = decided(among(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
+        decisions.setdefault(score.name, []).append(decision)
+    surely = sum(any(one.word == HOLDS for one in mine) for mine in decisions.values())
+    maybe = sum(any(one.word != FAILS for one in mine) for mine in decisions.values())
+    above = sum(
+        any(one.statistic is not None and one.statistic.value > NEARLY_UNIFORM for one in mine)
+        for mine in decisions.values()
+    )
+    return surely / len(decisions), maybe / len(decisions), above / len(decisions)
 
 
 def single_separator(evidence: Evidence) -> list[Outcome]:
@@ -218,7 +269,8 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
     sentence = ", ".join(f"{task} {said(weight, 2)}" for task, weight in weights.items())
     result = results["sst2"]
     decision = apart([weights["sst2"]], others)
-    return [Outcome(decision.word, sentence, None, result.n, result.run, decision.times)]
+    about = (result.run, decision.times, decision.statistic, decision.margin)
+    return [Outcome(decision.word, sentence, None, result.n, *about)]
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
@@ -261,19 +313,21 @@ def _some_heads_gain(result: StepResult) -> Outcome | None:
 
 
 def separator_or_punctuation(evidence: Evidence) -> list[Outcome]:
-    """In the last layer [CLS] looks most at [SEP], but at punctuation on STS-B, RTE and QNLI."""
+    """In the last layer [CLS] looks more at [SEP] than at any other feature, but at punctuation on STS-B, RTE and
+    QNLI: above each of the others, mean over heads."""
 
     def test(result: StepResult) -> Outcome | None:
-        separator, punctuation = (
-            over_heads(last_layer(result.scores, feature, evidence.checkpoint))
-            for feature in ("separator", "punctuation")
-        )
-        if separator is None or punctuation is None:
+        means = {name: over_heads(last_layer(result.scores, name, evidence.checkpoint)) for name in LOOKED_AT}
+        known = {name: mean for name, mean in means.items() if mean is not None}
+        claimed = "punctuation" if result.task in ("stsb", "rte", "qnli") else "separator"
+        if not {"separator", "punctuation"} <= set(known):
             return None
-        turned = result.task in ("stsb", "rte", "qnli")
-        decision = apart([punctuation], [separator]) if turned else apart([separator], [punctuation])
-        sentence = f"[SEP] {said(separator, 2)}, punctuation {said(punctuation, 2)}; "
-        return found_by(result, decision, sentence + f"claimed: {'punctuation' if turned else '[SEP]'}", result.n)
+        others = {name: mean for name, mean in known.items() if name != claimed}
+        rival = max(others, key=lambda name: others[name].value)
+        sentence = f"[SEP] {said(known['separator'], 2)}, punctuation {said(known['punctuation'], 2)}, "
+        sentence += f"the most of what is not claimed: {rival} {said(others[rival], 2)}; "
+        sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
+        return found_by(result, apart([known[claimed]], list(others.values())), sentence, result.n)
 
     if evidence.causal:
         return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
@@ -316,5 +370,5 @@ def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str],
         apart_from.append(apart([top], [among(rival.estimate, heads)]))
     clear = all_of(apart_from)
     if clear.word != HOLDS:
-        return Decision(UNDECIDED, clear.times)
-    return Decision(HOLDS if best.name in diagonal else FAILS)
+        return replace(clear, word=UNDECIDED)
+    return replace(clear, word=HOLDS if best.name in diagonal else FAILS)

@@ -4,6 +4,7 @@ Some are about GPT-2, some are from summaries of the paper. Counts of heads come
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.patterns.classes import NEARLY_UNIFORM
 from core.report import readings
@@ -27,15 +28,17 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.claims.scores import OLD_SHARES, beats
+from core.report.claims.scores import CONFUSED, OLD_SHARES, UNCORRECTED, beats, true_change
 from core.report.estimates import Estimate, among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.scoring.definitions import STATISTICS, kind_of
 from core.studies.attention.records import Score
+from core.studies.patterns.records import HeadClass
 from core.studies.records import picked
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
+NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
 BUNDLED = "; the rows are the project's own, like this task's in form alone"
 ROLES = ("previous", "next", "separator", "first")
 
@@ -65,22 +68,31 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
 
 
 def few_meaningful(evidence: Evidence) -> list[Outcome]:
-    """Maps that could carry meaning, Heterogeneous and Block ones, are less than half of all."""
+    """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
+    inputs, each head with its interval over inputs (Wilson's)."""
 
     def test(result: StepResult) -> Outcome | None:
-        shares = {
-            share.name: share for share in readings.class_shares(result.rows) if share.checkpoint == evidence.checkpoint
-        }
-        if "heterogeneous" not in shares:
+        rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
+        if len(rows) < len(result.rows):
+            return Outcome(UNTESTED, NO_COUNTS, result.task)
+        heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
+        others = [_meaningless(head) for head in heads if sum(head.counts.values())]
+        if not others:
             return None
-        some = [shares[name].estimate for name in ("heterogeneous", "block") if name in shares]
-        total = some[0] if len(some) == 1 else some[0] + some[1]
-        sentence = f"Heterogeneous and Block maps together {percent(total)}, the most that could be meaningful"
-        return found_by(
-            result, decided(total.turned, -0.5), sentence, shares["heterogeneous"].inputs, statistic=total, margin=0.5
+        words = [decided(other, 0.5).word for other in others]
+        sentence = (
+            f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
         )
+        sentence += f"the inputs, {words.count(UNDECIDED)} may; {UNCORRECTED}"
+        return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
 
     return of_each(evidence, Part.SHARES, test)
+
+
+def _meaningless(head: HeadClass) -> Estimate:
+    """A head's share of maps that are neither Heterogeneous nor Block."""
+    total = sum(head.counts.values())
+    return share_interval(1 - sum(head.counts.get(name, 0) for name in ("heterogeneous", "block")) / total, total)
 
 
 def percent(share: Estimate) -> str:
@@ -109,7 +121,8 @@ def no_stripes_at_borders(evidence: Evidence) -> list[Outcome]:
             f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
             f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
         )
-        decision = Decision(FAILS) if striped else blank if blank.word != FAILS else Decision(UNDECIDED)
+        found = Decision(FAILS, None, among(effect, len(effects)), level)
+        decision = found if striped else blank if blank.word != FAILS else replace(found, word=UNDECIDED)
         return found_by(result, decision, sentence, most.n)
 
     return of_each(evidence, Part.FEATURES, test)
@@ -159,7 +172,8 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 
 def more_vertical(evidence: Evidence) -> list[Outcome]:
-    """Fine-tuning raises the share of vertical maps, paired by input."""
+    """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
+    them."""
 
     def test(result: StepResult) -> Outcome | None:
         moved = {share.name: share for share in readings.moved_shares(result.rows)}
@@ -168,15 +182,10 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
             return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
         if "vertical" not in moved:
             return Outcome(UNTESTED, "its classes have no vertical one", result.task)
-        change = moved["vertical"]
-        return found_by(
-            result,
-            decided(change.change),
-            f"vertical maps {points(change.change)}",
-            change.inputs,
-            statistic=change.change,
-            margin=0.0,
-        )
+        share = moved["vertical"]
+        change = true_change(result, "vertical", share.change)
+        sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
+        return found_by(result, decided(change), sentence, share.inputs)
 
     return of_each(evidence, Part.SHARES, test)
 
@@ -214,7 +223,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
     """An outcome that says so where the rows are the samples that the project ships."""
     if outcome is None or not evidence.bundled:
         return outcome
-    return Outcome(outcome.outcome, outcome.said + BUNDLED, outcome.task, outcome.n, outcome.run, outcome.times)
+    return replace(outcome, said=outcome.said + BUNDLED)
 
 
 def tuning_beats_untuned(evidence: Evidence) -> list[Outcome]:
@@ -237,8 +246,10 @@ def some_layer_costs(evidence: Evidence) -> list[Outcome]:
         harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
         sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
         sentence += f"{points(change)}, p {worst.p:.2g} corrected"
-        open_decision = Decision(UNDECIDED, times_until(change, 0.0))
-        decision = Decision(HOLDS) if lost else Decision(FAILS) if harmless else open_decision
+        several = among(change, len(sweep.known))
+        word = HOLDS if lost else FAILS if harmless else UNDECIDED
+        times = times_until(several, 0.0) if word == UNDECIDED else None
+        decision = Decision(word, times, several, -A_LITTLE if word == FAILS else 0.0)
         return _of_own_rows(evidence, found_by(result, decision, sentence, worst.n))
 
     return of_each_loss(evidence, Part.LAYERS, test, ("qnli", "mnli"))

@@ -9,10 +9,10 @@ it, if the estimates stay where they are: intervals shrink with the square root 
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.report.estimates import Estimate, among
+from core.report.estimates import Estimate, among, widened
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
@@ -36,17 +36,30 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """A word, and for an undecided one how many times the rows would decide it; None where no number would."""
+    """A word, and for an undecided one how many times the rows would decide it; None where no number would. statistic:
+    the number that decided, with its interval (of several parts the one that the word hangs on), margin: what it was
+    held against; None where it is not one number."""
 
     word: OutcomeWord
     times: float | None = None
+    statistic: Estimate | None = None
+    margin: float | None = None
+
+    @property
+    def clear(self) -> float:
+        """How many halves of its interval the statistic lies away from the margin; 0 where nobody knows."""
+        if self.statistic is None or self.margin is None:
+            return 0.0
+        half = _half(self.statistic, above=self.statistic.value > self.margin)
+        distance = abs(self.statistic.value - self.margin)
+        return 0.0 if half is None else distance / half if half else math.inf if distance else 0.0
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them;
     times: see `Decision`; statistic: what was tested, with its interval, where it is one number; margin: what it was
-    tested against."""
+    tested against; seeds: of fine-tuning behind it, where the rows say so."""
 
     outcome: OutcomeWord
     said: str
@@ -56,6 +69,7 @@ class Outcome:
     times: float | None = None
     statistic: Estimate | None = None
     margin: float | None = None
+    seeds: int | None = None
 
     @property
     def needed(self) -> int | None:
@@ -75,9 +89,12 @@ def found_by(
     *,
     statistic: Estimate | None = None,
     margin: float | None = None,
+    seeds: int | None = None,
 ) -> Outcome:
-    """The outcome of one result of a step. task: default that of the step."""
-    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times, statistic, margin)
+    """The outcome of one result of a step. task: default that of the step; statistic, margin: those of the decision."""
+    statistic = decision.statistic if statistic is None else statistic
+    margin = decision.margin if margin is None else margin
+    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times, statistic, margin, seeds)
 
 
 # ---------------------------------------------------------------- deciding
@@ -86,10 +103,10 @@ def found_by(
 def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
     """HOLDS where the interval lies above `zero`, FAILS where it lies below, else UNDECIDED."""
     if estimate.low is not None and estimate.low > zero:
-        return Decision(HOLDS)
+        return Decision(HOLDS, None, estimate, zero)
     if estimate.high is not None and estimate.high < zero:
-        return Decision(FAILS)
-    return Decision(UNDECIDED, times_until(estimate, zero))
+        return Decision(FAILS, None, estimate, zero)
+    return Decision(UNDECIDED, times_until(estimate, zero), estimate, zero)
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
@@ -98,21 +115,20 @@ def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
     every = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in every):
         return Decision(UNDECIDED)
-    decisions = [_pair(first, other) for first in upper for other in lower]
-    if all(decision.word == HOLDS for decision in decisions):
-        return Decision(HOLDS)
-    return _all_or_one(decisions)
+    return _weakest([_pair(first, other) for first in upper for other in lower])
 
 
 def _pair(one: Estimate, other: Estimate) -> Decision:
-    """Whether `one` lies above `other`, with intervals apart."""
+    """Whether `one` lies above `other`, with intervals apart: the interval of their difference leaves 0 out."""
+    difference = one + other.turned
     if one.low is not None and other.high is not None and one.low > other.high:
-        return Decision(HOLDS)
+        return Decision(HOLDS, None, difference, 0.0)
     if one.high is not None and other.low is not None and one.high < other.low:
-        return Decision(FAILS)
+        return Decision(FAILS, None, difference, 0.0)
     above = one.value > other.value
     halves = (_half(one, above=above), _half(other, above=not above))
-    return Decision(UNDECIDED, None if None in halves else _times(one.value - other.value, sum(halves)))  # type: ignore[arg-type]
+    times = None if None in halves else _times(one.value - other.value, sum(halves))  # type: ignore[arg-type]
+    return Decision(UNDECIDED, times, difference, 0.0)
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
@@ -127,10 +143,10 @@ def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
 
 def _no_loss(change: Estimate, most: float) -> Decision:
     if change.high is not None and change.high < -most:
-        return Decision(FAILS)
+        return Decision(FAILS, None, change, -most)
     if change.low is not None and change.low >= -most:
-        return Decision(HOLDS)
-    return Decision(UNDECIDED, times_until(change, -most))
+        return Decision(HOLDS, None, change, -most)
+    return Decision(UNDECIDED, times_until(change, -most), change, -most)
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
@@ -142,14 +158,14 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     if not effects:
         return Decision(UNDECIDED)
     decisions = [decided(among(effect, len(effects)), bound) for effect in effects]
-    words = [decision.word for decision in decisions]
-    if HOLDS in words:
-        return Decision(HOLDS)
+    if above := [decision for decision in decisions if decision.word == HOLDS]:
+        return max(above, key=lambda decision: decision.clear)
+    most = max(decisions, key=lambda decision: decision.statistic.value if decision.statistic else 0.0)
     # "all lie below" is said of each at once, so no correction is taken for it: an intersection-union test
     if all(decided(effect, bound).word == FAILS for effect in effects):
-        return Decision(FAILS)
+        return decided(max(effects, key=lambda effect: effect.value), bound)
     times = [decision.times for decision in decisions if decision.word == UNDECIDED and decision.times]
-    return Decision(UNDECIDED, min(times, default=None))
+    return Decision(UNDECIDED, min(times, default=None), most.statistic, bound)
 
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
@@ -159,17 +175,24 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
     words = [decision.word for decision in decisions]
     wanted = share * len(words) - 1e-9
     above, below = words.count(HOLDS), words.count(FAILS)
+    counted = _counted(weights, bound, above, below)
     if above >= wanted:
-        return Decision(HOLDS)
+        return Decision(HOLDS, None, counted, share)
     if len(words) - below < wanted:
-        return Decision(FAILS)
+        return Decision(FAILS, None, counted, share)
     pairs = [(weight.value > bound, decision.times) for weight, decision in zip(weights, decisions, strict=True)]
     opened = [(up, times) for (up, times), word in zip(pairs, words, strict=True) if word == UNDECIDED]
     rising = above + sum(up for up, _ in opened) >= wanted
     missing = wanted - above if rising else len(words) - below - wanted
     known = sorted(times for up, times in opened if up == rising and times is not None)
     needed = max(1, int(missing) + (missing % 1 > 0 if rising else 1))
-    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None)
+    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None, counted, share)
+
+
+def _counted(weights: Sequence[Estimate], bound: float, above: int, below: int) -> Estimate:
+    """The share of heads above a bound: between those that surely are and those that may be."""
+    heads = max(1, len(weights))
+    return Estimate(sum(weight.value > bound for weight in weights) / heads, above / heads, 1 - below / heads)
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
@@ -181,30 +204,47 @@ def within(changes: Sequence[Estimate], margin: float) -> Decision:
 
 def _within(change: Estimate, margin: float) -> Decision:
     if change.low is None or change.high is None:
-        return Decision(UNDECIDED)
+        return Decision(UNDECIDED, None, change, margin)
+    size = _size(change.value, change.low, change.high)
     if change.low >= -margin and change.high <= margin:
-        return Decision(HOLDS)
+        return Decision(HOLDS, None, size, margin)
     if change.low > margin or change.high < -margin:
-        return Decision(FAILS)
+        return Decision(FAILS, None, size, margin)
     ends = [times_until(change, end) for end in (margin, -margin)]
     if abs(change.value) > margin:
-        return Decision(UNDECIDED, ends[0] if change.value > 0 else ends[1])
-    return Decision(UNDECIDED, None if None in ends else max(ends))  # type: ignore[type-var]
+        return Decision(UNDECIDED, ends[0] if change.value > 0 else ends[1], size, margin)
+    return Decision(UNDECIDED, None if None in ends else max(ends), size, margin)  # type: ignore[type-var]
+
+
+def _size(value: float, low: float, high: float) -> Estimate:
+    """A change without its sign."""
+    return Estimate(abs(value), max(0.0, low, -high), max(abs(low), abs(high)))
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
     """HOLDS where all hold, FAILS where one fails, else UNDECIDED until the one that takes most rows is decided."""
     several = list(decisions)
-    if several and all(decision.word == HOLDS for decision in several):
-        return Decision(HOLDS)
-    return _all_or_one(several)
+    return _weakest([_of_several(decision, len(several)) for decision in several])
 
 
-def _all_or_one(decisions: Sequence[Decision]) -> Decision:
-    if any(decision.word == FAILS for decision in decisions):
-        return Decision(FAILS)
-    times = [decision.times for decision in decisions if decision.word == UNDECIDED]
-    return Decision(UNDECIDED, None if None in times else max(times, default=None))  # type: ignore[type-var]
+def _of_several(decision: Decision, several: int) -> Decision:
+    """That one of several parts fails is said only where it does with its interval widened for so many (Bonferroni)."""
+    if decision.word != FAILS or decision.statistic is None or several < 2 or decision.clear >= widened(several):
+        return decision
+    times = (widened(several) / decision.clear) ** 2 if decision.clear else None
+    return replace(decision, word=UNDECIDED, times=times)
+
+
+def _weakest(decisions: Sequence[Decision]) -> Decision:
+    """The part that the word of all hangs on."""
+    fails = [decision for decision in decisions if decision.word == FAILS]
+    if fails:
+        return max(fails, key=lambda decision: decision.clear)
+    opened = [decision for decision in decisions if decision.word == UNDECIDED]
+    if opened or not decisions:
+        longest = max(opened, key=lambda decision: decision.times or math.inf, default=Decision(UNDECIDED))
+        return replace(longest, word=UNDECIDED)
+    return min(decisions, key=lambda decision: decision.clear)
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:

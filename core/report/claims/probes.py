@@ -1,11 +1,7 @@
 """Claims on what probes find and on what is left when weights go; each is tested on rows that chose nothing."""
 
 from core.report.claims.outcomes import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
     UNTESTED,
-    Decision,
     Outcome,
     all_of,
     apart,
@@ -16,17 +12,17 @@ from core.report.claims.outcomes import (
     points,
     said,
 )
-from core.report.estimates import mean_over
+from core.report.estimates import Estimate, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.probes import LINEAR
 from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
 from core.studies.probing.subnetwork_records import Subnetwork
-from core.studies.tuning.records import BestLayer
+from core.studies.tuning.records import BestLayer, Transferred
 
 LIN, LIU, GORDON, HTUT = "Lin et al. 2019", "Liu et al. 2019", "Gordon et al. 2020", "Htut et al. 2019"
 PRUNED = 0.3  # the lower end of "30 to 40 %"
-MIDDLE = (1 / 3, 2 / 3)  # of the depth
+READING = "mean over tokens"
 
 
 def no_whole_tree(evidence: Evidence) -> list[Outcome]:
@@ -85,17 +81,26 @@ def hierarchical(evidence: Evidence) -> list[Outcome]:
 
 
 def middle_transfers(evidence: Evidence) -> list[Outcome]:
-    """The layer that is best on one half of the dev rows lies in the middle third, and beats the last on the other."""
+    """Classifiers on the layers of the middle third score above those on the first third and above those on the last,
+    each third by its mean; which layer is best, on rows that did not choose it, is said beside."""
 
     def test(result: StepResult) -> Outcome | None:
-        best = next((layer for layer in BestLayer.defined(result.rows) if layer.reading == "mean over tokens"), None)
-        if best is None:
+        layers = [layer for layer in Transferred.defined(result.rows)
+                  if layer.kind == "classifier" and layer.reading == READING and layer.layer]  # fmt: skip
+        depth = max((layer.layer or 0 for layer in layers), default=0)
+        parts: list[list[Estimate]] = [[], [], []]
+        for layer in layers:
+            parts[min(2, int(3 * ((layer.layer or 1) - 0.5) / depth))].append(layer.estimate)
+        first, middle, last = (mean_over(part) for part in parts)
+        if first is None or middle is None or last is None:
             return None
-        middle = MIDDLE[0] <= best.layer / best.layers <= MIDDLE[1]
-        sentence = f"layer {best.layer} of {best.layers} is best, {points(best.estimate)} above the last"
-        gain = decided(best.estimate)
-        word = gain.word if middle else FAILS if gain.word == HOLDS or best.layer == best.layers else UNDECIDED
-        return found_by(result, Decision(word, gain.times if word == UNDECIDED else None), sentence, best.n)
+        sentence = f"{layers[0].metric} of layers in the first third {said(first)}, the middle {said(middle)}, "
+        sentence += f"the last {said(last)}"
+        best = next((one for one in BestLayer.defined(result.rows) if one.reading == READING), None)
+        if best is not None:
+            sentence += f"; layer {best.layer} of {best.layers} is best on half of the rows, "
+            sentence += f"{points(best.estimate)} above the last on the others"
+        return found_by(result, apart([middle], [first, last]), sentence, layers[0].n)
 
     return of_each(evidence, Part.TRANSFER, test)
 

@@ -1,6 +1,6 @@
 """The sentences of the sources that a report tests, in their order; sections are those of the sources."""
 
-from core.report.claims import maps, missed, scores, separators
+from core.report.claims import disabling, maps, missed, scores, separators
 from core.report.claims.claim import Claim
 from core.report.claims.probing import PROBING
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
@@ -164,7 +164,7 @@ CLAIMS = (
         PAPER,
         "4.6",
         ExhibitId.HEADS,
-        scores.random_head_helps,
+        disabling.random_head_helps,
     ),
     Claim(
         "some-head",
@@ -172,7 +172,7 @@ CLAIMS = (
         PAPER,
         "4.6",
         ExhibitId.HEADS,
-        scores.some_head_helps,
+        disabling.some_head_helps,
         BOTH,
         "The best of 144 tries is a gain by chance alone; the test is corrected over all of them.",
     ),
@@ -182,10 +182,15 @@ CLAIMS = (
         PAPER,
         "4.6",
         ExhibitId.LAYERS,
-        scores.first_layer_helps,
+        disabling.first_layer_helps,
     ),
     Claim(
-        "shared-heads", "STS-B and RTE share their important heads.", PAPER, "4.6", ExhibitId.HEADS, scores.shared_heads
+        "shared-heads",
+        "STS-B and RTE share their important heads.",
+        PAPER,
+        "4.6",
+        ExhibitId.HEADS,
+        disabling.shared_heads,
     ),
     Claim(
         "nothing-changes",
@@ -193,7 +198,7 @@ CLAIMS = (
         REPLICATION,
         "ablation",
         ExhibitId.HEADS,
-        scores.nothing_changes,
+        disabling.nothing_changes,
         DECODERS,
         "The disabled blocks could not reach the output.",
     ),
@@ -203,10 +208,15 @@ CLAIMS = (
         MICHEL,
         "4.2",
         ExhibitId.PRUNE,
-        scores.many_heads_go,
+        disabling.many_heads_go,
     ),
     Claim(
-        "one-is-enough", "In most layers one head is enough.", MICHEL, "3.3", ExhibitId.ALONE, scores.one_head_is_enough
+        "one-is-enough",
+        "In most layers one head is enough.",
+        MICHEL,
+        "3.3",
+        ExhibitId.ALONE,
+        disabling.one_head_is_enough,
     ),
     Claim(
         "neighbours",

@@ -1,6 +1,8 @@
 """The sources' sentences on scores and on what other papers measured, as tests."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import scipy  # its parts load when they are used
 
@@ -9,7 +11,6 @@ from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
     KNOWN_ERROR,
-    MARGIN,
     UNDECIDED,
     UNTESTED,
     Decision,
@@ -19,30 +20,30 @@ from core.report.claims.outcomes import (
     decided,
     exists,
     found_by,
-    no_loss,
     of_each,
-    of_each_loss,
-    of_each_sweep,
     points,
     said,
-    times_until,
     untested,
     within,
 )
-from core.report.estimates import Estimate, among, mean_over
+from core.report.estimates import Estimate, among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.measures.scores import best_by_layer, constant_score, removable, scored
+from core.report.measures.scores import constant_score, scored
 from core.report.published import PAPER, printed
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
+from core.studies.patterns.records import ClassShare
 from core.studies.records import picked
-from core.studies.tuning.records import finetuned_task
+from core.studies.tuning.records import TunedScore, finetuned_task
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
 LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight
+SAME, PARTED = 0.999, 0.99  # Pearson's r of raw and effective attention
+CONFUSED = "the classifier's errors in the interval"
+UNCORRECTED = "the classifier's errors not in the interval"
 OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
 
 # ---------------------------------------------------------------- Table 1
@@ -60,11 +61,24 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
     if best is None or other is None or best.of_metric(metric) is None:
         return None
-    score = scored(best, metric, n)
+    score, seeds = over_seeds(best, metric, n), best.n
     if other.of_metric(metric) is None:  # constant scores have no correlation
-        return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n)
-    below = scored(other, metric, n)
-    return found_by(result, apart([score], [below]), f"{metric} {said(score)} against {said(below)} {words}", n)
+        return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n, seeds=seeds)
+    below = over_seeds(other, metric, n)
+    sentence = f"{metric} {said(score)} against {said(below)} {words}"
+    return found_by(result, apart([score], [below]), sentence, n, seeds=min(seeds or 1, other.n or 1))
+
+
+def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
+    """A score with an interval over dev rows, and over seeds too where there are several: the errors of rows and of
+    seeds are independent, so the squares of their halves add up (seeds by Student's t)."""
+    rows, spread, seeds = scored(score, metric, n), score.spread(metric), score.n or 1
+    if seeds < 2 or spread is None:
+        return rows
+    luck = float(scipy.stats.t.ppf(0.975, seeds - 1)) * spread / seeds**0.5
+    low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck)
+    high = None if rows.high is None else rows.value + math.hypot(rows.high - rows.value, luck)
+    return Estimate(rows.value, low, high)
 
 
 def random_learns(evidence: Evidence) -> list[Outcome]:
@@ -77,12 +91,14 @@ def random_learns(evidence: Evidence) -> list[Outcome]:
         if mean is None or floor is None:
             return None
         if mean.of_metric(metric) is None:
-            return found_by(result, Decision(FAILS), "its predictions are constant", n)
-        score = scored(mean, metric, n)
-        sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}" + (
-            f"; {mean.note}" if mean.note else ""
-        )
-        return found_by(result, Decision(FAILS) if mean.constant else decided(score, floor), sentence, n)
+            return found_by(result, Decision(FAILS), "its predictions are constant", n, margin=floor, seeds=mean.n)
+        score = over_seeds(mean, metric, n)
+        note = f"; {mean.note}" if mean.note else ""
+        decision = decided(score, floor)
+        if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
+            decision = replace(decision, word=FAILS, times=None)
+        sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
+        return found_by(result, decision, sentence, n, seeds=mean.n)
 
     return of_each(evidence, Part.TUNING, test)
 
@@ -107,160 +123,6 @@ def constant_cells(evidence: Evidence) -> list[Outcome]:
         return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
 
     return of_each(evidence, Part.TUNING, test)
-
-
-# ---------------------------------------------------------------- disabling
-
-
-def random_head_helps(evidence: Evidence) -> list[Outcome]:
-    """Disabling a head drawn at random raises the score on MRPC and RTE."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        changes = [change for _, change in sweep.known]
-        mean = mean_over(changes)
-        if mean is None:
-            return None
-        up = sum(change.value > 0 for change in changes)
-        sentence = f"{_on_rows(result)}{sweep.metric} {points(mean)} on average; {up} of {len(changes)} heads raise it"
-        return found_by(result, decided(mean), sentence, sweep.variants[0].n, statistic=mean, margin=0.0)
-
-    return of_each_sweep(evidence, test, ("mrpc", "rte"))
-
-
-def _on_rows(result: StepResult) -> str:
-    """Says so where each train row was tested by a model that never saw it."""
-    return "cross-fitted on all train rows: " if result.step.part == Part.CROSSED else ""
-
-
-def some_head_helps(evidence: Evidence) -> list[Outcome]:
-    """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
-
-    It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
-    """
-    return of_each_sweep(evidence, _some_head)
-
-
-def _some_head(result: StepResult) -> Outcome | None:
-    sweep = readings.sweep(result.rows)
-    held, known = sweep.held_out, sweep.known
-    if not known:
-        return None
-    gains = [pair for pair in known if pair[1].value > 0 and pair[0].p <= LEVEL]
-    best, change = min(gains, key=lambda pair: pair[0].p) if gains else max(known, key=lambda pair: pair[1].value)
-    sentence = f"{_on_rows(result)}the {'clearest' if gains else 'largest'} gain of {len(known)} heads: {best.name} "
-    sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
-    if held is not None:
-        sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
-    none = all(gained.high is not None and gained.high < MARGIN for _, gained in known)
-    corrected = among(change, len(known))
-    decision = Decision(HOLDS) if gains else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
-    return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
-
-
-def first_layer_helps(evidence: Evidence) -> list[Outcome]:
-    """Disabling the whole first layer raises the score on RTE."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
-        if first is None:
-            return None
-        variant, change = first
-        sentence = f"{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over {len(sweep.known)} layers"
-        return found_by(result, decided(change), sentence, variant.n, statistic=change, margin=0.0)
-
-    return of_each(evidence, Part.LAYERS, test, ("rte",))
-
-
-def shared_heads(evidence: Evidence) -> list[Outcome]:
-    """STS-B and RTE rely on the same heads: the ranks of their losses agree."""
-    stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
-    if stsb is None or rte is None:
-        return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
-    known = [readings.sweep(result.rows).known for result in (stsb, rte)]
-    changes = [{variant.name: change.value for variant, change in pairs} for pairs in known]
-    names = [name for name in changes[0] if name in changes[1]]
-    test = scipy.stats.spearmanr(*([of_task[name] for name in names] for of_task in changes))
-    rho, p = float(test.statistic), float(test.pvalue)
-    worst = [min(of_task, key=lambda name: of_task[name]) for of_task in changes]
-    sentence = (
-        f"Spearman {rho:.2f} over {len(names)} heads, p {p:.2g}; the head that costs most: {worst[0]} and {worst[1]}"
-    )
-    outcome = UNDECIDED if not p < 0.05 else HOLDS if rho > 0 else FAILS
-    return [Outcome(outcome, sentence, None, len(names), stsb.run)]
-
-
-def nothing_changes(evidence: Evidence) -> list[Outcome]:
-    """Disabling heads of GPT-2 leaves every prediction as it was."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        known, n = sweep.known, sweep.variants[0].n
-        flipped = [variant.flipped for variant, _ in known if variant.flipped is not None]
-        moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in known)
-        most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
-        sentence = f"{moved} of {len(known)} heads change something{most}"
-        return found_by(result, Decision(FAILS if moved else HOLDS), sentence, n)
-
-    return of_each(evidence, Part.HEADS, test)
-
-
-# ---------------------------------------------------------------- Michel et al.
-
-
-def many_heads_go(evidence: Evidence) -> list[Outcome]:
-    """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
-
-    def test(result: StepResult) -> Outcome | None:
-        curves = readings.prune_curves(result.rows)
-        if "importance" not in curves:
-            return None
-        fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
-        if fifth.change is None:
-            return None
-        ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
-        change = Estimate(fifth.change, *ends)
-        shares = {order: removable(steps)[0] for order, steps in curves.items()}
-        chance = [share for order, share in shares.items() if order.startswith("random")]
-        sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
-        sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
-        sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
-        return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
-
-    return of_each_loss(evidence, Part.PRUNE, test)
-
-
-def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
-    """In most layers the best head alone costs no more than a point of the score."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        best = best_by_layer(sweep.known)
-        decisions = [no_loss([change]) for change in best]
-        words = [decision.word for decision in decisions]
-        enough, lost = words.count(HOLDS), words.count(FAILS)
-        mean = 100 * sum(change.value for change in best) / max(1, len(best))
-        sentence = (
-            f"{sweep.metric}: enough in {enough} of {len(best)} layers, a loss in {lost}, undecided in the others; "
-            f"mean change {mean:+.1f} points; the best head of a layer is chosen on the same rows"
-        )
-        return found_by(result, _most(decisions), sentence, sweep.variants[0].n)
-
-    return of_each_loss(evidence, Part.ALONE, test)
-
-
-def _most(decisions: Sequence[Decision]) -> Decision:
-    """HOLDS where it does for more than half of them, FAILS where it does so for half, else UNDECIDED until enough of
-    them are decided."""
-    words = [decision.word for decision in decisions]
-    if 2 * words.count(HOLDS) > len(words):
-        return Decision(HOLDS)
-    if 2 * words.count(FAILS) >= len(words):
-        return Decision(FAILS)
-    times = sorted(decision.times for decision in decisions if decision.word == UNDECIDED and decision.times)
-    missing = len(words) // 2 + 1 - words.count(HOLDS)
-    return Decision(UNDECIDED, times[missing - 1] if len(times) >= missing else None)
 
 
 # ---------------------------------------------------------------- Clark et al., Brunner et al.
@@ -330,12 +192,15 @@ def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
         for label, best in chosen:
             labels[decided(among(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
         better, worse, unclear = labels.values()
+        ahead = sum(best.estimate.value > (best.baseline or 0.0) for _, best in chosen)
         total = len(better) + len(worse) + len(unclear)
         sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
         sentence += f"undecided {len(unclear)}"
         n = sum(int(score.n or 0) for score in picked(every, feature="all")[:1])
         word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
-        return found_by(result, Decision(word), sentence, n)
+        least, most = (len(better) / max(1, total), 1 - len(worse) / max(1, total))
+        counted = Estimate(ahead / max(1, total), least, most)
+        return found_by(result, Decision(word, None, counted, HALF), sentence, n)
 
     return of_each(evidence, Part.DEPENDENCIES, test)
 
@@ -353,9 +218,10 @@ def _drops(result: StepResult) -> Outcome | None:
     shown = lengths[:: max(1, len(lengths) // 5)]
     by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low):.2f}" for low, high in shown)
     short, long = _mean_r(several, lengths[0][0]), _mean_r(several, lengths[-1][0])
-    word = HOLDS if short > 0.999 and long < 0.99 else UNDECIDED if long > 0.99 else FAILS
+    word = HOLDS if short > SAME and long < PARTED else UNDECIDED if long > PARTED else FAILS
     n = sum(length.n for length in several)
-    return found_by(result, Decision(word), f"Pearson r by word pieces {by_length}", n)
+    decision = Decision(word, None, Estimate(long), PARTED)
+    return found_by(result, decision, f"Pearson r by word pieces {by_length}", n)
 
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> float:
@@ -385,15 +251,36 @@ def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
 
 
 def shares_stay(evidence: Evidence) -> list[Outcome]:
-    """Fine-tuning moves no class's share by more than five points, paired by input."""
+    """Fine-tuning moves no class's share by more than five points, corrected for the classifier's confusions where the
+    rows have them."""
 
     def test(result: StepResult) -> Outcome | None:
         moved = readings.moved_shares(result.rows)
         if not moved:
             tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
             return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        most = max(moved, key=lambda share: abs(share.change.value))
-        sentence = f"of {len(moved)} classes {most.name} moves most, {points(most.joint)}, all together"
-        return found_by(result, within([share.joint for share in moved], SHARE_MARGIN), sentence, most.inputs)
+        changes = [true_change(result, share.name, share.joint) for share in moved]
+        most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
+        sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
+        sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
+        return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
 
     return of_each(evidence, Part.SHARES, test)
+
+
+def true_change(result: StepResult, name: str, counted: Estimate) -> Estimate:
+    """The change of a class's share, corrected for the classifier's confusions (Rogan and Gladen) where the rows have
+    shares so corrected: of their difference, whose interval adds both, but never less wide than the counted one."""
+    shares = [share for share in ClassShare.among(result.rows) if (share.part, share.name) == ("corrected", name)]
+    tuned = [share for share in shares if share.checkpoint != result.step.checkpoint]
+    untuned = [share for share in shares if share.checkpoint == result.step.checkpoint]
+    if not tuned or not untuned:
+        return counted
+    change = tuned[0].estimate + untuned[0].estimate.turned
+    below, above = (abs(counted.value - (end or 0.0)) for end in (counted.low, counted.high))
+    ends = [change.low, change.high]
+    return Estimate(
+        change.value,
+        None if ends[0] is None else min(ends[0], change.value - below),
+        None if ends[1] is None else max(ends[1], change.value + above),
+    )

@@ -19,6 +19,7 @@ from core.drawing.payload import workbench_style
 from core.errors import StoreError
 from core.report.claims.outcomes import OutcomeWord
 from core.report.claims.registry import claim
+from core.report.discoveries import together
 from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.records import Records, ValueRecord
 from core.report.rendering.charts import chart_of
@@ -72,6 +73,7 @@ def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
         counted=", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none",
         command=command_of(about.options), order=list(OutcomeWord),
         checkpoints=list(dict.fromkeys(outcome.checkpoint for outcome in records.claims)), by_claim=records.by_claim(),
+        together=together(records.claims),
         parts=[_part(item, mine) for item, mine in shown], drawn=set(charts), steps=records.steps, style=_style(),
         shelf=shelf, maps=[picture.text for picture in pack_together(list(shelf.grids.values()), MOST_MAPS)],
         workbench=workbench_style(),

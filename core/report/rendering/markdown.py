@@ -9,6 +9,7 @@ import vl_convert
 from core.drawing import theme
 from core.report.claims.outcomes import UNTESTED, OutcomeWord
 from core.report.claims.registry import claim
+from core.report.discoveries import together
 from core.report.exhibits import EXHIBITS
 from core.report.records import ClaimRecord, Records
 from core.report.rendering.charts import chart_of
@@ -40,9 +41,10 @@ def markdown(about: About, records: Records) -> str:
         f"in workers. Printed numbers beside ours: {counted}.",
         f"    {command_of(about.options)}",
         _claims(records),
+        together(records.claims),
         _numbers(records.claims),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _claims(records: Records) -> str:

@@ -8,7 +8,7 @@ of heads with like maps ("duplicates"), which stand beside their heads one at a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
@@ -21,7 +21,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import Variant
 from core.studies.ablation.headlines import sweep_headline
-from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
+from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
 from core.studies.headline import Headline
@@ -314,8 +314,16 @@ class _Table:
         return precision.near(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
-        """The baseline, the variants, the split-half check."""
-        return [self._untouched(), *self._variants(), *self._checked_on_the_other_half()]
+        """The baseline, the variants, their mean, the split-half check."""
+        return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
+
+    def _mean(self) -> list[MeanOverHeads]:
+        """Of single heads, where the metric is a mean of rows: the mean change over all of them."""
+        if self.options.what != "heads" or self.names[0] != "accuracy" or not len(self.before):
+            return []
+        means = self.differences.mean(0)
+        change = estimate_of(effects.mean_intervals(np.zeros_like(means), means[None], most=None)[0])
+        return [] if change is None else [MeanOverHeads(**self.about, **asdict(change), heads=len(self.variants))]
 
     def _untouched(self) -> Untouched:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from core.scoring.effects import FEW_FLIPS, rows_for_flips
+from core.studies.estimate import Estimate
 from core.studies.metric_columns import CHANGES, METRICS, Metrics
 from core.studies.records import Result, column, stated
 
@@ -98,6 +99,29 @@ class SplitHalf(Result):
     low: float | None
     high: float | None
     same: float | None = stated()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanOverHeads(Result):
+    """The mean change over all of a sweep's heads: what disabling one drawn at random does. low, high: by a bootstrap
+    of the n rows, which keeps what heads have in common; heads: how many."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
+    name: str = stated("mean over heads")
+    operator: str | None = None
+    what: str | None = None
+    task: str | None = None
+    metric: str = stated("accuracy")
+    value: float
+    low: float | None
+    high: float | None
+    heads: int
+    n: int
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval."""
+        return Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ import streamlit as st
 from core.atlas.example_grid import example_grids
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
+from core.report.discoveries import together
 from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.records import ClaimRecord, Records, ValueRecord
 from core.report.rendering.charts import chart_of
@@ -84,6 +85,7 @@ def claims_table(records: Records) -> None:
         cells = [_cell([claimed for claimed in mine if claimed.checkpoint == name]) for name in checkpoints]
         lines.append("| " + " | ".join([f"[{plain(first.sentence)}](#{first.exhibit})", source, *cells]) + " |")
     st.markdown("\n".join(lines))
+    st.caption(plain(together(records.claims)))
     with st.expander("The numbers behind each outcome"):
         names = ["claim", "checkpoint", "task", "outcome", "numbers", "n", "needed", "run"]
         frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])

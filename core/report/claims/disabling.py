@@ -1,0 +1,202 @@
+"""The sources' sentences on what disabling and removing heads does to scores, as tests."""
+
+from collections.abc import Sequence
+
+from core.report import readings
+from core.report.claims.outcomes import (
+    FAILS,
+    HOLDS,
+    MARGIN,
+    UNDECIDED,
+    UNTESTED,
+    Decision,
+    Outcome,
+    decided,
+    found_by,
+    no_loss,
+    of_each,
+    of_each_loss,
+    of_each_sweep,
+    points,
+    times_until,
+    untested,
+)
+from core.report.estimates import Estimate, among, share_interval
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Part
+from core.report.measures.scores import best_by_layer, removable
+from core.report.readings import Variant
+
+LEVEL = 0.05  # of p corrected over heads
+MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them
+NO_MEAN = (
+    "the sweep was stored before the mean over heads had an interval of its own (ends of the heads' intervals, "
+    "averaged, are several times too wide): run that step anew"
+)
+
+
+def random_head_helps(evidence: Evidence) -> list[Outcome]:
+    """Disabling a head drawn at random raises the score on MRPC and RTE: the mean over heads, its interval by a
+    bootstrap of rows, which keeps what heads have in common."""
+
+    def test(result: StepResult) -> Outcome | None:
+        sweep = readings.sweep(result.rows)
+        if not sweep.known:
+            return None
+        if sweep.mean is None:
+            return Outcome(UNTESTED, NO_MEAN, result.task)
+        up = sum(change.value > 0 for _, change in sweep.known)
+        sentence = f"{_on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
+        return found_by(result, decided(sweep.mean), f"{sentence}heads raise it", sweep.variants[0].n)
+
+    return of_each_sweep(evidence, test, ("mrpc", "rte"))
+
+
+def _on_rows(result: StepResult) -> str:
+    """Says so where each train row was tested by a model that never saw it."""
+    return "cross-fitted on all train rows: " if result.step.part == Part.CROSSED else ""
+
+
+def some_head_helps(evidence: Evidence) -> list[Outcome]:
+    """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
+
+    It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
+    """
+    return of_each_sweep(evidence, _some_head)
+
+
+def _some_head(result: StepResult) -> Outcome | None:
+    sweep = readings.sweep(result.rows)
+    held, known = sweep.held_out, sweep.known
+    if not known:
+        return None
+    gains = [pair for pair in known if pair[1].value > 0 and pair[0].p <= LEVEL]
+    best, change = min(gains, key=lambda pair: pair[0].p) if gains else max(known, key=lambda pair: pair[1].value)
+    sentence = f"{_on_rows(result)}the {'clearest' if gains else 'largest'} gain of {len(known)} heads: {best.name} "
+    sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
+    if held is not None:
+        sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
+    none = all(gained.high is not None and gained.high < MARGIN for _, gained in known)
+    corrected = among(change, len(known))
+    decision = Decision(HOLDS) if gains else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
+    return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
+
+
+def first_layer_helps(evidence: Evidence) -> list[Outcome]:
+    """Disabling the whole first layer raises the score on RTE."""
+
+    def test(result: StepResult) -> Outcome | None:
+        sweep = readings.sweep(result.rows)
+        first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
+        if first is None:
+            return None
+        variant, change = first
+        sentence = f"{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over {len(sweep.known)} layers"
+        return found_by(result, decided(change), sentence, variant.n, statistic=change, margin=0.0)
+
+    return of_each(evidence, Part.LAYERS, test, ("rte",))
+
+
+def shared_heads(evidence: Evidence) -> list[Outcome]:
+    """STS-B and RTE rely on the same heads: of the heads whose loss on either is clear, corrected over heads, more than
+    half have a clear loss on both. It fails where so many cost the other task surely less than a point."""
+    stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
+    if stsb is None or rte is None:
+        return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
+    tasks = [readings.sweep(result.rows).known for result in (stsb, rte)]
+    clear = [_clear_losses(known) for known in tasks]
+    either = sorted(clear[0] | clear[1])
+    sentence = f"heads with a clear loss: {', '.join(sorted(clear[0])) or 'none'} on STS-B, "
+    sentence += f"{', '.join(sorted(clear[1])) or 'none'} on RTE, {len(clear[0] & clear[1])} on both"
+    if not either:
+        return [Outcome(UNDECIDED, sentence, None, len(tasks[0]), stsb.run, margin=MOST_HEADS)]
+    spared = [{variant.name for variant, change in known if no_loss([change]).word == HOLDS} for known in tasks]
+    both, apart = len(clear[0] & clear[1]), sum(any(name in some for some in spared) for name in either)
+    share = Estimate(both / len(either), both / len(either), 1 - apart / len(either))
+    decision = decided(share, MOST_HEADS)
+    return [Outcome(decision.word, sentence, None, len(either), stsb.run, None, share, MOST_HEADS)]
+
+
+def _clear_losses(known: Sequence[tuple[Variant, Estimate]]) -> set[str]:
+    """Names of the heads whose loss is clear among so many."""
+    return {
+        variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS
+    }  # fmt: skip
+
+
+def nothing_changes(evidence: Evidence) -> list[Outcome]:
+    """Disabling heads of GPT-2 leaves every prediction as it was: one that changes decides it."""
+
+    def test(result: StepResult) -> Outcome | None:
+        sweep = readings.sweep(result.rows)
+        known, n = sweep.known, sweep.variants[0].n
+        flipped = [variant.flipped for variant, _ in known if variant.flipped is not None]
+        moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in known)
+        most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
+        share = share_interval(max(flipped) / n, n) if flipped and n else None
+        decision = Decision(FAILS if moved else HOLDS, None, share, 0.0)
+        return found_by(result, decision, f"{moved} of {len(known)} heads change something{most}", n)
+
+    return of_each(evidence, Part.HEADS, test)
+
+
+# ---------------------------------------------------------------- Michel et al.
+
+
+def many_heads_go(evidence: Evidence) -> list[Outcome]:
+    """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
+
+    def test(result: StepResult) -> Outcome | None:
+        curves = readings.prune_curves(result.rows)
+        if "importance" not in curves:
+            return None
+        fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
+        if fifth.change is None:
+            return None
+        ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
+        change = Estimate(fifth.change, *ends)
+        shares = {order: removable(steps)[0] for order, steps in curves.items()}
+        chance = [share for order, share in shares.items() if order.startswith("random")]
+        sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
+        sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+        sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
+        return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
+
+    return of_each_loss(evidence, Part.PRUNE, test)
+
+
+def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
+    """In most layers the best head alone costs no more than a point of the score."""
+
+    def test(result: StepResult) -> Outcome | None:
+        sweep = readings.sweep(result.rows)
+        if not sweep.known:
+            return None
+        best = best_by_layer(sweep.known)
+        decisions = [no_loss([change]) for change in best]
+        words = [decision.word for decision in decisions]
+        enough, lost = words.count(HOLDS), words.count(FAILS)
+        mean = 100 * sum(change.value for change in best) / max(1, len(best))
+        sentence = (
+            f"{sweep.metric}: enough in {enough} of {len(best)} layers, a loss in {lost}, undecided in the others; "
+            f"mean change {mean:+.1f} points; the best head of a layer is chosen on the same rows"
+        )
+        return found_by(result, _most(decisions), sentence, sweep.variants[0].n)
+
+    return of_each_loss(evidence, Part.ALONE, test)
+
+
+def _most(decisions: Sequence[Decision]) -> Decision:
+    """HOLDS where it does for more than half of them, FAILS where it does so for half, else UNDECIDED until enough of
+    them are decided."""
+    words = [decision.word for decision in decisions]
+    holds, fails, of = words.count(HOLDS), words.count(FAILS), max(1, len(words))
+    better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)
+    share = Estimate(better / of, holds / of, 1 - fails / of)
+    if 2 * holds > len(words):
+        return Decision(HOLDS, None, share, MOST_HEADS)
+    if 2 * fails >= len(words):
+        return Decision(FAILS, None, share, MOST_HEADS)
+    times = sorted(decision.times for decision in decisions if decision.word == UNDECIDED and decision.times)
+    missing = len(words) // 2 + 1 - holds
+    return Decision(UNDECIDED, times[missing - 1] if len(times) >= missing else None, share, MOST_HEADS)

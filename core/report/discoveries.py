@@ -1,0 +1,47 @@
+"""One statement over all tests of a report: which decisions stand when there are so many of them."""
+
+from collections.abc import Sequence
+
+import scipy  # its parts load when they are used
+
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
+from core.report.claims.registry import claim
+from core.report.claims.rules import OF_COUNTS
+from core.report.estimates import Estimate
+from core.report.records import ClaimRecord
+from core.scoring.discoveries import standing
+
+HALVES = 1.959964  # standard errors in half of a 95 % interval
+
+
+def p_of(record: ClaimRecord) -> float | None:
+    """p of a test, two-sided, as its interval has it; None of what rests on a count of heads, or has no interval."""
+    known = claim(record.claim)
+    if record.outcome not in (HOLDS, FAILS, UNDECIDED) or known is None or known.rule.correction in OF_COUNTS:
+        return None
+    if None in (record.statistic, record.low, record.high, record.margin):
+        return None
+    estimate = Estimate(record.statistic or 0.0, record.low, record.high)
+    clear = Decision(OutcomeWord(record.outcome), None, estimate, record.margin).clear
+    return float(2 * scipy.stats.norm.sf(HALVES * clear))
+
+
+def together(records: Sequence[ClaimRecord]) -> str:
+    """How many decisions of a report stand when the false discovery rate over all its tests is held at 5 %."""
+    tests = [(record, p) for record in records if (p := p_of(record)) is not None]
+    if not tests:
+        return ""
+    stands = standing([p for _, p in tests])
+    decided = [(record, one) for (record, _), one in zip(tests, stands, strict=True) if record.outcome != UNDECIDED]
+    fallen = list(dict.fromkeys(record.claim for record, one in decided if not one))
+    counts = sum(
+        record.outcome in (HOLDS, FAILS)
+        and (known := claim(record.claim)) is not None
+        and known.rule.correction in OF_COUNTS
+        for record in records
+    )
+    sentence = f"Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at 5 % by itself; "
+    sentence += f"{sum(one for _, one in decided)} of these stand when the false discovery rate over all {len(tests)} "
+    sentence += "is held at 5 % (Benjamini and Yekutieli, whatever tests have in common)"
+    sentence += f"; not: {', '.join(fallen)}." if fallen else "."
+    return sentence + (f" {counts} decided by counting heads or classes are not among them." if counts else "")

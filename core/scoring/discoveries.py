@@ -1,0 +1,17 @@
+"""Which of many tests stand together, when few of those that do may be luck."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LEVEL = 0.05
+
+
+def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
+    """Benjamini and Yekutieli (2001): of each p whether it stands when the expected share of lucky ones among
+    those that stand is held at `level`, whatever the tests have in common."""
+    if not len(p):
+        return []
+    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+
+    return [bool(one) for one in multipletests(np.asarray(p, dtype=float), alpha=level, method="fdr_by")[0]]
