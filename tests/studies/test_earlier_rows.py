@@ -40,6 +40,9 @@ WITHOUT = {
 }
 
 
+LATER_KINDS = ("mean over heads",)  # of rows that came later, as columns did
+
+
 def name_of(earlier):
     options = earlier["options"]
     return "-".join(
@@ -56,7 +59,7 @@ def close(row):
 @pytest.mark.parametrize("earlier", EARLIER, ids=name_of)
 def test_what_units_left_before_gives_the_same_rows_and_sentence(earlier):
     made = worker.summarize(earlier["study"], earlier["options"], earlier["partials"])["rows"]
-    made = json.loads(json.dumps(made))
+    made = [row for row in json.loads(json.dumps(made)) if row.get("kind") not in LATER_KINDS]
     assert len(made) == len(earlier["rows"])
     for row, before in zip(made, earlier["rows"], strict=True):
         again = {name: row[name] for name in row if name in before}  # columns that came later are let through
