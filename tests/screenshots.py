@@ -34,6 +34,8 @@ DOCS = {  # picture in docs/images: what is on it
     "file.png": "the maps of a sentence as one HTML file",
     "head.png": "a head's page as one HTML file",
     "findings.png": "the findings page with a pinned sentence",
+    "why-light.png": "a cell taken apart, and the map that one group of contributions would give",
+    "why-dark.png": "the same in the dark theme",
 }
 WHOLE = "!document.querySelector('[data-testid=stSkeleton]')"  # widgets whose script comes late are there
 SENTENCE = "The keys to the old cabinet were on the table."
@@ -86,6 +88,9 @@ def for_docs(folder: Path) -> None:
             painted(window)
             window.wait_for_function(WHOLE)
             window.screenshot(path=folder / "maps.png")
+            for theme in THEMES:
+                link = f"{address}/maps?view=why&text={SENTENCE}&head=L2H5&cell=5-4"
+                take(browser, link, folder / f"why-{theme}.png", theme=theme, width=1280)
 
 
 def files_for_docs(place: Path) -> dict[str, str]:

@@ -233,7 +233,7 @@ class Carrying(TorchFunctionMode):
             return value
         if name == "embedding":
             table = self.tables.get(id(args[1] if len(args) > 1 else kwargs.get("weight")))
-            return carry(value, _constant(value, replace(table, part=self.part))) if table else value
+            return carry(value, _constant(value.detach(), replace(table, part=self.part))) if table else value
         if any(sum_of(argument) for argument in _flat((*args, *kwargs.values()))):
             self._follow(name, function, args, kwargs, value)
         return value
@@ -248,7 +248,7 @@ class Carrying(TorchFunctionMode):
             self._add(args, value)
         elif name == "addmm" and (states := sum_of(args[1])):
             self._project(states, args[1], args[2], value, args[0])
-        elif first is None:
+        elif first is None or value is args[0]:  # e.g. contiguous() of what lies so: it carries them already
             return
         elif name in _LINEAR and isinstance(value, Tensor) and value.is_floating_point():
             carry(value, first.mapped(lambda part: function(part, *args[1:], **kwargs)))

@@ -171,12 +171,13 @@ class _Reading:
         self.carrying.writer = Component("feed-forward", layer, part=stack)
         if call + 1 == len(self.checkpoint.sets[0].calls) and heads.part == "encoder":
             self.carrying.part = "decoder"
+        plain = output.detach()  # carries nothing: a tensor whose sum held the tensor itself would outlive its batch
         if self.by_head:
             names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
-            by_head = Sum(names, lambda: _one_by_one(output), "heads")
-            by_head.blocks = output
+            by_head = Sum(names, lambda: _one_by_one(plain), "heads")
+            by_head.blocks = plain
             return carry(output, by_head)
-        return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: output[None], "heads"))
+        return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: plain[None], "heads"))
 
     def _inputs(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> HeadInputs:
         queries, keys = sum_of(query), sum_of(key)

@@ -1,6 +1,7 @@
 """Queries and keys as sums of named contributions: they add up in every family, and planted heads are told."""
 
 import copy
+import gc
 
 import numpy as np
 import pytest
@@ -256,6 +257,43 @@ def test_shares_by_part_add_up_to_one_in_a_real_family():
         for level in ("pair", "query", "key", "sort"):
             columns = [number for number, name in enumerate(sums.names) if name.level == level]
             assert ratios.value[:, columns].sum(1) == pytest.approx(1, abs=1e-6)
+
+
+def bytes_left(checkpoint, encodings, *, by_head, sums):
+    """Bytes of tensors that are there after a pass whose sums are held, without a collection of garbage."""
+    gc.collect()
+    gc.disable()
+    try:
+        contributions.take_head_inputs(checkpoint, encodings, sums.take, by_head=by_head)
+        tensors = [one.untyped_storage() for one in gc.get_objects() if type(one) is torch.Tensor]
+    finally:
+        gc.enable()
+    return sum({storage.data_ptr(): storage.nbytes() for storage in tensors}.values())
+
+
+class LeakySums(score_shares.ShareSums):
+    """Sums that hold what they were handed."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries = []
+
+    def take(self, inputs, numbers):
+        super().take(inputs, numbers)
+        self.queries.append(inputs.query)
+
+
+@pytest.mark.parametrize("by_head", [False, True])
+def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
+    monkeypatch.setattr(contributions, "BATCH_TOKENS", 32)
+    checkpoint = opened("bert")
+    encodings = [checkpoint.encode(tiny.TEXT[0], None)]
+    few, many, held = (
+        bytes_left(checkpoint, encodings * count, by_head=by_head, sums=sums())
+        for count, sums in ((4, score_shares.ShareSums), (24, score_shares.ShareSums), (24, LeakySums))
+    )
+    assert many == few
+    assert held > few  # what is held is counted
 
 
 def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
