@@ -193,17 +193,18 @@ def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
     values = [{"query": names[q], "key": names[k], "weight": round(float(weights[q, k]), 4)}
               for q, k in np.ndindex(weights.shape)]  # fmt: skip
     axis: dict[str, Any] = {"type": "nominal", "sort": None}
+    every = {"labelOverlap": False, "labelFlush": False}  # each token's name, where its row or column is
     said = "" if len(maps) <= LONGEST else f", the first {LONGEST} of {len(maps)} tokens"
     return {
         "$schema": SCHEMA,
         "title": f"{head}{said}",
         "data": {"values": values},
         "mark": "rect",
-        "width": {"step": 12},
-        "height": {"step": 12},
+        "width": {"step": 14},
+        "height": {"step": 14},
         "encoding": {
-            "x": {"field": "key", **axis, "axis": {"orient": "top", "labelAngle": -60, "labelOverlap": False}},
-            "y": {"field": "query", **axis, "axis": {"labelOverlap": False}},
+            "x": {"field": "key", **axis, "axis": {"orient": "top", "labelAngle": -60} | every},
+            "y": {"field": "query", **axis, "axis": every},
             "color": {"field": "weight", "type": "quantitative", "scale": {"range": "ramp", "domain": [0, 1]}},
             "tooltip": [{"field": name} for name in ("query", "key", "weight")],
         },

@@ -183,6 +183,14 @@ def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(d
     assert "on SST-2-like: 2 broad" in said(opened("statistics/heads", rows="qqp"))  # not among them: as stored
 
 
+def test_start_says_what_was_done_last_and_opens_it(db):
+    assert "Done last" not in said(opened("start/start"))
+    run = sweep(db, -0.25, "My sweep")
+    app = opened("start/start")
+    assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
+    assert any(run in link.proto.query_string for link in app.get("page_link"))
+
+
 @pytest.mark.shipped
 def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
     studies = {known.study for known in result_list.every_run()}

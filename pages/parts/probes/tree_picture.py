@@ -42,7 +42,8 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-0.6, len(words) - 0.4], nice=False)}
     tall = float(lines.y.abs().max()) + 0.3
     y: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-tall, tall], nice=False)}
-    colour = alt.Color("drawn:N", title="arc", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())))
+    scale = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
+    colour = alt.Color("drawn:N", title="arc", scale=scale, legend=alt.Legend(orient="top"))  # a sentence is wide
     drawn = (
         alt.Chart(lines)
         .mark_line(strokeWidth=2)

@@ -263,7 +263,8 @@ def pictures(
     columns = 1 + max((int(score.head or 0) for score in scores), default=0)
     lines = max((len(wrapped_title(title(place), columns, cell_of(columns, cell))) for place, _ in groups), default=1)
     for start in range(0, len(groups), a_row):
-        for place, ((checkpoint, task), some) in zip(st.columns(a_row), groups[start : start + a_row], strict=False):
+        beside = st.container(horizontal=True)  # wraps where a narrow window has no room for all of a row
+        for (checkpoint, task), some in groups[start : start + a_row]:
             frame, changed, sure = pd.DataFrame(some), checkpoint == DIFFERENCE, above_null(some)
             shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
@@ -274,6 +275,7 @@ def pictures(
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
                 lines=lines,
             )
+            place = beside.container(width="content")
             place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
             drawn.append(chart)
     return drawn

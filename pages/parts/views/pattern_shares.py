@@ -19,6 +19,7 @@ from pages.parts.widgets import job_progress, pickers
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}
+BARS = 480  # pixels of one of two pictures side by side; their names take half of them
 
 
 def start(db, class_set: str) -> None:
@@ -81,10 +82,10 @@ def show(tools: DeltaGenerator) -> None:
     shares, majority, notes = ClassShare.among(rows), HeadClass.among(rows), ClassNote.among(rows)
     names = list(dict.fromkeys([*classes.names, *(share.name for share in shares), *(head.name for head in majority)]))
     doubts(notes)
-    left, right = st.columns(2)
-    with left:
+    beside = st.container(horizontal=True)  # wraps in a narrow window
+    with beside.container(width=BARS):
         bars(shares, "share", "As classified", names)
-    with right:
+    with beside.container(width=BARS):
         bars(shares, "corrected", "Corrected for the classifier's confusions", names)
     heads(majority, names)
     checkpoints, tasks = dict.fromkeys(note.checkpoint for note in notes), {note.task for note in notes}
