@@ -13,7 +13,7 @@ def stacked_bars(
     frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = ()
 ) -> alt.Chart:
     """Shares or counts (x) of each bar (y), stacked by class (colour) from the left. order: of the classes."""
-    legend = alt.Legend(orient="bottom", columns=2, title=None)
+    legend = alt.Legend(orient="bottom", columns=1, title=None)  # bars may be as narrow as a name
     return (
         alt.Chart(frame, title=title)
         .mark_bar()

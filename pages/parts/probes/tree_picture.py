@@ -11,6 +11,7 @@ from core.studies.probing.records import DrawnTree
 
 PROBE, GOLD = "probe", "gold"
 STEP, POINTS, ROOT_HEIGHT = 74, 21, 0.9
+WIDEST, NARROWEST = 700, 56  # pixels of a sentence where its words allow it, and of a word
 COLOURS = {"as in gold": "#009E73", "not in gold": "#D55E00", "gold": "#0072B2"}
 
 
@@ -36,6 +37,7 @@ def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
 def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     """One sentence, with the probe's tree and gold's."""
     words = list(tree.words)
+    step = max(NARROWEST, min(STEP, WIDEST // len(words)))
     lines = pd.concat([arcs(tree.drawn, tree.gold, PROBE), arcs(tree.gold, tree.gold, GOLD)])
     told = pd.DataFrame([_told(tree, k) for k in range(len(words))])
     chosen = alt.selection_point(name="word", fields=["word"], on="click", toggle=False, empty=True)
@@ -55,12 +57,12 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     tips = [alt.Tooltip(f"{name}:N") for name in ("text", "relation", "gold head", "probe head")]
     tips.append(alt.Tooltip("probability:Q", format=".2f"))
     base = alt.Chart(told).encode(x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), tooltip=tips)
-    boxes = base.mark_rect(width=STEP - 14, height=22, fill="gray", cursor="pointer", cornerRadius=4).encode(
+    boxes = base.mark_rect(width=step - 14, height=22, fill="gray", cursor="pointer", cornerRadius=4).encode(
         fillOpacity=alt.condition(chosen, alt.value(0.5), alt.value(0.12), empty=False)
     )
-    names = base.mark_text(fontSize=12, color="gray", limit=STEP - 8).encode(text="text:N").add_params(chosen)
+    names = base.mark_text(fontSize=12, color="gray", limit=step - 8).encode(text="text:N").add_params(chosen)
     height = int(min(520, 60 + 44 * tall))
-    return alt.layer(drawn, boxes, names).properties(width=STEP * len(words), height=height).configure_view(stroke=None)
+    return alt.layer(drawn, boxes, names).properties(width=step * len(words), height=height).configure_view(stroke=None)
 
 
 def _told(tree: DrawnTree, word: int) -> dict[str, Any]:
