@@ -9,13 +9,13 @@ import torch
 from core.capture.circuit_runs import circuit_logits
 from core.capture.edge_attribution import edge_attributions
 from core.capture.edge_names import Edge, Graph
-from core.capture.edges import Pairs, edge_effects, head_changes, run_pairs, streams
+from core.capture.edges import Pairs, checked_stack, edge_effects, head_changes, run_pairs, streams
 from core.capture.linear import Linear
 from core.capture.outputs import Alignment
 from core.capture.patching import everywhere
 from core.capture.running import model_inputs
 from core.capture.stacks import Block, Stack, stack_of
-from core.errors import InputError
+from core.errors import InputError, InterventionError
 from tests.capture.conftest import TEXT
 from tests.capture.test_components import double
 
@@ -325,3 +325,9 @@ def test_pairs_without_an_alignment_are_refused():
         Pairs([first], [first], [])
     with pytest.raises(InputError, match="none in common"):
         Pairs([first], [first], [Alignment(())])
+
+
+def test_a_head_that_reads_the_separator_is_refused_in_a_sentence():
+    checkpoint = double("bert sep")
+    with pytest.raises(InterventionError, match=r"pooling or option.*choose another"):
+        checked_stack(checkpoint, checkpoint.encode(TEXT[0]))

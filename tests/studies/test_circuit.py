@@ -4,12 +4,13 @@ import json
 import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from core.errors import InputError, InterventionError
+from core.errors import AtlasError, InputError, InterventionError
 from core.notebook import circuit_edges, circuit_graph
 from core.report.headlines import headline
 from core.studies.circuits import circuit, circuit_pairs
@@ -155,3 +156,21 @@ def test_too_few_pairs_and_another_pooling_are_refused_in_a_sentence(options):
     (other / "config.json").write_text(json.dumps(config | {"hidden_act": "silu"}))
     with pytest.raises(InterventionError, match="choose another"):
         rows_of("circuit", options | {"checkpoint": str(other)})
+
+
+@pytest.mark.slow  # the whole study once more
+def test_units_that_come_in_another_order_give_the_same_verdicts(options, rows):
+    """As when a run is interrupted and goes on elsewhere."""
+    assert rows_of("circuit", options, random.Random(11)) == rows  # noqa: S311 - an order of units
+
+
+def test_more_edges_than_memory_are_refused_before_anything_is_measured(options, monkeypatch):
+    monkeypatch.setattr(circuit.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    study, given = circuit.STUDY, circuit.STUDY.read(options)
+    with pytest.raises(InputError, match=r"edges on .* pairs take .* of memory, .* ask for fewer rows"):
+        study.run(given, study.units(given)[0])
+
+
+def test_a_checkpoint_that_predicts_nothing_is_refused(options):
+    with pytest.raises(AtlasError, match=r"fine-tune|no classifier"):
+        rows_of("circuit", options | {"checkpoint": "atlas-encoder"})
