@@ -70,7 +70,7 @@ def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
     """The changes that `classify-maps` counted; none of a single checkpoint."""
-    return MovedShare.among(rows)
+    return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
 # ---------------------------------------------------------------- disabling

@@ -1,5 +1,7 @@
 """The report of the record that ships, made from its rows alone."""
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -7,7 +9,10 @@ import core.__main__
 from core import config
 from core.errors import InputError
 from core.report import recorded, report
+from core.report.claims.registry import claim
+from core.report.discoveries import together
 from core.report.records import records_of
+from core.report.rendering.markdown import cell
 from core.store import shipped
 
 
@@ -43,6 +48,18 @@ def test_its_day_is_that_of_its_newest_numbers(evidence):
     about = recorded.about_record(evidence)
     assert about.title.endswith("from the record")
     assert about.created.isoformat() == max(result.origin.created for result in evidence[0].results if result.run)
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "reproduction.md"
+
+
+def test_the_docs_have_todays_verdicts_of_the_record(evidence):
+    records, lines = report.records_of(evidence), []
+    for id, mine in records.by_claim().items():
+        known = claim(id)
+        lines.append(f"| {id} | {known.sentence} | {cell(mine)} |".replace("[", "\\["))
+    assert "\n".join(lines) in DOCS.read_text()
+    assert together(records.claims) in DOCS.read_text().replace("\n", " ")
 
 
 def test_what_the_record_has_no_report_on_is_said():

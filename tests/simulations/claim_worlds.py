@@ -6,7 +6,6 @@ Where the margin is 0 "twice" is two points of a score, or as much as the world 
 way: the sentence is wrong.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +14,12 @@ from scipy.stats import binom
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED
 from core.report.claims.registry import claim
 from core.report.evidence import Evidence
-from core.scoring import effects
-from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows
+from tests.report.evidence_made import evidence, found, head_rows
+from tests.simulations import planted_claims as planted
+from tests.simulations.planted_rows import HEADS, ROWS, Planted, drawn, heads, swept
 
 DRAWS = 200
-ROWS = {"sst2": 872, "mrpc": 408, "rte": 277, "heads": 32}  # of GLUE's dev sets; heads where they are counted
-HEADS = (6, 4)  # layers, heads of each
 WORLDS = ("null", "twice", "inside")
-
-Planted = Callable[[float, np.random.Generator], Evidence]
 
 
 @dataclass(frozen=True)
@@ -37,34 +33,10 @@ class World:
     true: frozenset[str]
 
 
-# ---------------------------------------------------------------- disabling: rows flip
-
-
-def swept(part: str, task: str, *, of_all: bool, heads: int = 24) -> Planted:
-    """A sweep in which disabling changes each row's correctness by itself; the effect is of all heads, or of one."""
-
-    def plant(effect: float, rng: np.random.Generator) -> Evidence:
-        n = ROWS[task]
-        rates = np.full(heads, effect) if of_all else np.where(np.arange(heads) == 0, effect, min(effect, 0.0))
-        draws = rng.random((n, heads))
-        differences = (draws < 0.03 + np.maximum(rates, 0)).astype(float) - (draws > 0.97 + np.minimum(rates, 0))
-        means, half = differences.mean(0), 1.959964 * differences.std(0, ddof=1) / n**0.5
-        p = effects.max_t(np.zeros(n), differences.T, seed=int(rng.integers(2**31))) if part == "heads" else [1] * heads
-        rows = [{"kind": "baseline", "name": "untouched", "accuracy": 0.7, "n": n}]
-        for k in range(heads):
-            name = {"name": f"L{k // 4 + 1}H{k % 4 + 1}", "layer": k // 4, "head": k % 4}
-            ends = {"accuracy_low": means[k] - half[k], "accuracy_high": means[k] + half[k]}
-            change = {"accuracy_change": means[k], "p": float(p[k]), "n": n, "flipped": 9}
-            rows.append({"kind": "variant"} | name | ends | change)
-        return evidence(found(part, rows, task))
-
-    return plant
-
-
 def pruned(effect: float, rng: np.random.Generator) -> Evidence:
     """A curve of pruning whose step at a fifth changes the score."""
     n = ROWS["sst2"]
-    value, half = _drawn(effect, 0.2, n, rng)
+    value, half = drawn(effect, 0.2, n, rng)
     step = {"kind": "step", "order": "importance", "metric": "accuracy", "n": n, "baseline": 0.9}
     rows = [
         step | {"removed": k, "share": share, "change": c, "score": 0.9 + c}
@@ -77,29 +49,13 @@ def pruned(effect: float, rng: np.random.Generator) -> Evidence:
 # ---------------------------------------------------------------- weights of heads
 
 
-def _drawn(true: float, sd: float, n: int, rng: np.random.Generator) -> tuple[float, float]:
-    """A mean of n rows, and half of its interval."""
-    error = sd / n**0.5
-    return float(rng.normal(true, error)), 1.959964 * error
-
-
-def _heads(best: float, others: float, rng: np.random.Generator, **more: object) -> list[dict]:
-    """Rows of heads: the first has one true value, the others another."""
-    rows = []
-    for row in head_rows(np.full(HEADS, others), **more):
-        first = row["layer"] == row["head"] == 0
-        value, half = _drawn(best if first else others, 0.3, ROWS["sst2"], rng)
-        rows.append(row | {"value": value, "low": value - half, "high": value + half, "n": ROWS["sst2"]})
-    return rows
-
-
 def neighbours(effect: float, rng: np.random.Generator) -> Evidence:
-    rows = [row for side in ("previous", "next") for row in _heads(effect, effect, rng, statistic=side, task="sst2")]
+    rows = [row for side in ("previous", "next") for row in heads(effect, effect, rng, statistic=side, task="sst2")]
     return evidence(found("statistics", rows))
 
 
 def separators(effect: float, rng: np.random.Generator) -> Evidence:
-    return evidence(found("statistics", _heads(effect, effect, rng, statistic="separator", task="sst2")))
+    return evidence(found("statistics", heads(effect, effect, rng, statistic="separator", task="sst2")))
 
 
 def nouns(effect: float, rng: np.random.Generator) -> Evidence:
@@ -108,13 +64,13 @@ def nouns(effect: float, rng: np.random.Generator) -> Evidence:
     rows = [
         row
         for feature in ("noun", "object")
-        for row in _heads(-effect, -others, rng, statistic="max", feature=feature, checkpoint="difference")
+        for row in heads(-effect, -others, rng, statistic="max", feature=feature, checkpoint="difference")
     ]
     return evidence(found("features", rows, "rte"))
 
 
 def sink(effect: float, rng: np.random.Generator) -> Evidence:
-    rows = [row | {"kind": "head", "baseline": 0.05, "survives": False} for row in _heads(effect, effect, rng)]
+    rows = [row | {"kind": "head", "baseline": 0.05, "survives": False} for row in heads(effect, effect, rng)]
     summary = {
         "kind": "summary", "layers": HEADS[0], "heads": HEADS[1], "above_99": 1, "survivors": [], "beat_places": [],
         "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": 0.4,
@@ -124,7 +80,7 @@ def sink(effect: float, rng: np.random.Generator) -> Evidence:
 
 def pronouns(effect: float, rng: np.random.Generator) -> Evidence:
     """The first head is diagonal and above the others by the effect; where it is below them a broad head is best."""
-    rows = _heads(
+    rows = heads(
         0.3 + max(effect, 0.0), 0.3, rng, task="rte", feature="noun-pronoun", statistic="forward", baseline=0.3
     )
     if effect < 0:
@@ -148,25 +104,17 @@ def roles(effect: float, rng: np.random.Generator) -> Evidence:
     return evidence(found("statistics", rows))
 
 
-# ---------------------------------------------------------------- shares of maps
-
-
-def vertical(effect: float, rng: np.random.Generator) -> Evidence:
-    value, half = _drawn(effect, 0.3, ROWS["rte"], rng)
-    ends = {"low": value - half, "high": value + half, "low_all": value - 1.3 * half, "high_all": value + 1.3 * half}
-    row = {"part": "moved", "class": "vertical", "checkpoint": "tuned", "share": value, "inputs": ROWS["rte"]}
-    return evidence(found("shares", [row | ends], "rte"))
-
-
-def meaningful(effect: float, rng: np.random.Generator) -> Evidence:
-    value, half = _drawn(effect, 0.3, ROWS["rte"], rng)
-    row = {"part": "share", "class": "heterogeneous", "checkpoint": CHECKPOINT, "inputs": ROWS["rte"], "maps": 9}
-    ends = {"share": value, "low": value - half, "high": value + half, "classifier": "c"}
-    return evidence(found("shares", [row | ends], "rte"))
+OF = {  # n of rows that are no task's dev rows
+    "frame-heads": 473, "dependencies": 300, "separator-origin": 60, "dominance": 60, "negation-qnli": 100,
+    "last-two-layers": 100, "gpt2-changes": 100, "no-whole-tree": 600, "attention-syntax": 2000, "hierarchical": 600,
+    "little-change": 1000,
+}  # fmt: skip
 
 
 def _world(name: str, task: str, plant: Planted, null: float, twice: float, inside: float, *true: str) -> World:
-    return World(name, ROWS[task], plant, dict(zip(WORLDS, (null, twice, inside), strict=True)), frozenset(true))
+    return World(
+        name, OF.get(name, ROWS[task]), plant, dict(zip(WORLDS, (null, twice, inside), strict=True)), frozenset(true)
+    )
 
 
 PLANTED = (
@@ -180,8 +128,42 @@ PLANTED = (
     _world("more-to-nouns", "sst2", nouns, 0.0, 0.1, -0.1, "twice"),
     _world("noun-pronoun", "sst2", pronouns, 0.0, 0.1, -0.1, "twice"),
     _world("keeps-its-role", "heads", roles, 0.5, 0.3, 0.7, "twice"),
-    _world("more-vertical", "rte", vertical, 0.0, 0.1, -0.1, "twice"),
-    _world("few-meaningful", "rte", meaningful, 0.5, 0.4, 0.6, "twice"),
+    _world("more-vertical", "rte", planted.moved("vertical", "diagonal"), 0.0, 0.1, -0.1, "twice"),
+    _world("few-meaningful", "rte", planted.meaningful, 0.5, 0.4, 0.6, "twice"),
+    _world("last-two-layers", "heads", planted.changed(slice(-2, None), causal=False), 0.0, 0.1, -0.1, "twice"),
+    _world("gpt2-changes", "heads", planted.changed(slice(2, None), causal=True), 0.0, 0.1, -0.1, "twice"),
+    _world("frame-heads", "heads", planted.frames, 0.0, 0.2, -0.05, "twice"),
+    _world("harmless", "sst2", planted.harmless, 0.0, -0.02, -0.005, "null", "inside"),
+    _world("cls-early", "sst2", planted.early_late, 0.0, 0.1, -0.1, "twice"),
+    _world("not-linguistic", "sst2", planted.stripes, 0.0, 0.1, -0.1, "twice"),
+    _world("one-separator", "sst2", planted.one_separator, 0.0, 0.1, -0.1, "twice"),
+    _world("cls-row", "sst2", planted.classifying, 0.0, 0.1, -0.1, "twice"),
+    _world("shares-stay", "rte", planted.moved("vertical", "diagonal"), 0.0, 0.1, 0.025, "null", "inside"),
+    _world("pretraining", "sst2", planted.tuned("pretrained", "random"), 0.0, 0.02, -0.02, "twice"),
+    _world("random-learns", "sst2", planted.tuned("random", "pretrained"), 0.0, 0.02, -0.02, "twice"),
+    _world("shared-heads", "sst2", planted.shared, 0.5, 1.0, 0.0, "twice"),
+    _world("nothing-changes", "sst2", planted.same_predictions, 0.0, 0.01, 0.001, "null"),
+    _world("one-is-enough", "sst2", swept("alone", "sst2", of_all=True), 0.0, -0.02, -0.005, "null", "inside"),
+    _world("separator-gradients", "sst2", planted.ratios, 0.5, 0.4, 0.6, "twice"),
+    _world("separator-origin", "heads", planted.origins, 0.1, 0.2, 0.05, "twice"),
+    _world("dependencies", "heads", planted.dependencies, 0.0, 0.1, -0.1, "twice"),
+    _world("dominance", "heads", planted.dominance, 0.0, 0.1, -0.1, "twice"),
+    _world("special-tokens", "sst2", planted.special, 0.5, 0.6, 0.4, "twice"),
+    _world("no-stripes", "sst2", planted.borders, 0.1, 0.2, 0.05, "null", "inside"),
+    _world("rise-and-fall", "sst2", planted.rise_and_fall, 0.0, 0.1, -0.1, "twice"),
+    _world("negation-qnli", "heads", planted.negation, 0.0, 0.1, -0.1, "twice"),
+    _world("layer-costs", "qnli", swept("layers", "qnli", of_all=True, heads=6), 0.0, -0.02, 0.02, "twice"),
+    _world("tuned-beats-untuned", "sst2", planted.tuned("pretrained", "untrained"), 0.0, 0.02, -0.02, "twice"),
+    _world("no-whole-tree", "heads", planted.trees, 0.0, 0.1, -0.1, "twice"),
+    _world("attention-syntax", "heads", planted.syntax, 0.0, 0.1, -0.1, "twice"),
+    _world("hierarchical", "heads", planted.hierarchy, 0.0, 0.1, -0.1, "twice"),
+    _world("middle-transfers", "sst2", planted.transfer, 0.0, 0.1, -0.1, "twice"),
+    _world("a-third-can-go", "sst2", planted.without_a_third, 0.0, -0.02, -0.005, "null", "inside"),
+    _world("good-and-bad", "sst2", planted.subnetworks, 0.0, 0.02, -0.02, "twice"),
+    _world("random-below-untuned", "sst2", planted.tuned("untrained", "random"), 0.0, 0.02, -0.02, "twice"),
+    _world("fifth-layer", "rte", planted.fifth_layer, 0.0, 0.02, -0.02, "twice"),
+    _world("little-change", "heads", planted.little, 0.9, 0.95, 0.85, "twice"),
+    _world("late-stripes", "sst2", planted.late_stripes, 0.0, 0.1, -0.1, "twice"),
 )
 
 

@@ -108,7 +108,9 @@ def survivors(evidence: Evidence) -> list[Outcome]:
 
 def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
     """HOLDS where a head survives, FAILS where each has surely less beyond its highest null than can be seen."""
-    beyond = {head.name: _beyond(head) for head in heads}
+    beyond = {head.name: _beyond(head) for head in heads if head.value is not None}
+    if not beyond:
+        return Decision(UNDECIDED)
     surviving = [beyond[name] for name in names if name in beyond]
     if surviving:
         return Decision(HOLDS, None, max(surviving, key=lambda excess: excess.value), 0.0)

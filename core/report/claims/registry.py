@@ -2,6 +2,7 @@
 
 from core.report.claims import disabling, maps, missed, scores, separators
 from core.report.claims.claim import Claim
+from core.report.claims.further import FURTHER
 from core.report.claims.probing import PROBING
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
@@ -362,6 +363,7 @@ CLAIMS = (
         missed.keeps_its_role,
     ),
     *PROBING,
+    *FURTHER,
 )
 
 

@@ -82,4 +82,11 @@ RULES = {
     "middle-transfers": Rule(APART, 0.0),
     "a-third-can-go": Rule(ONE, POINT),
     "good-and-bad": Rule(ONE, 0.0),
+    "random-below-untuned": Rule(APART, 0.0),
+    "mean-gain": Rule(DATA),
+    "fifth-layer": Rule(BONFERRONI, 0.0),
+    "little-change": Rule(COUNTED, 0.5, tuned=True),
+    "late-stripes": Rule(APART, 0.0),
+    "classified-by-separator": Rule(DATA),
+    "fresh-last-layers": Rule(DATA),
 }

@@ -271,7 +271,11 @@ def shares_stay(evidence: Evidence) -> list[Outcome]:
 def true_change(result: StepResult, name: str, counted: Estimate) -> Estimate:
     """The change of a class's share, corrected for the classifier's confusions (Rogan and Gladen) where the rows have
     shares so corrected: of their difference, whose interval adds both, but never less wide than the counted one."""
-    shares = [share for share in ClassShare.among(result.rows) if (share.part, share.name) == ("corrected", name)]
+    shares = [
+        share
+        for share in ClassShare.among(result.rows)
+        if (share.part, share.name) == ("corrected", name) and share.share is not None
+    ]
     tuned = [share for share in shares if share.checkpoint != result.step.checkpoint]
     untuned = [share for share in shares if share.checkpoint == result.step.checkpoint]
     if not tuned or not untuned:

@@ -112,16 +112,16 @@ class MeanOverHeads(Result):
     what: str | None = None
     task: str | None = None
     metric: str = stated("accuracy")
-    value: float
+    value: float | None
     low: float | None
     high: float | None
     heads: int
     n: int
 
     @property
-    def estimate(self) -> Estimate:
-        """The mean with its interval."""
-        return Estimate(self.value, self.low, self.high)
+    def estimate(self) -> Estimate | None:
+        """The mean with its interval; None where it is undefined."""
+        return None if self.value is None else Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,84 @@
+"""Sentences of summaries, of a later blog and of the replication: each holds, fails and stays open where it must."""
+
+import pytest
+
+from core.report.claims import further
+from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
+from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
+
+
+def only(outcomes):
+    (one,) = outcomes
+    return one.outcome
+
+
+def tuning(untuned, random, spread=None, seeds=1):
+    about = {"metric": "accuracy", "task": "rte", "note": "", "constant": 0}
+    scores = {"pretrained": 0.9, "untrained": untuned, "random": random}
+    means = [about | {"kind": "mean", "initialisation": name, "accuracy": value, "n": seeds, "accuracy_sd": spread}
+             for name, value in scores.items()]  # fmt: skip
+    return evidence(found("tuning", [about | {"kind": "run", "dev_rows": 2000}, *means], "rte"))
+
+
+@pytest.mark.parametrize(("untuned", "random", "word"), [(0.6, 0.5, HOLDS), (0.5, 0.6, FAILS), (0.5, 0.51, UNDECIDED)])
+def test_random_weights_tuned_against_pretrained_ones_that_were_not(untuned, random, word):
+    (one,) = further.tuned_random_below_untuned(tuning(untuned, random))
+    assert (one.outcome, one.seeds, one.margin) == (word, 1, 0.0)
+
+
+def test_seeds_that_part_widen_the_interval():
+    (close,) = further.tuned_random_below_untuned(tuning(0.6, 0.5, 0.001, 3))
+    (wide,) = further.tuned_random_below_untuned(tuning(0.6, 0.5, 0.05, 3))
+    assert (close.outcome, wide.outcome, wide.seeds) == (HOLDS, UNDECIDED, 3)
+    assert wide.statistic.low < 0 < close.statistic.low
+
+
+def test_the_printed_mean_gain_adds_up_and_is_a_known_error():
+    (one,) = further.mean_gain(tuning(0.5, 0.5))
+    assert one.outcome == KNOWN_ERROR
+    assert one.said.startswith("35.90 points over 7 tasks")
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ((0.0, 0.0, 0.2, 0.0, 0.0, 0.0), HOLDS),
+        ((0.2, 0.0, 0.0, 0.0, 0.0, 0.0), FAILS),
+        ((0.0, 0.0, -0.2, 0.0, 0.0, 0.0), FAILS),
+        ((0.2, 0.0, 0.2, 0.0, 0.0, 0.0), UNDECIDED),  # both
+        ((0.0, 0.0, 0.01, 0.0, 0.0, 0.0), UNDECIDED),
+    ],
+)
+def test_layer_five_or_the_first(changes, word):
+    rows = sweep_rows({f"L{k + 1}": change for k, change in enumerate(changes)})
+    rows = [rows[0], *(row | {"layer": k} for k, row in enumerate(rows[1:]))]
+    (one,) = further.fifth_layer_helps(evidence(found("layers", rows, "rte"), found("layers", rows, "sst2")))
+    assert one.outcome == word
+    assert "layer 3 of 6" in one.said
+    assert "layer 1 " in one.said
+
+
+@pytest.mark.parametrize(
+    ("cosines", "word"), [((0.95, 0.95, 0.5), HOLDS), ((0.95, 0.5, 0.5), FAILS), ((0.95, 0.9, 0.5), UNDECIDED)]
+)
+def test_most_weights_change_little_by_heads(cosines, word):
+    rows = head_rows([cosines], kind="head", statistic="cosine")
+    assert only(further.most_change_little(evidence(found("change", rows, "rte")))) == word
+
+
+@pytest.mark.parametrize(("late", "word"), [(0.3, HOLDS), (0.0, FAILS), (0.11, UNDECIDED)])
+def test_stripes_of_the_last_layers(late, word):
+    rows = [
+        row | {"effect": row["value"], "effect_low": row["low"], "effect_high": row["high"]}
+        for name in ("separator", "punctuation")
+        for row in head_rows([[0.1], [0.5], [late]], statistic="max", feature=name, checkpoint=CHECKPOINT)
+    ]
+    assert only(further.late_stripes(evidence(found("features", rows, "rte")))) == word
+    assert only(further.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED
+
+
+def test_what_has_no_rows_says_the_command_that_makes_them():
+    for test, setting in ((further.by_separator, "pooling=sep"), (further.fresh_last_layers, "reset_last=2")):
+        (one,) = test(tuning(0.5, 0.5))
+        assert one.outcome == UNTESTED
+        assert f"python -m core finetune {CHECKPOINT} --task rte --set {setting}" in one.said

@@ -1,0 +1,316 @@
+"""Evidence for the claims whose rows are weights of heads, shares, scores or probes, planted at a true value."""
+
+import numpy as np
+from scipy.stats import norm
+
+from core.report.evidence import Evidence
+from core.report.measures.maps import LOOKED_AT
+from core.scoring.corrections import q_values
+from tests.report.evidence_made import CHECKPOINT, evidence, found
+from tests.simulations.planted_rows import (
+    HALVES,
+    HEADS,
+    ROWS,
+    Planted,
+    beyond,
+    drawn,
+    heads_of,
+    of_layers,
+    sweep_of,
+    valued,
+)
+
+LOOKING = {"statistic": "max", "checkpoint": CHECKPOINT}
+CHANGING = {"statistic": "max", "checkpoint": "difference"}  # before less after
+HALF = HEADS[0] // 2
+
+# ---------------------------------------------------------------- change, frames
+
+
+def changed(most: slice, *, causal: bool) -> Planted:
+    """Cosines of layers; those that are to change most lie lower by the effect."""
+
+    def plant(effect: float, rng: np.random.Generator) -> Evidence:
+        cosines = np.full(HEADS[0], 0.8)
+        cosines[most] -= effect
+        more = {"kind": "layer", "statistic": "cosine"}
+        rows = [valued(value, rng, 100, 0.1, layer=k, **more) for k, value in enumerate(cosines)]
+        return evidence(found("change", rows, "rte"), causal=causal)
+
+    return plant
+
+
+def frames(effect: float, rng: np.random.Generator) -> Evidence:
+    """The first head lies above its null by the effect, or all lie below; q by Benjamini and Hochberg."""
+    table = np.full(HEADS, 0.1 + min(effect, 0.0))
+    table[0, 0] = 0.1 + effect
+    rows = [row | {"kind": "head", "baseline": 0.1} for row in heads_of(table, rng, 473)]
+    p = norm.sf([[(row["value"] - 0.1) / (row["value"] - row["low"]) * HALVES for row in rows]])
+    names = [f"L{row['layer'] + 1}H{row['head'] + 1}" for row in rows]
+    surviving = [name for name, q in zip(names, q_values(p)[0], strict=True) if q <= 0.05]
+    summary = {
+        "kind": "summary", "layers": HEADS[0], "heads": HEADS[1], "above_99": 1, "survivors": surviving,
+        "beat_places": surviving, "n": 473, "links": 481, "links_before": 441, "average": "sentences", "line_99": 0.4,
+    }  # fmt: skip
+    return evidence(found("frames", [summary, *rows]))
+
+
+def harmless(effect: float, rng: np.random.Generator) -> Evidence:
+    """Of the two heads that look most along frame links (`sweep_of` has them first) each changes the score so much."""
+    table = np.full(HEADS, 0.1)
+    table[0, :2] = 0.9
+    some = frames(0.0, rng).results[0].rows[:1]
+    rows = [*some, *(row | {"kind": "head", "baseline": 0.1} for row in heads_of(table, rng))]
+    rates = np.where(np.arange(24) < 2, effect, 0.0)
+    sweep = sweep_of(rates, ROWS["sst2"], rng, corrected=False)
+    return evidence(found("frames", rows), found("heads", sweep, "sst2"))
+
+
+# ---------------------------------------------------------------- what heads look at
+
+
+def looked_at(layers: dict[str, list[float]], rng: np.random.Generator, **more: object) -> list[dict]:
+    return [row for name, some in layers.items() for row in of_layers(some, rng, feature=name, **more)]
+
+
+def early_late(effect: float, rng: np.random.Generator) -> Evidence:
+    early, late = [0.3 + effect / 2] * HALF, [0.3 - effect / 2] * HALF
+    rows = looked_at({"start": early + late, "separator": late + early}, rng, **LOOKING)
+    return evidence(found("features", rows, "sst2"))
+
+
+def stripes(effect: float, rng: np.random.Generator) -> Evidence:
+    """All heads on the line of a stripe; then special tokens above it and nouns below, or the other way."""
+    layers = {"start": [0.1 + effect] * HEADS[0], "noun": [0.1 - effect] * HEADS[0]}
+    return evidence(found("features", beyond(looked_at(layers, rng, **LOOKING)), "sst2"))
+
+
+def one_separator(effect: float, rng: np.random.Generator) -> Evidence:
+    tasks = {"sst2": 0.3 + effect, "rte": 0.3, "mrpc": 0.3}
+    return evidence(*(
+        found("features", looked_at({"separator": [value] * HEADS[0]}, rng, **LOOKING), task)
+        for task, value in tasks.items()
+    ))  # fmt: skip
+
+
+def classifying(effect: float, rng: np.random.Generator) -> Evidence:
+    layers = {name: [0.2 + effect * (name == "separator")] * HEADS[0] for name in LOOKED_AT}
+    rows = looked_at(layers, rng, statistic="classifying", checkpoint="tuned")
+    return evidence(found("features", rows, "sst2"))
+
+
+def rise_and_fall(effect: float, rng: np.random.Generator) -> Evidence:
+    late = {name: [0.3] * HALF + [0.3 + effect] * HALF for name in ("noun", "verb")}
+    rows = looked_at(late, rng, **LOOKING)
+    rows += looked_at({name: [effect] * HEADS[0] for name in late}, rng, **CHANGING)
+    return evidence(found("features", rows, "sst2"))
+
+
+def negation(effect: float, rng: np.random.Generator) -> Evidence:
+    return evidence(found("features", looked_at({"negation": [-effect] * HEADS[0]}, rng, n=100, **CHANGING), "qnli"))
+
+
+def borders(effect: float, rng: np.random.Generator) -> Evidence:
+    """All heads at the line or below it, or one above it."""
+    table = np.full(HEADS, min(effect, 0.1))
+    table[0, 0] = effect
+    rows = beyond(heads_of(table, rng, feature="punctuation", **LOOKING))
+    return evidence(found("features", rows, "sst2"), causal=True)
+
+
+def special(effect: float, rng: np.random.Generator) -> Evidence:
+    rows = [
+        row
+        for name in ("first", "separator")
+        for row in of_layers([effect / 2] * HEADS[0], rng, statistic=name, task="sst2")
+    ]
+    return evidence(found("statistics", rows))
+
+
+def dominance(effect: float, rng: np.random.Generator) -> Evidence:
+    weights = {"raw": 0.3 + effect, "effective": 0.3}
+    rows = [
+        row
+        for kind, value in weights.items()
+        for row in looked_at(
+            {name: [value] * HEADS[0] for name in ("start", "separator", "punctuation")},
+            rng, n=60, statistic=kind, task="sst2",
+        )
+    ]  # fmt: skip
+    return evidence(found("effective", rows))
+
+
+def ratios(effect: float, rng: np.random.Generator) -> Evidence:
+    rows = []
+    for k in range(HEADS[0]):
+        value, half = drawn(effect, 0.5, ROWS["sst2"], rng)
+        ends = {"ratio": value, "ratio_low": value - half, "ratio_high": value + half, "weight_on_separators": 0.5}
+        rows.append({"kind": "layer", "name": f"L{k + 1}", "layer": k, "n": ROWS["sst2"]} | ends)
+    return evidence(found("separators", rows, "sst2"))
+
+
+def origins(effect: float, rng: np.random.Generator) -> Evidence:
+    """Feed-forward blocks have more than words and places together by the effect."""
+    about = {"kind": "head score", "statistic": "score share", "checkpoint": CHECKPOINT, "task": "sst2"}
+    shares = {"feed-forward": 0.2 + effect, "position": 0.1, "token": 0.1}
+    rows = [row | about for name, value in shares.items()
+            for row in of_layers([value] * HEADS[0], rng, n=60, feature=name)]  # fmt: skip
+    looking = of_layers([0.9] * HEADS[0], rng, statistic="separator", task="sst2")
+    return evidence(found("statistics", looking), found("why", rows))
+
+
+# ---------------------------------------------------------------- shares of maps
+
+
+def moved(*names: str) -> Planted:
+    """The first class grows by the effect, at the cost of the second; the classifier sees four fifths of it, and its
+    confusions widen what is corrected for them."""
+
+    def plant(effect: float, rng: np.random.Generator) -> Evidence:
+        rows = []
+        for name, change in zip((*names, "block"), (effect, -effect, 0.0), strict=False):
+            row = valued(0.8 * change, rng, ROWS["rte"])
+            half = row["value"] - row["low"]
+            ends = {"low_all": row["value"] - 1.3 * half, "high_all": row["value"] + 1.3 * half}
+            about = {"class": name, "inputs": ROWS["rte"]}
+            counted = {"share": row["value"], "low": row["low"], "high": row["high"]}
+            rows.append(about | counted | ends | {"part": "moved", "checkpoint": "tuned"})
+            for checkpoint, true in ((CHECKPOINT, 0.3), ("tuned", 0.3 + change)):
+                share = valued(true, rng, ROWS["rte"], 0.25)
+                ends = {"share": share["value"], "low": share["low"], "high": share["high"], "maps": 9}
+                rows.append(about | ends | {"part": "corrected", "checkpoint": checkpoint})
+        return evidence(found("shares", rows, "rte"))
+
+    return plant
+
+
+def meaningful(effect: float, rng: np.random.Generator) -> Evidence:
+    """Every head has so large a share of maps that could carry meaning."""
+    n = ROWS["rte"]
+    about = {"part": "head", "checkpoint": CHECKPOINT, "inputs": n, "class": "vertical", "share": 0.5}
+    rows = [
+        about | {"layer": k // 4, "head": k % 4, "counts": {"heterogeneous": int(some), "vertical": n - int(some)}}
+        for k, some in enumerate(rng.binomial(n, effect, HEADS[0] * HEADS[1]))
+    ]
+    return evidence(found("shares", rows, "rte"))
+
+
+# ---------------------------------------------------------------- scores
+
+
+def tuned(better: str, other: str) -> Planted:
+    """Three seeds of two initialisations, whose luck is a point; dev rows are the same for all seeds of one."""
+
+    def plant(effect: float, rng: np.random.Generator) -> Evidence:
+        n, rows = ROWS["sst2"], []
+        for name, true in ((better, 0.7 + effect), (other, 0.7)):
+            of_rows = rng.binomial(n, true) / n
+            seeds = of_rows + rng.normal(0, 0.01, 3)
+            about = {"metric": "accuracy", "task": "sst2", "note": "", "constant": 0, "initialisation": name}
+            rows.append(about | {"kind": "run", "dev_rows": n, "accuracy": seeds[0]})
+            mean = {"accuracy": seeds.mean(), "accuracy_sd": seeds.std(ddof=1), "n": 3}
+            rows.append(about | {"kind": "mean"} | mean)
+        rows.append({"kind": "baseline", "metric": "accuracy", "task": "sst2", "accuracy": 0.3, "n": n})
+        return evidence(found("tuning", rows, "sst2"))
+
+    return plant
+
+
+def losing(stsb: range, rte: range) -> list[dict[str, np.ndarray]]:
+    return [{task: np.where(np.isin(np.arange(24), list(some)), -0.2, 0.0)} for task, some in
+            (("stsb", stsb), ("rte", rte))]  # fmt: skip
+
+
+def shared(effect: float, rng: np.random.Generator) -> Evidence:
+    """Six heads cost each task much; of all of them this share costs both."""
+    both = {0.5: 4, 1.0: 6, 0.0: 0}[effect]
+    sweeps = {name: rates for one in losing(range(6), range(6 - both, 12 - both)) for name, rates in one.items()}
+    return evidence(*(
+        found("heads", sweep_of(rates, ROWS["sst2"], rng, corrected=False), task) for task, rates in sweeps.items()
+    ))  # fmt: skip
+
+
+def same_predictions(effect: float, rng: np.random.Generator) -> Evidence:
+    """Each head changes each prediction with this chance."""
+    rows = sweep_of(np.zeros(24), ROWS["sst2"], rng, corrected=False)
+    flips = iter(rng.binomial(ROWS["sst2"], effect, 24))
+    rows = [row | {"flipped": int(next(flips))} if row["kind"] == "variant" else row for row in rows]
+    return evidence(found("heads", rows, "sst2"), causal=True)
+
+
+def dependencies(effect: float, rng: np.random.Generator) -> Evidence:
+    labels = ("nsubj", "obj", "det", "amod", "case", "advmod", "mark")
+    rows = [
+        valued(0.5 + effect, rng, 300, 0.5, feature=name, baseline=0.5, dev=0.6, layer=0, head=0, statistic="forward")
+        for name in labels
+    ]
+    return evidence(found("dependencies", rows))
+
+
+# ---------------------------------------------------------------- probes
+
+
+def named(kind: str, name: str, true: float, rng: np.random.Generator, n: int = 600, **more: object) -> dict:
+    return valued(true, rng, n, 0.5, kind=kind, name=name, **more)
+
+
+def trees(effect: float, rng: np.random.Generator) -> Evidence:
+    rows = [named("best head", "L1H1", 0.4, rng, whole_trees=0.0), named("difference", "all", effect, rng)]
+    return evidence(found("syntax", rows))
+
+
+def syntax(effect: float, rng: np.random.Generator) -> Evidence:
+    rows = [named("probe", "attention", 0.5 + effect, rng, 2000)]
+    rows.append(named("probe", "attention, random weights", 0.5, rng, 2000))
+    rows += [named("baseline", name, 0.5, rng, 2000)
+             for name in ("right-branching", "left-branching", "one fixed offset")]  # fmt: skip
+    return evidence(found("syntax", rows))
+
+
+def hierarchy(effect: float, rng: np.random.Generator) -> Evidence:
+    layers = [0.5] + [0.5] * HALF + [0.5 + effect] * HALF
+    about = {"probe": "linear", "property": "main auxiliary, rules part"}
+    rows = [named("probe", f"layer {k}", value, rng, layer=k, **about) for k, value in enumerate(layers)]
+    return evidence(found("probe", rows))
+
+
+def transfer(effect: float, rng: np.random.Generator) -> Evidence:
+    layers = [0.5, 0.7, 0.7, 0.7 + effect, 0.7 + effect, 0.7, 0.7]
+    about = {"reading": "mean over tokens", "metric": "accuracy", "task": "sst2"}
+    rows = [named("classifier", f"layer {k}", value, rng, 872, layer=k, **about) for k, value in enumerate(layers)]
+    return evidence(found("transfer", rows, "sst2"))
+
+
+def without_a_third(effect: float, rng: np.random.Generator) -> Evidence:
+    change = valued(effect, rng, ROWS["sst2"], 0.2)
+    ends = {"change": change["value"], "change_low": change["low"], "change_high": change["high"]}
+    row = {"kind": "curve", "name": "30 %", "scope": "global", "moment": "before", "share": 0.3, "constant": 0.5}
+    return evidence(found("subnetworks", [change | row | ends], "sst2"))
+
+
+def subnetworks(effect: float, rng: np.random.Generator) -> Evidence:
+    rows = [named("subnetwork", name, 0.8, rng) for name in ("full", "good", "bad", "random")]
+    rows.append(valued(effect, rng, ROWS["sst2"], 0.3, kind="difference", name="good less bad"))
+    return evidence(found("subnetworks", rows, "sst2"))
+
+
+# ---------------------------------------------------------------- further sentences
+
+
+def little(effect: float, rng: np.random.Generator) -> Evidence:
+    """All heads have this cosine."""
+    rows = heads_of(np.full(HEADS, effect), rng, 1000, kind="head", statistic="cosine")
+    return evidence(found("change", rows, "rte"))
+
+
+def late_stripes(effect: float, rng: np.random.Generator) -> Evidence:
+    layers = [0.1, 0.1, 0.1, 0.1, 0.1 + effect, 0.1 + effect]
+    rows = beyond(looked_at({"separator": layers, "punctuation": layers}, rng, **LOOKING))
+    return evidence(found("features", rows, "sst2"))
+
+
+def fifth_layer(effect: float, rng: np.random.Generator) -> Evidence:
+    rates = np.where(np.arange(6) == 2, effect, 0.0)  # layer 3 of 6 lies where layer 5 of 12 does
+    sweep = [row | {"layer": k - 1} if row["kind"] == "variant" else row
+             for k, row in enumerate(sweep_of(rates, ROWS["rte"], rng, corrected=False))]  # fmt: skip
+    return evidence(found("layers", sweep, "rte"))
