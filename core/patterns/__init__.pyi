@@ -1,6 +1,7 @@
 from . import agreement as agreement
 from . import alpha as alpha
 from . import baseline as baseline
+from . import boosting as boosting
 from . import borders as borders
 from . import class_sets as class_sets
 from . import classes as classes

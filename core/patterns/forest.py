@@ -2,11 +2,12 @@
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn's) split each statistic of `shapes` at a random place, so
 no threshold is fitted to one checkpoint's weights. The fitted trees are kept as plain arrays, which any numpy walks.
-The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit.
+The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit. On the same
+maps it is decided whether boosted trees (`boosting`) have half of the say: where they bring a point of macro F1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -14,12 +15,15 @@ from scipy.optimize import minimize_scalar
 from sklearn.ensemble import ExtraTreesClassifier
 
 from core.errors import InputError
+from core.patterns.boosting import ROUNDS, Examples, boosted_probabilities, fit_boosted, has_boosted
+from core.patterns.evaluation import enough_maps, macro_f1
 from core.patterns.planted import planted
 from core.patterns.shapes import shapes
 
 TREES = 150
 SMALLEST_LEAF = 3
 STATISTICS_A_SPLIT = 24
+GAIN = 0.01  # of macro F1 on left-out maps from which boosted trees have a say; below it they are not worth their time
 FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # of the correlations between statistics towards none, so that their inverse is steady
@@ -31,10 +35,12 @@ Probabilities = Float64[np.ndarray, "map class"]
 
 @dataclass(frozen=True)
 class Growth:
-    """How many trees a forest has, and the seed it grows from."""
+    """How many trees a forest has, the seed it grows from, and the rounds of boosting beside it: 0 for none, and none
+    either where they do not help on maps that were left out."""
 
     trees: int = TREES
     seed: int = 0
+    rounds: int = ROUNDS
 
 
 SMALLEST_PART = 0.02  # probability of a class below which a soft label has no part of it
@@ -97,9 +103,11 @@ def fit_forest(
     known = known or parts(numbers, len(classes))
     measured, labels = shapes(maps), [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
-    arrays = _grown(measured, known, extra, names, classes, growth)
-    labelled = _Labelled(maps, measured, numbers, known)
-    arrays["temperature"] = np.array(_temperature(labelled, classes, origins, growth))
+    held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
+    boosts = _helps(held_out, len(classes))
+    rounds = growth.rounds if boosts else 0
+    arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
+    arrays["temperature"] = np.array(_temperature(held_out, boosts))
     return arrays | _spread(measured)
 
 
@@ -111,7 +119,7 @@ def _grown(
     classes: Sequence[str],
     growth: Growth,
 ) -> Arrays:
-    """Nodes of a forest on measured maps and planted ones."""
+    """Nodes of a forest, and of boosted trees, on measured maps and planted ones."""
     every = np.concatenate([measured[known.maps], shapes(extra)])
     labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
     weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
@@ -121,7 +129,10 @@ def _grown(
         max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
         random_state=growth.seed % 2**32,
     ).fit(every.astype(np.float32), labels, sample_weight=weights)
-    return _nodes(forest, len(classes))
+    if not growth.rounds:
+        return _nodes(forest, len(classes))
+    boosted = fit_boosted(Examples(every, labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed)
+    return _nodes(forest, len(classes)) | boosted
 
 
 def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
@@ -150,7 +161,12 @@ def _at_most(thresholds: np.ndarray) -> np.ndarray:
 
 
 def _raw(forest: Arrays, measured: np.ndarray) -> Probabilities:
-    """Mean of the leaves' class shares, before the temperature."""
+    """Mean of the leaves' class shares, and of that and the boosted trees' probabilities, before the temperature."""
+    grown = _of_forest(forest, measured)
+    return (grown + boosted_probabilities(forest, measured)) / 2 if has_boosted(forest) else grown
+
+
+def _of_forest(forest: Arrays, measured: np.ndarray) -> Probabilities:
     places, columns = measured.astype(np.float32), np.arange(len(measured))
     at = np.repeat(forest["root"][:, None], len(measured), axis=1)  # [tree, map]
     while True:
@@ -182,26 +198,65 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
     return powered / powered.sum(1, keepdims=True)
 
 
-def _temperature(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> float:
-    """The temperature with the least loss on maps of left-out origins, each origin weighing alike."""
+@dataclass(frozen=True)
+class _HeldOut:
+    """What a smaller forest that did not see them says of maps, and boosted trees (None where there are none)."""
+
+    of_forest: Probabilities
+    of_boosted: Probabilities | None
+    truth: np.ndarray
+
+    def of(self, boosts: bool) -> Probabilities:
+        """The forest's probabilities, or the mean of both."""
+        return (self.of_forest + self.of_boosted) / 2 if boosts and self.of_boosted is not None else self.of_forest
+
+
+def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
+    """Each origin's maps by a fit to the others; of thirds of the maps where all are of one origin."""
     maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
-    smaller = Growth(max(30, growth.trees // 3), growth.seed)
+    smaller = replace(growth, trees=max(30, growth.trees // 3))
     names = np.array(list(origins))
     if len(set(names)) == 1:
         names = np.array([str(k % 3) for k in range(len(names))])
-    held_out: list[tuple[np.ndarray, np.ndarray]] = []
+    held_out = []
     for name in sorted(set(names)):
         kept, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
         extra, planted_names = planted(
             [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=growth.seed
         )
         grown = _grown(measured[kept], labelled.known.of(np.asarray(kept)), extra, planted_names, classes, smaller)
-        held_out.append((_raw(grown, measured[out]), numbers[out]))
+        boosted = boosted_probabilities(grown, measured[out]) if has_boosted(grown) else None
+        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, numbers[out]))
+    return held_out
+
+
+def _helps(held_out: Sequence[_HeldOut], classes: int) -> bool:
+    """Whether boosted trees bring GAIN of macro F1 on what was left out, each part weighing alike."""
+    if any(one.of_boosted is None for one in held_out):
+        return False
+    gains = [
+        _macro_f1(one.of(True), one.truth, classes) - _macro_f1(one.of(False), one.truth, classes) for one in held_out
+    ]
+    return float(np.mean(gains)) >= GAIN
+
+
+def _macro_f1(likely: Probabilities, truth: np.ndarray, classes: int) -> float:
+    confusion = np.zeros((classes, classes), dtype=int)
+    np.add.at(confusion, (truth, likely.argmax(1)), 1)
+    return float(macro_f1(confusion[None], enough_maps(confusion))[0])
+
+
+def _temperature(held_out: Sequence[_HeldOut], boosts: bool) -> float:
+    """The temperature with the least loss on maps that were left out, each part weighing alike."""
+    parts_left_out = [(one.of(boosts), one.truth) for one in held_out]
 
     def loss(temperature: float) -> float:
         return float(
             np.mean(
-                [-np.log(_heated(raw, temperature)[np.arange(len(truth)), truth]).mean() for raw, truth in held_out]
+                [
+                    -np.log(_heated(raw, temperature)[np.arange(len(truth)), truth]).mean()
+                    for raw, truth in parts_left_out
+                ]
             )
         )
 

@@ -14,11 +14,11 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 
+from core.patterns.boosting import Examples, boosted_probabilities, fit_boosted
 from core.patterns.classes import SHIPPED
 from core.patterns.evaluation import enough_maps, macro_f1
-from core.patterns.forest import Growth, _grown, _raw, parts
+from core.patterns.forest import Growth, _grown, _of_forest, parts
 from core.patterns.planted import planted
 from core.patterns.shapes import shapes
 from data.recipes.pattern_figures import Labelled, labelled
@@ -34,18 +34,14 @@ def probabilities(
     """What each form says of the maps `test`, fitted to the maps `train`: rounds of boosting -> [map, class]."""
     names, truth = data.classes.names, data.truth[list(train)]
     extra, made = planted([data.maps[k] for k in train], [names[k] for k in truth], names)
-    grown = _grown(measured[list(train)], parts(truth, len(names)), extra, made, names, Growth())
-    of_forest = _raw(grown, measured[list(test)])
+    grown = _grown(measured[list(train)], parts(truth, len(names)), extra, made, names, Growth(rounds=0))
+    of_forest = _of_forest(grown, measured[list(test)])
     every = np.concatenate([measured[list(train)], shapes(extra)])
     numbers = np.concatenate([truth, np.array([names.index(name) for name in made], dtype=int)])
     found = {0: of_forest}
     for count in sorted(set(rounds) - {0}):
-        boosted = HistGradientBoostingClassifier(
-            max_iter=count, learning_rate=0.1, max_leaf_nodes=15, l2_regularization=1.0, random_state=0,
-            early_stopping=False,
-        ).fit(every, numbers)  # fmt: skip
-        likely = np.zeros_like(of_forest)
-        likely[:, boosted.classes_] = boosted.predict_proba(measured[list(test)])
+        boosted = fit_boosted(Examples(every, numbers), len(names), rounds=count)
+        likely = boosted_probabilities(boosted, measured[list(test)])
         found[count] = (of_forest + likely) / 2
     return found
 
