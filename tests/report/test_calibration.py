@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.report.claims.registry import CLAIMS
-from core.report.claims.rules import RULES
+from core.report.claims.rules import MEANINGS, RULES, Correction, meanings
 from tests.simulations import claim_worlds, claims_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
@@ -14,6 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 def test_each_claim_declares_its_rule_and_its_test():
     assert [claim.id for claim in CLAIMS] == [name for name in RULES if name in {claim.id for claim in CLAIMS}]
     assert set(RULES) == {claim.id for claim in CLAIMS}
+    assert set(MEANINGS) == set(Correction)
+    assert "{margin" not in "".join("".join(meanings(rule)) for rule in RULES.values())
     assert all(claim.statistic.endswith(".") for claim in CLAIMS)
 
 

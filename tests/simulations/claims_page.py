@@ -1,6 +1,7 @@
 """docs/claims.md: by what each sentence is decided, from the code, and how often that is wrong where it is known."""
 
 from core.report.claims.registry import CLAIMS
+from core.report.claims.rules import meanings
 from tests.simulations.claim_worlds import DRAWS, PLANTED, limit
 
 START = """# What the report's sentences are tested by
@@ -22,6 +23,15 @@ at, and what another seed would change is in no interval; scores of several seed
 
 | claim | source | sentence | tested | margin | correction | one seed |
 |---|---|---|---|---|---|---|
+"""
+
+MEANT = """
+## What each outcome means
+
+*Cannot be tested*, of every claim: there are no rows, or rows of an earlier version, or (of losses) nothing to lose.
+
+| claim | holds | does not hold | undecided |
+|---|---|---|---|
 """
 
 WORLDS_START = """
@@ -52,7 +62,7 @@ def declared() -> str:
     lines = []
     for known in CLAIMS:
         rule = known.rule
-        margin = "" if rule.margin is None else f"{rule.margin:g}"
+        margin = "" if rule.margin is None else f"{rule.margin:.3g}"
         source = f"{known.source} {known.section}".strip()
         cells = (
             known.id,
@@ -64,7 +74,8 @@ def declared() -> str:
             "yes" if rule.tuned else "",
         )
         lines.append(f"| {' | '.join(cells)} |\n")
-    return START + "".join(lines)
+    meant = [f"| {known.id} | {' | '.join(meanings(known.rule))} |\n" for known in CLAIMS]
+    return START + "".join(lines) + MEANT + "".join(meant)
 
 
 def page(rates: dict[str, dict[str, float]]) -> str:

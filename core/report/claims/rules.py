@@ -90,3 +90,52 @@ RULES = {
     "classified-by-separator": Rule(DATA),
     "fresh-last-layers": Rule(DATA),
 }
+_SHARE = (
+    "so many surely are, each by its own interval, that their share lies beyond {margin}",
+    "so many surely are not that the share cannot be reached",
+    "the open ones would decide it",
+)
+MEANINGS = {  # of holds, does not hold, undecided
+    ONE: (
+        "the interval lies wholly on the sentence's side of {margin}",
+        "it lies wholly on the other side",
+        "it reaches over {margin}",
+    ),
+    ALL: (
+        "each part's interval lies wholly on the sentence's side of {margin}",
+        "one part's interval, widened for so many parts, lies wholly on the other side",
+        "neither",
+    ),
+    APART: (
+        "the intervals that are compared do not touch and stand as the sentence says",
+        "two of them do not touch and stand the other way round",
+        "some touch",
+    ),
+    MAX_T: (
+        "p corrected over all heads or layers is at most .05 for one of them",
+        "each one's interval ends before what would count as an effect",
+        "neither",
+    ),
+    BONFERRONI: (
+        "the intervals that decide, widened for so many, lie on the sentence's side of {margin}",
+        "they lie on the other side",
+        "one of them reaches over {margin}",
+    ),
+    LABELS: _SHARE,
+    COUNTED: _SHARE,
+    AMONG: _SHARE,
+    JOINT: ("all classes' joint intervals lie within {margin}", "one lies wholly beyond", "one reaches over {margin}"),
+    NULLS: (
+        "a head survives all four nulls, q at most .05",
+        "each head's interval ends below a tenth of all weight beyond its highest null",
+        "neither",
+    ),
+    ANY: ("nothing changes", "something changes", "never"),
+    DATA: ("never", "never", "never: it is a known error, or there are no rows"),
+}
+
+
+def meanings(rule: Rule) -> tuple[str, ...]:
+    """What holds, does not hold and undecided mean under a rule."""
+    margin = "its floor" if rule.margin is None else f"{rule.margin:.3g}"
+    return tuple(meaning.format(margin=margin) for meaning in MEANINGS[rule.correction])
