@@ -13,7 +13,13 @@ TYPES = {
     "other": "all other tokens",
 }
 BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
+CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class
 KINDS = ("previous", "next", "separator", "first", "broad", "other")
+
+
+def bound_of(score: str) -> float | None:
+    """Above which value of a score a head is said to look there; for shares of a pattern class, to have that class."""
+    return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:

@@ -82,9 +82,9 @@ def curve_of(name: str) -> str:
     if not file.is_file():
         return ""
     return f"""
-When its heads began to look there (`curve.csv` has every head; `python -m data.recipes.curve {name} --snapshots
-WORK/snapshots`, after the recipe above): heads with more than half of their weight on a place, and the median over
-heads of the mean row maximum, layer by layer.
+When its heads began to look there (`curve.csv` has every head, by an earlier form of
+`python -m data.recipes.curve {name} --snapshots WORK/snapshots`, after the recipe above): heads with more than half
+of their weight on a place, and the median over heads of the mean row maximum, layer by layer.
 
 {said(pd.read_csv(file))}
 """

@@ -1,12 +1,14 @@
 """When do heads find the previous token, the separator, the sink? What heads look at, over pre-training.
 
-    python -m data.recipes.curve atlas-encoder --snapshots WORK/snapshots
+    python -m data.recipes.curve atlas-encoder --snapshots WORK0/snapshots --snapshots WORK1/snapshots
 
-`WORK` is the `--work` folder of `data.recipes.pretrain`, whose snapshots are the weights after 0.3 %, 1 %, 3 %,
-10 % and more of the run. Each is opened with the tokenizer of the bundled checkpoint, and every head's mean weight on
-the previous and the next token, the start token and the separators, and its mean row maximum (1/L for a uniform head,
-1 for a sure one), are measured on the bundled MRPC-like dev pairs. Written to the checkpoint's folder as curve.csv: a
-row for each snapshot, head and score.
+`WORK0` is the `--work` folder of `data.recipes.pretrain --snapshots 20`, whose snapshots are the weights after shares
+of the run on a log scale; several folders are runs from several seeds, in this order. Each snapshot is opened with the
+tokenizer of the bundled checkpoint, and of every head are measured: all registered map scores with their intervals
+over inputs, the mean row maximum (1/L for a uniform head, 1 for a sure one), and the share of its maps of every pattern
+class, on the bundled MRPC-like dev pairs. Written beside the checkpoint's weights as development.parquet: a row a run,
+snapshot, head and score. The curve.csv there is of the shipped weights' own run, whose snapshots were not kept, and has
+five scores.
 """
 
 import argparse
@@ -19,13 +21,15 @@ import numpy as np
 import pandas as pd
 
 from core import config
-from core.capture.running import capture
+from core.capture.running import run
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
-from core.scoring.registry import head_scores
+from core.scoring.definitions import STATISTICS
+from core.studies.attention.inputs import Source
+from core.studies.comparison.development import Ends, class_shares, map_scores
 from core.tasks.glue import read_rows
 
-COLUMNS = ("share", "score", "layer", "head", "value")
+COLUMNS = ("seed", "share", "score", "layer", "head", "value", "low", "high", "n")
 PLACES = ("previous", "next", "first", "separator")
 CLOSE = 0.5  # a head is said to look at a place when more than this share of its weight is there
 
@@ -47,27 +51,40 @@ def opened(name: str, weights: Path, folder: Path) -> Checkpoint:
     return open_checkpoint(str(folder))
 
 
-def measured(checkpoint: Checkpoint, rows: int) -> dict[str, np.ndarray]:
-    """Mean over pairs of each score, [layer, head]; "row maximum" beside the places."""
-    scores: dict[str, list[np.ndarray]] = {}
-    for row in read_rows("mrpc", "dev")[:rows]:
-        encoding = checkpoint.encode(row.text, row.pair)
-        maps = capture(checkpoint, encoding).weights
-        places = head_scores(maps, first=encoding.first, separators=encoding.separators, causal=checkpoint.causal)
-        for place in PLACES:
-            scores.setdefault(place, []).append(np.asarray(places[place]))
-        scores.setdefault("row maximum", []).append(np.asarray(maps).max(-1).mean(-1))
-    return {name: np.nanmean(values, axis=0) for name, values in scores.items()}
+class RowMaxima:
+    """An observer of each map's mean row maximum, [input, layer, head]."""
+
+    def __init__(self, inputs: int, layers: int, heads: int) -> None:
+        self.values = np.zeros((inputs, layers, heads))
+
+    def update(self, layer: int, weights, inputs: list[int]) -> None:
+        """Look at one layer's maps [batch, head, query, key] of one batch."""
+        self.values[inputs, layer] = weights.float().amax(-1).mean(-1).cpu().numpy()
 
 
-def curve(name: str, folder: Path, rows: int) -> Iterator[tuple[float, str, int, int, float]]:
-    """Rows of COLUMNS for every snapshot."""
-    for share, weights in snapshots(folder):
-        with tempfile.TemporaryDirectory() as place:
-            scores = measured(opened(name, weights, Path(place)), rows)
-        for score, values in scores.items():
-            for (layer, head), value in np.ndenumerate(values):
-                yield share, score, layer, head, round(float(value), 4)
+def measured(checkpoint: Checkpoint, rows: int) -> tuple[dict[str, Ends], int]:
+    """Of each score its mean over pairs and the ends of its interval, [layer, head]; and how many pairs."""
+    inputs = [Source(number, row.id, row.text, row.pair) for number, row in enumerate(read_rows("mrpc", "dev")[:rows])]
+    scores, n = map_scores(checkpoint, inputs, tuple(STATISTICS), seed=0)
+    maxima = RowMaxima(len(inputs), checkpoint.layers, checkpoint.heads)
+    run(checkpoint, [checkpoint.encode(source.text, source.pair) for source in inputs], [maxima])
+    nothing = np.full((checkpoint.layers, checkpoint.heads), np.nan)
+    class_set = "gpt2" if checkpoint.causal else "bert"
+    return scores | {"row maximum": (maxima.values.mean(0), nothing, nothing)} | class_shares(
+        checkpoint, inputs, class_set
+    ), n  # fmt: skip
+
+
+def curve(name: str, folders: list[Path], rows: int) -> Iterator[tuple]:
+    """Rows of COLUMNS for every snapshot of every run."""
+    for seed, folder in enumerate(folders):
+        for share, weights in snapshots(folder):
+            with tempfile.TemporaryDirectory() as place:
+                scores, n = measured(opened(name, weights, Path(place)), rows)
+            for score, (value, low, high) in scores.items():
+                for layer, head in np.ndindex(value.shape):
+                    ends = (round(float(end[layer, head]), 4) for end in (value, low, high))
+                    yield seed, share, score, layer, head, *ends, n
 
 
 def said(table: pd.DataFrame) -> str:
@@ -87,13 +104,17 @@ def said(table: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=[config.ENCODER, config.DECODER])
-    parser.add_argument("--snapshots", type=Path, required=True)
+    parser.add_argument("--snapshots", type=Path, required=True, action="append")
     parser.add_argument("--rows", type=int, default=80)
-    parser.add_argument("--out", type=Path, help="default: curve.csv beside the checkpoint's weights")
+    parser.add_argument("--out", type=Path, help="default: development.parquet beside the checkpoint's weights")
     chosen = parser.parse_args()
     table = pd.DataFrame(curve(chosen.name, chosen.snapshots, chosen.rows), columns=list(COLUMNS))
-    table.to_csv(chosen.out or config.BUNDLED_MODELS / chosen.name / "curve.csv", index=False)
-    print(said(table))
+    narrow = table.astype({"seed": "int8", "layer": "int8", "head": "int8", "n": "int16"})
+    narrow = narrow.astype(dict.fromkeys(("value", "low", "high"), "float32"))
+    out = chosen.out or config.BUNDLED_MODELS / chosen.name / "development.parquet"
+    narrow.to_parquet(out, index=False, compression="zstd")
+    for seed, part in table.groupby("seed"):
+        print(f"seed {seed}\n{said(part)}\n")
 
 
 if __name__ == "__main__":

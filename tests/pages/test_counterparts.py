@@ -75,6 +75,10 @@ def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
     assert "Heads that look mostly at one place, by when they begin" in said
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
     assert len(charts(app)) == 1
+    app = opened("heads/development", run_of="seed 1", score="class diagonal")
+    assert not app.exception
+    assert "In 2 runs from other seeds" in plain_text(app.markdown)
+    assert "n = 80 inputs" in plain_text(app.caption)
     resources.database.clear()
 
 

@@ -13,11 +13,15 @@ from data.recipes import cards, curve
 
 def test_the_curve_of_the_shipped_weights_is_what_the_card_counts(tmp_path):
     shutil.copy(config.BUNDLED_MODELS / config.ENCODER / "model.safetensors", tmp_path / "1.safetensors")
-    table = pd.DataFrame(curve.curve(config.ENCODER, tmp_path, 4), columns=list(curve.COLUMNS))
+    table = pd.DataFrame(curve.curve(config.ENCODER, [tmp_path], 4), columns=list(curve.COLUMNS))
     expected = cards.mean_scores(open_checkpoint(config.ENCODER), rows=4)
     for place in curve.PLACES:
         values = table[table["score"] == place].sort_values(["layer", "head"])["value"].to_numpy()
         assert np.allclose(values, expected[place].ravel(), atol=1e-4)
+    shares = table[table["score"].str.startswith("class ")]
+    assert np.allclose(shares.groupby(["layer", "head"])["value"].sum(), 1, atol=1e-3)
+    assert (shares["low"] <= shares["value"]).all()
+    assert (shares["value"] <= shares["high"]).all()
     maxima = table[table["score"] == "row maximum"]["value"]
     assert maxima.between(0.01, 1).all()
     assert f"| 100.0% | {int((expected['previous'] > curve.CLOSE).sum())} |" in curve.said(table)

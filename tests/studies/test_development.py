@@ -11,7 +11,7 @@ from core.errors import CheckpointError, InputError
 from core.models import opening
 from core.models.revisions import snapshots_of
 from core.studies.comparison import development
-from core.studies.comparison.bundled_curve import bundled_curve
+from core.studies.comparison.bundled_curve import OWN, bundled_curves, spread_sentence
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from tests.capture.conftest import TEXT, built, tiny
 from tests.models.loopback_hub import serving_hub
@@ -134,7 +134,7 @@ def test_snapshots_of_other_designs_and_scores_that_are_none_are_refused(folders
 
 
 def test_the_curve_that_ships_says_which_role_came_when():
-    points = bundled_curve("atlas-encoder")
+    points = bundled_curves("atlas-encoder")[OWN]
     records = development.role_records(points)
     assert len({point.snapshot for point in points}) == 10
     orders = {record.score: record for record in records if isinstance(record, RoleBeginnings)}
@@ -142,4 +142,47 @@ def test_the_curve_that_ships_says_which_role_came_when():
     assert orders["previous"].heads == sum(
         point.value > 0.5 for point in points if point.score == "previous" and point.snapshot == "100 %"
     )
-    assert bundled_curve("atlas-translator") == []
+    assert bundled_curves("atlas-translator") == {}
+
+
+def test_two_runs_from_other_seeds_ship_with_intervals_and_pattern_classes():
+    curves = bundled_curves("atlas-encoder")
+    assert list(curves) == [OWN, "seed 0", "seed 1"]
+    orders = {}
+    for seed in ("seed 0", "seed 1"):
+        points = curves[seed]
+        assert len({point.snapshot for point in points}) == 20
+        assert {point.n for point in points} == {80}
+        measured = [point for point in points if point.score == "previous"]
+        assert all(point.low <= point.value <= point.high for point in measured)
+        orders[seed] = RoleBeginnings.among([record.as_row() for record in development.role_records(points)])
+    assert {order.score for order in orders["seed 0"]} > {"previous", "separator", "class vertical", "class diagonal"}
+    assert spread_sentence(orders).startswith("In 2 runs from other seeds")
+
+
+def test_runs_with_and_without_the_same_order_are_told():
+    def run(**places):
+        return [
+            RoleBeginnings(score=name, heads=1, first=0.0, snapshots=9, place=place) for name, place in places.items()
+        ]
+
+    assert "same order: next, previous; a role's median differs by at most 2 snapshots" in spread_sentence(
+        {"a": run(previous=5, next=3, first=1), "b": run(previous=7, next=4)}
+    )
+    assert "do not begin in the same order" in spread_sentence(
+        {"a": run(previous=5, next=3), "b": run(previous=2, next=4)}
+    )
+    assert spread_sentence({"a": run(previous=5), "b": run(next=3)}) == "The runs have no role in common."
+
+
+def test_pattern_classes_are_counted_by_the_bundled_classifier(tmp_path):
+    names = [str(saved(tiny("bert"), tmp_path / "a")), str(saved(permuted(tiny("bert"))[0], tmp_path / "b"))]
+    options = {"checkpoints": names, "texts": TEXT, "scores": ["first"], "patterns": "bert"}
+    points = [point for point in CurvePoint.among(rows_of("development", options)) if point.score.startswith("class ")]
+    assert len({point.score for point in points}) == 5
+    for number in range(12):
+        mine = [point for point in points if (point.layer, point.head) == divmod(number, 4) and point.order == 0]
+        assert sum(point.value for point in mine) == pytest.approx(1)
+        assert all(point.low <= point.value <= point.high for point in mine)
+    with pytest.raises(InputError, match="knows the classes of bert or gpt2"):
+        rows_of("development", options | {"patterns": "own"})

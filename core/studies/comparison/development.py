@@ -11,12 +11,12 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import models, scoring, studies
+from core import models, patterns, scoring, studies
 from core.errors import InputError
-from core.scoring.definitions import BOUNDS, STATISTICS
+from core.scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from core.store.rows import Row
 from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import PASTED, sources
+from core.studies.attention.inputs import PASTED, Source, sources
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline
@@ -26,6 +26,7 @@ from core.studies.records import Result
 from core.tasks.glue import task_of
 
 NAMES = ", ".join(STATISTICS)
+Ends = tuple[np.ndarray, ...]  # a value and the ends of its interval, [layer, head] each
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Options(AttendingOptions):
     follow: Annotated[
         bool, Flag("follow each head of the last snapshot to its matched head in the others", name="--follow/--places")
     ] = False
+    patterns: Annotated[
+        str,
+        Flag("also each head's share of maps of every pattern class, by the bundled classifier of bert or gpt2"),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -105,23 +110,20 @@ class Development(Study[Options, Stages]):
         """Open a snapshot, score its heads, and let it go."""
         stage: Stage = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
-        task = PASTED if options.texts else task_of(options.tasks[0]).key
-        inputs = sources(options, task)
-        measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=options.seed)
-        studies.attention.passes.observe(checkpoint, None, inputs, [measure])
-        names, whole = tuple(options.scores or STATISTICS), measure.statistics.means.result()
-        parts = [list(STATISTICS).index(name) for name in names]
-        value, low, high = (np.moveaxis(end[..., parts], -1, 0) for end in (whole.value, whole.low, whole.high))
+        inputs = sources(options, PASTED if options.texts else task_of(options.tasks[0]).key)
+        scores, n = map_scores(checkpoint, inputs, options.scores or tuple(STATISTICS), seed=options.seed)
+        scores |= class_shares(checkpoint, inputs, options.patterns) if options.patterns else {}
+        value, low, high = (np.stack([ends[k] for ends in scores.values()]) for k in range(3))
         at = np.arange(checkpoint.layers * checkpoint.heads)
         if options.follow and stage.name != stage.last:
             last = models.opening.open_checkpoint(stage.last, dtype=options.dtype)
             room = studies.comparison.head_similarity
             common = room.common_inputs(last, checkpoint, inputs, queries=8, seed=options.seed)
             at = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
-        scores = StageScores(
-            stage.order, stage.label, checkpoint.weights_hash, names, value, low, high, at, int(whole.n.max())
+        measured = StageScores(
+            stage.order, stage.label, checkpoint.weights_hash, tuple(scores), value, low, high, at, n
         )
-        return Done(Stages((scores,)), provenance(checkpoint, [source.row_id for source in inputs]))
+        return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def merge(self, options: Options, partials: Sequence[Stages]) -> Stages:
         """All snapshots in order. Raises InputError where they are not of one design."""
@@ -146,6 +148,65 @@ class Development(Study[Options, Stages]):
 STUDY = Development()
 
 
+def map_scores(
+    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[Source], names: Sequence[str], *, seed: int
+) -> tuple[dict[str, Ends], int]:
+    """Scores of a checkpoint's heads over inputs.
+
+    Args:
+        checkpoint: the snapshot, open.
+        inputs: what it looks at.
+        names: of `core.scoring.definitions.STATISTICS`.
+        seed: of the queries that distances are measured on.
+
+    Returns:
+        Of each score its mean and the ends of its 95 % interval over inputs, [layer, head] each; and how many inputs.
+    """
+    measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
+    studies.attention.passes.observe(checkpoint, None, inputs, [measure])
+    whole, places = measure.statistics.means.result(), list(STATISTICS)
+    ends = {name: tuple(end[..., places.index(name)] for end in (whole.value, whole.low, whole.high)) for name in names}
+    return ends, int(whole.n.max())
+
+
+def class_shares(
+    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[Source], class_set: str
+) -> dict[str, Ends]:
+    """The share of each head's maps of every pattern class, by the bundled classifier of a class set.
+
+    Args:
+        checkpoint: the snapshot, open.
+        inputs: those of up to three tokens have no pattern and are left out.
+        class_set: "bert" or "gpt2".
+
+    Returns:
+        Of "class NAME" its share with the ends of its 95 % Wilson interval over inputs, [layer, head] each.
+
+    Raises:
+        InputError: no input is large enough to have a pattern, or no classifier of the class set ships.
+    """
+    encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
+    large = [encoding for encoding in encodings if len(encoding) > patterns.suggestions.TOO_SMALL]
+    if not large:
+        raise InputError(
+            f"A pattern takes maps of more than {patterns.suggestions.TOO_SMALL} tokens; all {len(encodings)} inputs "
+            "are shorter: take longer ones."
+        )
+    weights = patterns.classifier_registry.bundled_weights(class_set)
+    maps = studies.patterns.map_classification.classified(checkpoint, large, weights, dtype="float32")
+    return {
+        f"{CLASS_SHARE}{name}": _share_ends((maps.classes == number).sum(0), len(large))
+        for number, name in enumerate(maps.names)
+    }
+
+
+def _share_ends(counts: np.ndarray, inputs: int) -> Ends:
+    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
+
+    low, high = proportion_confint(counts, inputs, method="wilson")
+    return counts / inputs, np.where(counts > 0, low, 0.0), np.where(counts < inputs, high, 1.0)
+
+
 def curve_points(stage: StageScores) -> list[CurvePoint]:
     """A record a score and head of one snapshot."""
     heads = stage.value.shape[2]
@@ -166,18 +227,23 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """When each head of each role began, and the order of roles."""
+    """When each head of each role began, and the order of roles; of pattern classes likewise, among themselves."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
-    begun: dict[str, np.ndarray] = {}
+    measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
-    for role, bound in BOUNDS.items():
-        mine = [point for point in points if point.score == role]
-        if mine:
+    for family in (
+        [role for role in BOUNDS if role in measured],
+        [name for name in measured if name.startswith(CLASS_SHARE)],
+    ):
+        begun: dict[str, np.ndarray] = {}
+        for role in family:
+            mine, bound = [point for point in points if point.score == role], bound_of(role) or 0.0
             ends = [scoring.development.change_points(_grid(mine, end, len(labels)), bound)
                     for end in ("value", "high", "low")]  # fmt: skip
             begun[role] = ends[0]
             records += _beginnings(role, bound, labels, ends)
-    return records + _order_records(scoring.development.role_order(begun, seed=seed), labels)
+        records += _order_records(scoring.development.role_order(begun, seed=seed), labels)
+    return records
 
 
 def _grid(points: Sequence[CurvePoint], end: str, snapshots: int) -> np.ndarray:
@@ -220,12 +286,26 @@ def _order_records(orders: "dict[str, scoring.development.RoleOrder]", labels: S
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Which role came when, in one sentence."""
+    """Which role came when, in one sentence; which pattern class in a second one where they were measured."""
+    classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
+    places = _order_of([order for order in orders if order not in classes], "look mostly at one place")
+    of_classes = _order_of(classes, "have one class in most maps")
+    none = "No head looks mostly at the previous, next or first token or at separators in the last snapshot."
+    return " ".join([places or none, *([of_classes] if of_classes else [])])
+
+
+def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
+    """In which order the heads of some roles began; "" where none has any."""
     there = sorted((order for order in orders if order.place is not None), key=lambda order: order.place or 0)
     if not there:
-        return "No head looks mostly at the previous, next or first token or at separators in the last snapshot."
-    said = [f"{order.heads} to {order.score} (median {order.median}, first by {order.earliest})" for order in there]
-    sure = there[0].first >= 0.95 and len(there) > 1
-    end = f"; {there[0].score} comes first in {there[0].first:.0%} of draws over heads" if sure else (
+        return ""
+    listed = ", ".join(
+        f"{order.heads} {'' if order.score.startswith(CLASS_SHARE) else 'to '}{order.score.removeprefix(CLASS_SHARE)} "
+        f"(median {order.median}, first by {order.earliest})"
+        for order in there
+    )
+    first = there[0].score.removeprefix(CLASS_SHARE)
+    alone = there[0].first >= 0.95 and all(order.first <= 0.05 for order in there[1:])
+    end = f"; {first} comes first in {there[0].first:.0%} of draws over heads" if alone else (
         "; which comes first is not sure" if len(there) > 1 else "")  # fmt: skip
-    return f"Heads that look mostly at one place, by when they begin: {', '.join(said)}{end}."
+    return f"Heads that {what}, by when they begin: {listed}{end}."

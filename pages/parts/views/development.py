@@ -6,10 +6,10 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.scoring.definitions import BOUNDS
+from core.scoring.definitions import CLASS_SHARE, bound_of
 from core.scoring.registry import label_of
 from core.store.runs import run_rows
-from core.studies.comparison.bundled_curve import bundled_curve
+from core.studies.comparison.bundled_curve import OWN, bundled_curves, spread_sentence
 from core.studies.comparison.development import order_sentence, role_records
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from pages.parts.charts.development import small_multiples
@@ -43,16 +43,14 @@ def start() -> None:
 def show_curves(points: Sequence[CurvePoint], source: str) -> None:
     """One score of every head over snapshots, in which order roles came about, and the rows as files."""
     names = list(dict.fromkeys(point.score for point in points))
-    score = bound.pick(
-        st.selectbox, "Score", names, key="score", format_func=lambda name: label_of(f"statistics/{name}"), width=260
-    )
+    score = bound.pick(st.selectbox, "Score", names, key="score", format_func=_label, width=260)
     records = role_records(points)
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
     st.markdown(plain(order_sentence(orders)))
     frame = pd.DataFrame([vars(point) for point in points if point.score == score])
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
-    label = label_of(f"statistics/{score}")
-    chart = small_multiples(frame, label=label, title=f"{label} over training", bound=BOUNDS.get(score))
+    label = _label(score)
+    chart = small_multiples(frame, label=label, title=f"{label} over training", bound=bound_of(score))
     st.altair_chart(chart, width="content")
     snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     counted = f"n = {points[0].n} inputs, bands are 95 % intervals" if points[0].n else "no intervals are stored"
@@ -67,6 +65,38 @@ def show_curves(points: Sequence[CurvePoint], source: str) -> None:
     with st.expander(f"The {len(begun)} heads one by one", icon=":material/table:"):
         show_table(begun)
     show_files(frame, [chart], "development")
+
+
+def _label(score: str) -> str:
+    if score.startswith(CLASS_SHARE):
+        return f"share of maps: {score.removeprefix(CLASS_SHARE)}"
+    return label_of(f"statistics/{score}") if score != "row maximum" else score
+
+
+def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
+    """One of the runs that ship, and what the runs from several seeds have in common."""
+    run = bound.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
+    if run == OWN:
+        show_curves(runs[run], f"pre-training of {name}, 80 MRPC-like pairs, whatever rows are chosen")
+    else:
+        st.markdown(plain(spread_sentence(_orders(name))))
+        source = f"the recipe of {name} on 12 million tokens, {run}, whose weights do not ship; MRPC-like pairs"
+        show_curves(runs[run], source)
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _curves(name: str) -> dict[str, list[CurvePoint]]:
+    return bundled_curves(name)
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
+    """By seed, the roles of its run."""
+    return {
+        seed: [record for record in role_records(points) if isinstance(record, RoleBeginnings)]
+        for seed, points in _curves(name).items()
+        if seed != OWN
+    }
 
 
 def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
@@ -92,7 +122,7 @@ def _named(record: Beginning) -> dict[str, object]:
 def show(tools: DeltaGenerator) -> None:
     """The curves that ship with a bundled checkpoint, or those of snapshots of one's own."""
     name = str(context.now().checkpoint)
-    shipped = bundled_curve(name)
+    shipped = _curves(name)
     with tools:
         chosen = bound.pick(
             st.segmented_control, "Snapshots", [SHIPPED, MINE], key="snapshots_of", required=True,
@@ -100,7 +130,7 @@ def show(tools: DeltaGenerator) -> None:
         )  # fmt: skip
     with clear_errors():
         if chosen == SHIPPED and shipped:
-            show_curves(shipped, f"pre-training of {name}, 80 MRPC-like pairs, whatever rows are chosen")
+            show_shipped(name, shipped)
             return
         if chosen == SHIPPED:
             st.info(f"No curve ships with {plain(name)}: choose atlas-encoder or atlas-decoder above.")
