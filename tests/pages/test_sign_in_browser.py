@@ -117,7 +117,7 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
     page.get_by_role("radio", name="Classes", exact=True).click()
     page.get_by_label("Name", exact=True).fill("wave")
     page.get_by_label("What the eye sees").fill("A wave.")
-    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_role("button", name="Add the class", exact=True).click()
     page.get_by_text("one must be admin").wait_for(timeout=PATIENCE)
 
 
