@@ -70,10 +70,23 @@ def _changed(before: Metric, change: effects.Interval) -> Metric:
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
     """A share of rows with its 95% Wilson interval: (value, low, high); NaN for no rows."""
-    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
-
     if not len(hits):
         return (float("nan"),) * 3
-    low, high = proportion_confint(int(hits.sum()), len(hits), method="wilson")
-    share = float(hits.mean())
-    return share, float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0  # not 3e-18
+    value, low, high = share_intervals(hits.sum(), len(hits))
+    return float(value), float(low), float(high)
+
+
+def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shares of rows with their 95 % Wilson intervals.
+
+    Args:
+        counts: of each share, of any shape. Range 0 to rows.
+        rows: that all of them are shares of; at least 1.
+
+    Returns:
+        Values and the lower and upper ends, in the shape of counts.
+    """
+    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
+
+    low, high = proportion_confint(counts, rows, method="wilson")
+    return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

@@ -7,7 +7,7 @@ from core.patterns.snapshot import known_class_set
 from core.store import labels
 from core.store.database import Database
 from tests.pages.browsing import PATIENCE, serving, settled, visit
-from tests.pages.test_label_browser import all_saved, fill
+from tests.pages.test_label_browser import all_saved, fill, open_sheet
 
 pytestmark = pytest.mark.browser
 SCRIPT = "<img src=x onerror=window.ran=1>"
@@ -35,14 +35,7 @@ def test_a_class_set_is_made_on_its_page_and_labelled_by_a_key_and_by_a_click(pa
         typed(page, "Key", "", 2)
         page.get_by_role("button", name="Make the class set").click()
         expect(page.get_by_text("Made: sea")).to_be_visible(timeout=PATIENCE)
-        visit(page, f"{address}/annotate?view=label&class_set=sea")
-        box = page.get_by_label("Your name")
-        box.fill("ada")
-        box.press("Enter")
-        root = page.locator(".root[data-cursor]")
-        root.wait_for(timeout=PATIENCE)
-        settled(page)
-        root.locator("canvas").focus()
+        root = open_sheet(page, address, at="annotate?view=label&class_set=sea")
         page.keyboard.press("1")
         root.get_by_role("button", name=SCRIPT).click()
         all_saved(root, 2)

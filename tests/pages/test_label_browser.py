@@ -36,9 +36,9 @@ def fill(folder, count=MAPS):
     db.close()
 
 
-def open_sheet(page, address, name="ada"):
+def open_sheet(page, address, name="ada", at="label"):
     page.set_viewport_size({"width": 1280, "height": 1600})  # the whole sheet is on screen
-    visit(page, f"{address}/label")
+    visit(page, f"{address}/{at}")
     box = page.get_by_label("Your name")
     box.fill(name)
     box.press("Enter")

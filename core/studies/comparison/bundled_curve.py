@@ -8,6 +8,7 @@ import pandas as pd
 
 from core import config
 from core.models.bundled import bundled_names
+from core.scoring.definitions import CLASS_SHARE
 from core.studies.comparison.records import CurvePoint, RoleBeginnings
 
 OWN = "its own weights"
@@ -67,7 +68,7 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
         return "The runs have no role in common." if len(orders) > 1 else ""
     ranked = {tuple(sorted(common, key=lambda score, run=run: run[score])) for run in medians}  # type: ignore[misc]
     steps = max(max(run[score] for run in medians) - min(run[score] for run in medians) for score in common)
-    listed = ", ".join(score.removeprefix("class ") for score in next(iter(ranked)))
+    listed = ", ".join(score.removeprefix(CLASS_SHARE) for score in next(iter(ranked)))
     same = f"begin in the same order: {listed}" if len(ranked) == 1 else "do not begin in the same order"
     return (
         f"In {len(orders)} runs from other seeds the medians of the {len(common)} roles that all have {same}; a role's "

@@ -21,6 +21,7 @@ from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginning
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
+from core.studies.prediction_changes import share_intervals
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import task_of
@@ -195,16 +196,9 @@ def class_shares(
     weights = patterns.classifier_registry.bundled_weights(class_set)
     maps = studies.patterns.map_classification.classified(checkpoint, large, weights, dtype="float32")
     return {
-        f"{CLASS_SHARE}{name}": _share_ends((maps.classes == number).sum(0), len(large))
+        f"{CLASS_SHARE}{name}": share_intervals((maps.classes == number).sum(0), len(large))
         for number, name in enumerate(maps.names)
     }
-
-
-def _share_ends(counts: np.ndarray, inputs: int) -> Ends:
-    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
-
-    low, high = proportion_confint(counts, inputs, method="wilson")
-    return counts / inputs, np.where(counts > 0, low, 0.0), np.where(counts < inputs, high, 1.0)
 
 
 def curve_points(stage: StageScores) -> list[CurvePoint]:
