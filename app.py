@@ -7,6 +7,7 @@ page alone.
 import gc
 import os
 import sys
+from pathlib import Path
 
 # With JupyterLab beside it, jsonschema (of Altair) builds a grammar of IRIs at import: 2 s that nothing here needs.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -18,12 +19,11 @@ from starlette.routing import Route
 
 import pages.parts.shell.addresses
 import pages.parts.shell.auth_routes
+import pages.parts.shell.bundle
 import pages.parts.shell.closed
 import pages.parts.shell.connections
 import pages.parts.shell.guard
 import pages.parts.shell.people
-import pages.parts.shell.resources
-import pages.parts.shell.shell
 import pages.parts.shell.sockets
 import pages.parts.shell.warming
 import pages.parts.team.doors
@@ -41,14 +41,17 @@ if pages.parts.shell.people.shared():
 pages.parts.shell.sockets.answer_at_once()
 pages.parts.shell.connections.bound_connections()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
+SCRIPT = Path(pages.parts.shell.warming.__file__).with_name("shell.py")  # its imports come behind the first answers
 pages.parts.shell.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.shell.warming.painted, methods=["POST"])
 app = st.App(
-    pages.parts.shell.shell.__file__,
+    SCRIPT,
+    lifespan=pages.parts.shell.warming.serving,
     middleware=[
         Middleware(pages.parts.shell.closed.Closed, base=base),
         Middleware(pages.parts.shell.guard.Guard),
+        Middleware(pages.parts.shell.bundle.Bundle, base=base),
         Middleware(pages.parts.shell.addresses.Redirects, base=base),
         Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],

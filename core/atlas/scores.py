@@ -2,7 +2,8 @@
 
 Four sources, in this order: what the user's database has (the view `atlas`), the record that the other pages open with
 (`core.atlas.recorded`), what else ships for the bundled checkpoints (`core.atlas.shipped`), and, where none has
-anything, what is measured now on bundled rows (`core.atlas.measured`). Each row says which.
+anything, what is measured now on bundled rows (`core.atlas.measured`); beside them what the hypotheses that ship know
+(`core.atlas.shipped_hypotheses`). Each row says which.
 """
 
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from core.atlas import recorded, shipped
+from core.atlas import recorded, shipped, shipped_hypotheses
 from core.atlas.measured import measured
 from core.atlas.rows import p_is_corrected
 from core.models.present import present_weights
@@ -39,7 +40,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     scores = with_others(scores, framed(shipped.rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
-    return scores
+    return with_others(scores, framed(shipped_hypotheses.rows(checkpoint)))
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:

@@ -7,19 +7,23 @@ shown. It says of every row which study measured it, when, on which rows and wit
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from core import config
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILE = config.DATA / "atlas" / "scores.parquet"
 
 
-def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> pd.DataFrame:
+def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
     """The shipped scores of a checkpoint, with the columns of `core.atlas.rows.ScoreRow` among them.
 
     None where there is no record, or where its bundled weights are others than those that were measured.
     """
+    import pandas as pd  # a start's 0.4 s
+
     record = _record(file or FILE)
     mine = record[record["checkpoint"] == checkpoint] if len(record) else record
     if mine.empty or _weights(checkpoint) != mine["weights_file"].iloc[0]:
@@ -38,7 +42,9 @@ def file_hash(file: Path) -> str:
     return _hash(file, file.stat().st_mtime_ns)
 
 
-def _record(file: Path) -> pd.DataFrame:
+def _record(file: Path) -> "pd.DataFrame":
+    import pandas as pd  # a start's 0.4 s
+
     return _read(file, file.stat().st_mtime_ns) if file.is_file() else pd.DataFrame()
 
 
@@ -48,7 +54,9 @@ def _weights(checkpoint: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _read(file: Path, modified: int) -> pd.DataFrame:
+def _read(file: Path, modified: int) -> "pd.DataFrame":
+    import pandas as pd  # a start's 0.4 s
+
     return pd.read_parquet(file)
 
 

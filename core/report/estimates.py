@@ -47,6 +47,12 @@ def share_interval(share: float, n: int) -> Estimate:
     return Estimate(share, float(low), float(high))
 
 
+def as_share(estimate: Estimate) -> Estimate:
+    """The same with its ends cut to 0 and 1."""
+    low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
+    return Estimate(estimate.value, low, high)
+
+
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
     """F1 of n rows with an interval: F1 = 2J / (1 + J), and J = TP / (TP + FP + FN) is a share of rows.
 

@@ -105,7 +105,7 @@ EXHIBITS = (
         "Change of attention with fine-tuning",
         f"{PAPER}, {REPLICATION}",
         "4.3, Fig 5",
-        (Part.CHANGE,),
+        (Part.CHANGE, Part.MATCH),
         "layers",
         "cosine of a head's flattened maps before and after, cropped to real tokens; layer means with 95% bootstrap",
         (
@@ -183,7 +183,7 @@ EXHIBITS = (
         "Importance against what zeroing does",
         MICHEL,
         "4.1",
-        (Part.IMPORTANCE,),
+        (Part.IMPORTANCE, Part.SHAPLEY, Part.GATES, Part.PAIRS),
         "dots",
         "gradient of the loss with respect to a head's gate on train rows, per example; Spearman over heads",
         ("Its code takes the absolute value per token, the formula per example.",),

@@ -19,6 +19,8 @@ from core.store.rows import Row
 from core.studies.ablation import crossed, disable, importance, prune, separators
 from core.studies.attention import dependencies, effective, features, relations, statistics
 from core.studies.attention.attending import AttendingOptions
+from core.studies.circuits import gates, pairs, shapley
+from core.studies.comparison import match
 from core.studies.contract import Study, as_json
 from core.studies.explanation import why
 from core.studies.frames import frame_heads
@@ -32,12 +34,15 @@ from core.tuning.saved import shown_folder
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.WHY, Part.TUNING, Part.CHANGE,
-    Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
-    Part.SEPARATORS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
+    Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE,
+    Part.PRUNE, Part.SEPARATORS, Part.SHAPLEY, Part.GATES, Part.PAIRS, Part.SYNTAX, Part.PROBE, Part.TRANSFER,
+    Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
-    Part.CHANGE, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
+    Part.CHANGE, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
+    Part.SEPARATORS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
+BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
 PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
@@ -131,7 +136,7 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
             f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "
             f"choose among {', '.join(data.dev)}."
         )
-    wanted = {Part(name) for name in options.parts or PARTS}
+    wanted = {Part(name) for name in options.parts or PARTS} - (set() if options.parts else set(BY_NAME))
     wanted |= {Part.TUNING} if wanted & TUNED else set()
     steps: list[Step] = []
     for checkpoint in options.checkpoints:
@@ -265,9 +270,9 @@ class _Planned:
         settings: dict[str, int | str] = {name: limit for name, limit in limits.items() if limit is not None}
         return settings if self.options.precision == "float32" else settings | {"precision": self.options.precision}
 
-    def _folder(self, task: str) -> str:
+    def _folder(self, task: str, seed: int = 0) -> str:
         options = self.tuning(task)
-        name = finetune.run_name(options, task, "pretrained", 0)
+        name = finetune.run_name(options, task, "pretrained", seed)
         return shown_folder(runs_folder(options.out).resolve() / name)
 
     def _tuned(self, task: str) -> list[Step]:
@@ -278,7 +283,17 @@ class _Planned:
         return [
             self._step(Part.TUNING, finetune.STUDY, self.tuning(task), task),
             self._step(Part.CHANGE, change.STUDY, compared, task),
+            self._found_again(task),
         ]
+
+    def _found_again(self, task: str) -> Step:
+        """Which heads every seed of fine-tuning has again."""
+        first, *others = (self._folder(task, seed) for seed in range(self.options.seeds))
+        limit = min(filter(None, (self.options.limit, match.Options.limit)))
+        options = replace(
+            self._attending(match.Options, task, limit=limit), compare=first, also=tuple(others)
+        )  # fmt: skip
+        return self._step(Part.MATCH, match.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> Step:
         options = self._attending(features.Options, task, limit=self.options.limit)
@@ -334,4 +349,9 @@ class _Planned:
         ]
         if not self.facts.causal:
             steps.append(self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.Options, task), task))
-        return steps
+        return steps + ([] if task_of(task).is_score else self._together(task))
+
+    def _together(self, task: str) -> list[Step]:
+        """What heads do together, in their studies' own sizes: logit differences of a task of labels."""
+        asked = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
+        return [self._step(part, module.STUDY, module.STUDY.read(asked), task) for part, module in BY_NAME.items()]

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from core import config
 from core.errors import AtlasError, InputError
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
@@ -16,11 +17,13 @@ from core.report.published import REPLICATION
 from core.report.records import Records, StepRecord, records_of
 from core.report.rendering.words import About
 from core.store import shipped
+from core.store.rows import from_json
 from core.studies.lookup import find_study
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import TASKS
 
 REPORT = "reproduce"  # the study that keeps reports
+CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
@@ -43,7 +46,8 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
         raise InputError(
             f"The record has reports on {there or 'nothing'}, but none on {lacking[0]}: choose among them."
         )
-    return [_evidence(name, [step for step in steps if step.checkpoint == name], reports.values()) for name in names]
+    every = [*steps, *_beyond_reports()]
+    return [_evidence(name, [step for step in every if step.checkpoint == name], reports.values()) for name in names]
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
@@ -54,11 +58,28 @@ def about_record(evidence: Sequence[Evidence]) -> About:
     return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
 
 
+def _beyond_reports() -> list[StepRecord]:
+    """Runs of the record that no report made, on the classifier that ships, as steps of the encoder that it was."""
+    chosen = []
+    for part in (Part.SHAPLEY, Part.GATES, Part.PAIRS):
+        for run in shipped.runs(part).to_dict("records"):
+            if run["checkpoint"] == config.CLASSIFIER:
+                about = {name: run[name] for name in ("weights_hash", "code_version", "dtype", "device", "seconds")}
+                chosen.append(
+                    StepRecord(
+                        part, run["study"], config.ENCODER, run["task"], run["title"], run["run"], "",
+                        from_json(run["options"]), created=run["created"].isoformat(), **about,
+                    )
+                )  # fmt: skip
+    return chosen
+
+
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
     """Of equal steps the newest that has a run; in the order in which they stand."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
-        same = json.dumps([step.part, step.study, step.checkpoint, step.task, step.options], sort_keys=True)
+        asked = {name: value for name, value in step.options.items() if name not in CLASSIFIERS}
+        same = json.dumps([step.part, step.study, step.checkpoint, step.task, asked], sort_keys=True)
         if same not in chosen or (step.run and (step.created or "") > (chosen[same].created or "")):
             chosen[same] = step
     return list(chosen.values())

@@ -14,10 +14,9 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas as pd
 
 from core.errors import StoreError
 from core.store import migrations
@@ -27,6 +26,9 @@ from core.store.place import Place
 from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
 from core.store.resting import Rest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -182,7 +184,7 @@ class Database:
             _roll_back(cursor)
             raise
 
-    def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> pd.DataFrame:
+    def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
         """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
         return self.cursor().execute(sql, parameters).df()
 

@@ -33,7 +33,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A pinned result. kind: run or maps. about: what it is of, in one line. command: what gives it again.
+    """A pinned result. kind: run, maps or head. about: what it is of, in one line. command: what gives it again.
 
     pictures: Vega-Lite specifications. maps: packed for a page in one file, or None. finding, annotator, stored: what
     the store adds.

@@ -4,14 +4,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from core.errors import JobError
 from core.store.database import Database
 from core.store.rows import Row, from_json, insert, quoted, to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
 _UNIT = pa.schema(
@@ -189,7 +191,7 @@ def count_active(db: Database) -> int:
     return int(counts[0][0])
 
 
-def unit_outcomes(db: Database, job: str) -> pd.DataFrame:
+def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
     """What became of each unit: position key size state error seconds worker attempts; state None where none yet.
 
     worker: host and process of the last attempt.
@@ -201,7 +203,7 @@ def unit_outcomes(db: Database, job: str) -> pd.DataFrame:
     )
 
 
-def by_worker(db: Database, job: str) -> pd.DataFrame:
+def by_worker(db: Database, job: str) -> "pd.DataFrame":
     """Who did what: worker (host and process), units it ended, failed ones among them, retries, and its seconds.
 
     retries: attempts at its units before its own.
@@ -228,7 +230,7 @@ def progress(db: Database, job: str) -> Row:
     return dict(zip(names, values[0], strict=True))
 
 
-def jobs(db: Database) -> pd.DataFrame:
+def jobs(db: Database) -> "pd.DataFrame":
     """Which jobs there are, newest first: job study title state error run created started finished units done failed
     workers retries.
 

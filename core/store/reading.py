@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas as pd
 
 from core.errors import StoreError
 from core.store.opening import Opening
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _READS = {duckdb.StatementType.SELECT}
 _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # of a SELECT, the one kind that writes
@@ -57,7 +59,7 @@ class Reader:
         with self._opening.explaining():
             return self._cursor.fetchone()
 
-    def df(self) -> pd.DataFrame:
+    def df(self) -> "pd.DataFrame":
         """All rows of the last statement as a data frame."""
         with self._opening.explaining():
             return self._cursor.df()

@@ -4,9 +4,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from core.attention import PARTS
@@ -15,6 +14,9 @@ from core.errors import StoreError
 from core.store import shipped
 from core.store.database import Database
 from core.store.rows import Row, from_json, insert, marks, quoted, to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])
 _SCORE = pa.schema(
@@ -105,7 +107,7 @@ def _score(run: str, row: Row) -> Row:
     return {**kept, **named, "run": run, "feature": None if feature is None else str(feature)}
 
 
-def runs(db: Database, study: str | None = None) -> pd.DataFrame:
+def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
     """Which runs are stored, newest first: their provenance, options as JSON text, and `rows`, how many each has."""
     return db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows FROM run
@@ -115,9 +117,16 @@ def runs(db: Database, study: str | None = None) -> pd.DataFrame:
     )
 
 
-def known_runs(db: Database, study: str | None) -> pd.DataFrame:
+def any_rows(db: Database) -> bool:
+    """Whether a run is stored that has rows; asked by a first page, which needs no data frame for it."""
+    return bool(db.cursor().execute("SELECT 1 FROM study_row LIMIT 1").fetchall())
+
+
+def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
     """The runs of a study (None: of all) as `runs` gives them, then those of the record that ships; `source` is
     "yours" or "shipped"."""
+    import pandas as pd  # a start's 0.4 s
+
     own, recorded = runs(db, study), shipped.runs(study)
     both = [some.assign(source=name) for some, name in ((own, "yours"), (recorded, "shipped")) if len(some)]
     return pd.concat(both, ignore_index=True) if both else own.assign(source="yours")
@@ -126,6 +135,8 @@ def known_runs(db: Database, study: str | None) -> pd.DataFrame:
 def one_run(db: Database, run: str) -> Row:
     """What is known of `run`, of the database or of the record that ships: study, title, options and the fields of
     Provenance. Errors: StoreError if unknown."""
+    import pandas as pd  # a start's 0.4 s
+
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
     if stored.empty and (recorded := shipped.one_run(run)):
         stored = pd.DataFrame([recorded])
@@ -141,8 +152,10 @@ def run_rows(db: Database, run: str) -> list[Row]:
     return [from_json(body) for (body,) in bodies] or shipped.run_rows(run)
 
 
-def study_rows(db: Database, run: str) -> pd.DataFrame:
+def study_rows(db: Database, run: str) -> "pd.DataFrame":
     """The rows of `run`, in order, one column a key."""
+    import pandas as pd  # a start's 0.4 s
+
     return pd.DataFrame(run_rows(db, run))
 
 
@@ -162,7 +175,7 @@ def head_scores(
     task: str | None = None,
     study: str | None = None,
     run: str | None = None,
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part

@@ -10,14 +10,17 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core import config
 from core.errors import StoreError
 from core.store.rows import Row, from_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LARGEST_TEXT = 16 << 20  # bytes of the record's note
 NEEDED = ("run", "study", "options", "row_ids", "created", "code_version")  # columns of its runs
@@ -34,9 +37,11 @@ def about() -> Row | None:
         return dict(json.loads(config.read_text(file, most=LARGEST_TEXT)))
 
 
-def runs(study: str | None = None) -> pd.DataFrame:
+def runs(study: str | None = None) -> "pd.DataFrame":
     """The record's runs, newest first, in the columns of `core.store.runs.runs`, and how long their units took
     (`seconds`) for how much work (`size`); of a study that it lacks the example; no row where there is neither."""
+    import pandas as pd  # a start's 0.4 s
+
     known = _runs(config.RECORD)
     if study is None:
         return known
@@ -78,7 +83,9 @@ def _reading(file: Path) -> Iterator[None]:
 
 
 @lru_cache(maxsize=4)
-def _runs(folder: Path) -> pd.DataFrame:
+def _runs(folder: Path) -> "pd.DataFrame":
+    import pandas as pd  # a start's 0.4 s
+
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
     with _reading(folder / RUNS):
@@ -102,6 +109,8 @@ def _examples() -> dict[str, tuple[Row, list[Row]]]:
 
 
 def _run_of(study: str, example: Row) -> Row:
+    import pandas as pd  # a start's 0.4 s
+
     options = example["options"]
     tasks = options.get("tasks") or [options.get("task")]
     return dict.fromkeys(("weights_hash", "split", "row_ids", "dtype", "operator", "device", "size", "seconds")) | {

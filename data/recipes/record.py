@@ -2,12 +2,14 @@
 
 FROM_REPORT is the database that `python -m core reproduce` left (data/atlas.duckdb of the folder it ran in); those that
 other studies left may stand beside it. Every run in them goes into the record, the newest of the same study,
-checkpoint, task and options; paths are written from the project's folder, and a path of anywhere else is refused.
+checkpoint, task and options; paths are written from the project's folder, and a path of anywhere else is refused. Of
+runs on rows or sentences from a folder (GLUE's, FrameNet's) no text goes into it.
 """
 
 import argparse
 import json
 import re
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +20,17 @@ import pyarrow.parquet as pq
 
 from core import config
 from core.errors import InputError
+from core.report import recorded, report
+from core.report.plan import PARTS
+from core.report.records import rows_of
 from core.store import jobs, runs
 from core.store.database import Database
-from core.store.rows import to_json
+from core.store.rows import Row, from_json, to_json
 from core.store.shipped import ABOUT, ROWS, RUNS
 from core.writing import write_whole
 
 SAME = ["study", "checkpoint", "task", "options"]
+TEXTS: dict[str, object] = {"text": "", "pair": "", "frame": None, "target": "", "elements": []}  # of rows not ours
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
@@ -34,14 +40,57 @@ def made(databases: Sequence[Path], out: Path, note: str, *, add: bool = False) 
     add: the runs of the record in `out` stay, save those that a database has anew. Errors: InputError.
     """
     every_run, every_row = zip(*(_of_database(database) for database in databases), strict=True)
-    known, rows = pd.concat(every_run, ignore_index=True), pd.concat(every_row, ignore_index=True)
+    known = _newest(pd.concat(every_run, ignore_index=True))
+    rows = pd.concat(every_row, ignore_index=True).drop_duplicates(["run", "position"])
+    rows = rows[rows["run"].isin(known["run"])]
     if add:
         known, rows = _beside(out, known, rows)
+    return _stored(known, rows, out, note)
+
+
+def joined(out: Path, checkpoint: str, note: str) -> dict[str, int]:
+    """Put one report in place of all those that the record in `out` has of a checkpoint: their steps, today's rules.
+
+    Errors: InputError where it has none.
+    """
+    config.RECORD = out
+    records = report.records_of(recorded.recorded_evidence([checkpoint]))
+    known, rows = pd.read_parquet(out / RUNS), pd.read_parquet(out / ROWS)
+    parts = known[(known["study"] == recorded.REPORT) & (known["checkpoint"] == checkpoint)]
+    newest = parts.sort_values("created").iloc[-1].to_dict()
+    tasks = sorted({step.task for step in records.steps if step.task})
+    bodies = [to_json(row) for row in rows_of(records)]
+    measured = {step.part for step in records.steps}
+    whole = newest | {
+        "run": uuid.uuid4().hex, "title": f"Report on {checkpoint}", "task": ", ".join(tasks), "rows": len(bodies),
+        "options": to_json(
+            from_json(newest["options"]) | {"tasks": tasks, "parts": [part for part in PARTS if part in measured]}
+        ),
+        "size": parts["size"].sum(), "seconds": parts["seconds"].sum(),
+    }  # fmt: skip
+    others = ~known["run"].isin(parts["run"])
+    known = pd.concat([known[others], pd.DataFrame([whole])], ignore_index=True)
+    rows = rows[~rows["run"].isin(parts["run"])]
+    mine = pd.DataFrame([(whole["run"], k, body) for k, body in enumerate(bodies)], columns=rows.columns)
+    return _stored(known, pd.concat([rows, mine], ignore_index=True), out, note)
+
+
+def _stored(known: pd.DataFrame, rows: pd.DataFrame, out: Path, note: str) -> dict[str, int]:
     out.mkdir(parents=True, exist_ok=True)
     _write(known, out / RUNS)
     _write(rows, out / ROWS)
     write_whole(out / ABOUT, json.dumps(_about(known, note), indent=1, ensure_ascii=False) + "\n")
     return {"runs": len(known), "rows": len(rows)}
+
+
+def _newest(known: pd.DataFrame) -> pd.DataFrame:
+    """The newest run of the same study, checkpoint, task and options; a better classifier makes no other options."""
+    asked = [
+        to_json({k: v for k, v in from_json(text).items() if k not in recorded.CLASSIFIERS})
+        for text in known["options"]
+    ]
+    newest = known.assign(options=asked).sort_values("created", ascending=False, kind="stable").drop_duplicates(SAME)
+    return known.loc[newest.index].sort_index()
 
 
 def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -51,7 +100,11 @@ def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         known = runs.runs(db).drop_duplicates(SAME)
         known = known[known["rows"] > 0]
         work = pd.DataFrame([_work(db, run) for run in known["run"]], columns=["size", "seconds"], index=known.index)
-        bodies = [(run, k, to_json(row)) for run in known["run"] for k, row in enumerate(runs.run_rows(db, run))]
+        bodies = [
+            (run, k, to_json(_without_texts(row, options)))
+            for run, options in zip(known["run"], map(from_json, known["options"]), strict=True)
+            for k, row in enumerate(runs.run_rows(db, run))
+        ]
     known = pd.concat([known, work], axis=1)
     for name in known.select_dtypes(include=["object", "string"]):
         known[name] = [_moved(text, root) for text in known[name]]
@@ -60,11 +113,16 @@ def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
+def _without_texts(row: Row, options: Row) -> Row:
+    """A row of a run on somebody else's rows without their words: ids, places and numbers are facts."""
+    theirs = dict(TEXTS) if options.get("data") or options.get("sentences") else {}
+    theirs |= {"note": ""} if options.get("treebank") else {}  # has words of its test part
+    return row | {name: none for name, none in theirs.items() if name in row}
+
+
 def _beside(out: Path, known: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """These runs and rows, and those of the record in `out` of which there is no newer one."""
-    runs_of_both = pd.concat([known, pd.read_parquet(out / RUNS)], ignore_index=True)
-    outdated = runs_of_both.duplicated(SAME) & (runs_of_both.index >= len(known))
-    runs_of_both = runs_of_both[~outdated]
+    runs_of_both = _newest(pd.concat([known, pd.read_parquet(out / RUNS)], ignore_index=True))
     there = pd.read_parquet(out / ROWS)
     rows_of_both = pd.concat([rows, there[~there["run"].isin(rows["run"])]], ignore_index=True)  # a run once
     return runs_of_both, rows_of_both[rows_of_both["run"].isin(runs_of_both["run"])]
@@ -112,9 +170,12 @@ def main() -> None:
     parser.add_argument("databases", type=Path, nargs="+", metavar="FROM_REPORT")
     parser.add_argument("--out", type=Path, default=config.RECORD)
     parser.add_argument("--add", action="store_true", help="keep the runs of the record that are not measured anew")
+    parser.add_argument("--join", metavar="CHECKPOINT", help="make one report of all those on this checkpoint")
     parser.add_argument("--note", default="", help="what a reader must know of these numbers")
     asked = parser.parse_args()
     counts = made(asked.databases, asked.out, asked.note, add=asked.add)
+    if asked.join:
+        counts = joined(asked.out, asked.join, asked.note)
     print(f"{counts['runs']} runs with {counts['rows']} rows in {asked.out}")
 
 

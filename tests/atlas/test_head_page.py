@@ -15,6 +15,7 @@ from core.capture.running import capture
 from core.drawing.packing import Grid
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
+from core.studies.hypotheses.records import Criterion, Judged
 from tests.atlas.test_head import frame
 from tests.drawing.made import random_pane
 from tests.drawing.test_page import EVIL, restored
@@ -53,6 +54,21 @@ def test_the_file_has_what_the_page_has_and_no_text_becomes_markup():
     for header, (weights,) in shelved:
         assert header["panes"][0]["named"] == "L1H2"
         np.testing.assert_allclose(weights / 65535, 0.2, atol=1e-5)
+
+
+def test_a_dossier_has_its_hypotheses_with_every_criterion():
+    criterion = Criterion(
+        hypothesis="1", subject="L1H2", sentence=EVIL, criterion="held out", state="met", measure=EVIL, amount=0.4321,
+        low=0.4, high=0.5, baseline=0.1, n=150, adjusted=0.003, level=0.05, measured_by="run", note="",
+    )  # fmt: skip
+    judged = [Judged(EVIL, [criterion]), Judged("L1H2 looks back", [criterion], "withdrawn"), Judged("untested")]
+    page = head_page(Head(0, 1), "x", SCORES, ROWS, hypotheses=judged)
+    assert "<h2>Hypotheses</h2>" in page
+    assert "meets held out" in page
+    assert "L1H2 looks back: meets held out (withdrawn)" in page
+    assert "untested: not tested" in page
+    assert page.count("0.4321") == 2
+    assert EVIL not in page
 
 
 def test_144_heads_of_64_tokens_with_a_full_gallery_are_under_2_megabytes():

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from core import config
 from core.__main__ import app
-from core.atlas import measured, scores, shipped
+from core.atlas import measured, scores, shipped, shipped_hypotheses
 from core.atlas.rows import score_row
 from core.scoring.registry import SCORES, label_of
 from core.store import runs
@@ -129,6 +129,7 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     file = tmp_path / "scores.parquet"
     pd.DataFrame(rows).to_parquet(file)
     monkeypatch.setattr(shipped, "FILE", file)
+    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
     monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
     stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder", weights_hash=weights)
     frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
@@ -171,7 +172,9 @@ def test_what_the_docs_ask_in_sql_is_answered_from_a_copy_that_is_only_read(db, 
 @pytest.mark.skipif(not (config.RECORD / "run.parquet").is_file(), reason="no record ships")
 def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
-    about = runs.known_runs(db, "statistics").iloc[0]
+    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
+    known = runs.known_runs(db, "statistics")
+    about = known[known["checkpoint"].str.startswith("atlas-encoder")].iloc[0]
     rows = runs.study_rows(db, about["run"])
     rows = rows[(rows["statistic"] != "place") & (rows["checkpoint"] == "atlas-encoder")]
     frame = scores.atlas(db, checkpoint="atlas-encoder", measure=False)
@@ -190,6 +193,7 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
     monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
     monkeypatch.setattr(measured, "STUDIES", ("statistics",))
     monkeypatch.setattr(measured, "LIMIT", 4)
     found = CliRunner().invoke(app, ["atlas", "atlas-decoder", "--task", "rte", "--json"])
@@ -211,3 +215,16 @@ def test_every_record_of_a_score_says_what_it_is():
         assert score.needs
         assert score.source
         assert score.low is None or score.high is None or score.low < score.high
+
+
+@pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER])
+def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint, monkeypatch):
+    crate = json.loads((config.DATA / "hypotheses" / checkpoint / "hypotheses.json").read_text(encoding="utf-8"))
+    met = {(one["layer"], one["head"]): sum(row["state"] == "met" for row in one["criteria"])
+           for one in crate["batches"][0]["hypotheses"]}  # fmt: skip
+    frame = scores.atlas(None, checkpoint=checkpoint, task="sst2", measure=False)
+    mine = frame[frame["score"] == "hypothesis/criteria met"]
+    assert {(row.layer, row.head): row.value for row in mine.itertuples()} == met
+    assert set(mine["source"]) == {"hypothesis, shipped crate"}
+    monkeypatch.setattr(shipped_hypotheses, "present_weights", lambda name: "others")
+    assert shipped_hypotheses.rows(checkpoint).empty

@@ -275,8 +275,8 @@ def read():
 
 threading.Thread(target=read, daemon=True).start()
 has_read.wait()
-print(1, flush=True)
 try:
+    print(1, flush=True)  # inside: the key may be pressed before the next line runs
     time.sleep(600)
 except KeyboardInterrupt:
     print("a sentence", file=sys.stderr)

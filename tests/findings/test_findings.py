@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core import config
+from core.attention import Head
 from core.commands.jobs import _option
 from core.drawing.maps_page import Source, grid_of
 from core.errors import InputError, StoreError
@@ -19,10 +20,12 @@ from core.findings.figures import numbers_of, pictures_of
 from core.findings.result_page import result_page
 from core.store import findings, runs
 from core.store.database import Database
+from core.store.findings import Number
 from core.store.people import Person, RightsError
 from core.store.runs import Provenance
 from core.store.shipped import ABOUT
 from core.studies.contract import as_json, identity
+from core.studies.hypotheses.records import Criterion, Judged
 from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
@@ -140,7 +143,9 @@ def test_shares_are_made_again_by_their_own_command(db):
     for known in runs.known_runs(db, "classify-maps").itertuples():
         words = shlex.split(pinning.finding_of_run(db, known.run).command)
         options = json.loads(known.options)
-        asked = ["--task", options["task"], "--limit", "60", "--split", "dev", "--class-set", "bert"]
+        limit = ["--limit", "60"] if options["limit"] else []
+        data = ["--data", options["data"]] if options["data"] else []
+        asked = ["--task", options["task"], *limit, "--split", "dev", *data, "--class-set", "bert"]
         assert words == ["python", "-m", "core", "study", "shares", *options["checkpoints"], *asked]
 
 
@@ -152,6 +157,23 @@ def pinned(db):
     grid = grid_of([random_pane(2, 3, 6)], source, head="L2H1")
     pinning.pin_maps(db, grid, source, random_maps(2, 3, 6), pinning.Remark("maps"))
     return findings.findings(db)
+
+
+def test_the_dossier_of_a_head_is_a_finding_with_its_hypotheses(db):
+    criterion = Criterion(
+        hypothesis="1", subject="L2H1", sentence=EVIL, criterion="held out", state="met", measure="weight",
+        amount=0.75, low=0.7, high=0.8, baseline=0.1, n=150, adjusted=0.003, level=0.05, measured_by="run", note="",
+    )  # fmt: skip
+    known = pinning.HeadFacts("class: Diagonal.", [Number("L2H1", "previous", 0.9, n=60)], [Judged(EVIL, [criterion])])
+    source = Source("atlas-encoder", "", weights_hash="cd" * 32, command="python -m core atlas atlas-encoder")
+    pinning.pin_head(db, Head(1, 0), source, known, pinning.Remark("look"))
+    (one,) = findings.findings(db)
+    assert one.title == "L2H1 of atlas-encoder"
+    assert "meets held out" in one.about
+    assert [(number.what, number.value) for number in one.numbers] == [("previous", 0.9), ("held out", 0.75)]
+    page = export.html([one])
+    assert "0.7 to 0.8" in page
+    assert EVIL not in page
 
 
 def test_one_page_has_every_finding_and_no_text_becomes_markup(pinned):

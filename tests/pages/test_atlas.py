@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.atlas import shipped
+from core.atlas import shipped, shipped_hypotheses
 from core.atlas.measured import run_here
 from core.models.present import present_weights
 from core.store import runs
@@ -40,6 +40,7 @@ def stored(db, study, statistic, values, **about):
 def filled(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
     resources.database.clear()
     db, chance = resources.database(), np.random.default_rng(0)
     for statistic in ("previous", "normalised entropy", "separator", "distance"):

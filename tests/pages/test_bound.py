@@ -119,3 +119,28 @@ def test_a_link_wins_over_what_is_usual_of_other_rows():
     app.query_params["task"] = "qqp"
     app.run().selectbox(key="rows").set_value("mrpc").run()
     assert app.markdown[0].value == "qqp"
+
+
+def a_choice_and_a_button():
+    import streamlit as st
+
+    from pages.parts.shell import bound
+
+    bound.pick(st.selectbox, "Task", ["mrpc", "sst2"], key="task")
+    st.button("Again")
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_what_the_browser_has_not_drawn_yet_is_said_to_it_again(monkeypatch, drawn):
+    """The end to end of it is in test_maps_browser: a head chosen before the code of the fields has come."""
+    from pages.parts.shell import bound
+
+    app = AppTest.from_function(a_choice_and_a_button)
+    app.query_params["task"] = "sst2"
+    assert app.run().selectbox(key="task").proto.set_value
+    app.button[0].click()
+    if not drawn:
+        monkeypatch.setattr(bound, "drawn", lambda key: False)
+    app.run()
+    assert app.selectbox(key="task").value == "sst2"
+    assert app.selectbox(key="task").proto.set_value is (not drawn)

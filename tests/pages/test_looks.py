@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.studies.tuning.records import TunedScore
-from pages.parts.charts.curves import calibration, points, values_with_intervals
+from pages.parts.charts.curves import calibration, line_with_band, points, ranked, values_with_intervals
 from pages.parts.charts.development import small_multiples
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -151,3 +151,13 @@ def test_no_name_below_a_chart_is_left_out(names, angle):
     chart = values_with_intervals(frame, Axes(x="class", y="labels"), title="t").to_dict()
     axis = chart["layer"][0]["encoding"]["x"]["axis"]
     assert (axis["labelAngle"], axis["labelOverlap"]) == (angle, False)
+
+
+def test_a_long_title_of_a_chart_stands_in_lines_and_a_short_one_in_one():
+    frame, axes = pd.DataFrame({"x": [0.0, 1.0], "y": [1.0, 2.0]}), Axes(x="x", y="y")
+    long = "The gradient is no answer: first look, Spearman 0.74, n = 36"
+    for draw in (points, ranked, values_with_intervals, line_with_band):
+        lines = draw(frame, axes, title=long).to_dict()["title"]
+        assert " ".join(lines) == long
+        assert max(map(len, lines)) <= 44  # half of 800 pixels, at 8 a letter
+        assert draw(frame, axes, title="training loss").to_dict()["title"] == "training loss"

@@ -318,6 +318,27 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     expect(page).to_have_url(re.compile("head=L3H5"))
 
 
+@pytest.mark.slow  # 4 CPU seconds; what the server says again is tested without a browser in test_bound.py
+def test_a_head_chosen_before_the_fields_are_drawn_loses_no_sentence(page, address):
+    """The code of Streamlit's fields comes by itself, and on a slow line after the maps."""
+    held = []
+    page.route(re.compile(r"/static/js/(TextInput|Selectbox)\."), lambda route: held.append(route))
+    visit(page, f"{address}/maps?checkpoint=atlas-encoder-sst2&text={SENTENCE}")
+    grid = painted(page)
+    grid.locator(".allBox").focus()
+    head = grid.get_attribute("data-head")
+    page.keyboard.press("ArrowUp" if head.startswith("L6") else "ArrowDown")
+    expect(page).to_have_url(re.compile("head="))
+    settled(page)
+    assert held
+    for route in held:
+        route.continue_()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
+    grid.get_by_role("button", name="Lines").click()
+    expect(page).to_have_url(re.compile("look=lines"))
+    expect(page).to_have_url(re.compile("checkpoint=atlas-encoder-sst2.*text=The"))
+
+
 @pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_lines_show_several_heads_and_what_each_word_receives(page, address, encoder_maps):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L2H2")

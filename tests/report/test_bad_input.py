@@ -13,7 +13,11 @@ from tests.report.evidence_made import evidence, found, layer_rows
 from tests.simulations import claim_worlds
 
 PLANTED = {world.claim: world for world in claim_worlds.PLANTED}
-BY_COUNTS = {"few-meaningful", "nothing-changes"}  # of maps and of predictions: they have no number that can be NaN
+BY_COUNTS = {
+    "keeps-its-heads",
+    "few-meaningful",
+    "nothing-changes",
+}  # of maps and of predictions: they have no number that can be NaN
 MEASURED = ("value", "low", "high", "effect", "accuracy_", "ratio")
 WORDS = (HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR)
 

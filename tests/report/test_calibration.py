@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from core.report.claims.registry import CLAIMS
+from core.report.claims.outcomes import UNDECIDED
+from core.report.claims.registry import CLAIMS, claim
 from core.report.claims.rules import MEANINGS, RULES, Correction, meanings
 from tests.simulations import claim_worlds, claims_page
 
@@ -21,6 +23,21 @@ def test_each_claim_declares_its_rule_and_its_test():
 
 def test_the_page_of_claims_says_what_the_code_does():
     assert PAGE.read_text().startswith(claims_page.declared())
+
+
+OPEN = [name for name, rates in claims_page.rates_now(PAGE.read_text()).items() if rates["undecided_at_2x"] > 0.5]
+
+
+@pytest.mark.parametrize("world", [world for world in claim_worlds.PLANTED if world.claim in OPEN],
+                         ids=lambda world: world.claim)  # fmt: skip
+def test_where_twice_the_margin_is_mostly_undecided_the_rows_that_would_decide_are_said(world):
+    """But where the estimate lies on the other side of the margin: no number of such rows would."""
+    rng = np.random.default_rng(0)
+    drawn = [claim(world.claim).test(world.plant(world.truth["twice"], rng))[0] for _ in range(5)]
+    undecided = [one for one in drawn if one.outcome == UNDECIDED]
+    assert undecided
+    assert sum(one.needed is not None for one in undecided) >= len(undecided) - 1
+    assert all(one.needed is None or one.needed > one.n for one in undecided)
 
 
 @pytest.mark.slow

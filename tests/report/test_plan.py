@@ -38,6 +38,19 @@ def test_what_looks_at_a_fine_tuned_checkpoint_comes_after_the_fine_tuning(db):
     assert len({step.title for step in several}) == len(several)
 
 
+def test_what_heads_do_together_is_measured_only_where_it_is_asked_for_by_name(db):
+    assert not {step.part for step in steps(db, tasks=["rte"], parts=[])} & {Part.SHAPLEY, Part.GATES, Part.PAIRS}
+    asked = steps(db, tasks=["rte", "stsb"], parts=["shapley", "pairs"])
+    assert [(step.part, step.task) for step in asked] == [
+        (Part.TUNING, "rte"), (Part.TUNING, "stsb"), (Part.SHAPLEY, "rte"), (Part.PAIRS, "rte"),
+    ]  # fmt: skip
+
+
+def test_every_seed_of_fine_tuning_is_looked_through_for_the_heads(db):
+    (step,) = [step for step in steps(db, tasks=["rte"], seeds=3) if step.part == Part.MATCH]
+    assert [step.options.compare[-9:-7], *(name[-9:-7] for name in step.options.also)] == ["s0", "s1", "s2"]
+
+
 def test_a_part_alone_brings_the_fine_tuning_that_it_needs(db):
     assert [step.part for step in steps(db, tasks=["rte"], parts=["layers"])] == [Part.TUNING, Part.LAYERS]
     assert [step.part for step in steps(db, tasks=["rte"], parts=["frames"])] == [Part.FRAMES]

@@ -7,10 +7,14 @@ import json
 import pathlib
 import sys
 
+from core import config
 from tests.simulations import calibration_page, claim_worlds, claims_page, drawing, few_inputs, registry
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("what", nargs="?", choices=["claims"], help="docs/claims.md: what the report's claims decide")
+parser.add_argument(
+    "--claim", action="append", default=[], help="claims: draw this one, the others as they stand there"
+)
 parser.add_argument("--json", action="store_true", help="{study: {world: {rate, draws, limit}}}")
 parser.add_argument("--calibration", action="store_true", help="docs/calibration.md")
 parser.add_argument("--quick", action="store_true", help="the draws that every test run has")
@@ -53,7 +57,8 @@ def _outcomes() -> list[registry.Outcome]:
 
 VALUES = drawing.read(wanted.values)
 if wanted.what == "claims":
-    rates = claim_worlds.as_json(wanted.draws or claim_worlds.DRAWS)
+    before = claims_page.rates_now((config.PROJECT / "docs" / "claims.md").read_text(encoding="utf-8"))
+    rates = claim_worlds.as_json(wanted.draws or claim_worlds.DRAWS, only=wanted.claim, before=before)
     sys.stdout.write(json.dumps(rates, indent=1) + "\n" if wanted.json else claims_page.page(rates))
 elif wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")

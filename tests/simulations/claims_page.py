@@ -1,5 +1,7 @@
 """docs/claims.md: by what each sentence is decided, from the code, and how often that is wrong where it is known."""
 
+import re
+
 from core.report.claims.registry import CLAIMS
 from core.report.claims.rules import meanings
 from tests.simulations.claim_worlds import DRAWS, PLANTED, limit
@@ -76,6 +78,15 @@ def declared() -> str:
         lines.append(f"| {' | '.join(cells)} |\n")
     meant = [f"| {known.id} | {' | '.join(meanings(known.rule))} |\n" for known in CLAIMS]
     return START + "".join(lines) + MEANT + "".join(meant)
+
+
+def rates_now(text: str) -> dict[str, dict[str, float]]:
+    """The rates that the page has, so that a claim can be drawn by itself. text: docs/claims.md."""
+    cells = re.findall(r"^\| ([\w-]+) \| \d+ \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, re.MULTILINE)
+    names = ("false_holds", "false_fails", "undecided_at_2x")
+    return {
+        name: {key: float(value) / 100 for key, value in zip(names, values, strict=True)} for name, *values in cells
+    }
 
 
 def page(rates: dict[str, dict[str, float]]) -> str:

@@ -40,6 +40,49 @@ def changed(most: slice, *, causal: bool) -> Planted:
     return plant
 
 
+def kept_heads(effect: float, rng: np.random.Generator) -> Evidence:
+    """Three seeds of fine-tuning: each head is one that is kept with the chance `effect`; a seed changes a tenth."""
+    heads = 72
+    kept = rng.random(heads) < effect
+    turned = rng.random((3, heads)) < 0.1
+    again = np.where(turned, rng.random((3, heads)) < effect, kept)
+    more = {
+        "kind": "match",
+        "checkpoint": CHECKPOINT,
+        "keys": "tokens",
+        "visible": "all",
+        "identical": False,
+        "heads": heads,
+        "others": heads,
+        "draws": 99,
+        "rows": 24,
+        "n": 200,
+        "weights_hash": "",
+        "compare_hash": "",
+    }
+    rows = [more | {"compare": f"seed {k}", "matched": int(count), "same_place": int(count)}
+            for k, count in enumerate(again.sum(1))]  # fmt: skip
+    return evidence(found("match", rows, "rte"))
+
+
+def ranked(part: str, name: str) -> Planted:
+    """A rank correlation of the gradient with another way to rank, as bootstrapped over 72 heads."""
+    second = {"shapley": "Shapley value"}.get(name, name)
+
+    def plant(effect: float, rng: np.random.Generator) -> Evidence:
+        row = valued(effect, rng, 72, 0.8, kind="agreement", name=name, first="gradient", second=second)
+        return evidence(found(part, [row], "mrpc"))
+
+    return plant
+
+
+def orders(effect: float, rng: np.random.Generator) -> Evidence:
+    """What the order by Shapley value keeps beyond that by gradient, of a logit difference of 2."""
+    row = valued(-2 * effect, rng, 100, 0.25, kind="order contrast", verdict="")
+    total = {"kind": "sum", "with_all": 2.0, "with_none": 0.0, "values": 2.0, "n": 100}
+    return evidence(found("shapley", [row, total], "mrpc"))
+
+
 def frames(effect: float, rng: np.random.Generator) -> Evidence:
     """The first head lies above its null by the effect, or all lie below; q by Benjamini and Hochberg."""
     table = np.full(HEADS, 0.1 + min(effect, 0.0))

@@ -1,5 +1,9 @@
 """The record that ships: made from a database, read beside a user's own, and never naming a folder of a machine."""
 
+import json
+import shutil
+
+import pandas as pd
 import pytest
 
 from core import config
@@ -7,7 +11,7 @@ from core.errors import InputError
 from core.store import runs, shipped
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
-from data.recipes.record import made
+from data.recipes.record import joined, made
 
 
 def with_run(db, value=1.0, **options):
@@ -45,13 +49,16 @@ def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
 def test_a_record_is_made_of_several_databases(project, tmp_path):
     files = [project / "data" / "atlas.duckdb", project / "data" / "other.duckdb"]
     recorded = []
-    for file in files:
+    for limit, file in enumerate(files):
         with Database(file) as db:
-            recorded.append(with_run(db, 0.25))
-    assert made(files, config.RECORD, "") == {"runs": 2, "rows": 2}
+            with_run(db, 0.5, limit=7, classifier=f"{limit}")  # by a better classifier again: the newest stays
+            recorded.append(with_run(db, 0.25, limit=limit))
+    assert made(files, config.RECORD, "") == {"runs": 3, "rows": 3}
     with Database(tmp_path / "mine.duckdb") as db:
-        assert set(runs.known_runs(db, "statistics")["run"]) == set(recorded)
+        known = runs.known_runs(db, "statistics")
+        assert set(recorded) < set(known["run"])
         assert all(runs.run_rows(db, run)[0]["value"] == 0.25 for run in recorded)
+        assert [json.loads(text)["classifier"] for text in known["options"] if "classifier" in text] == ["1"]
 
 
 def test_runs_are_added_to_a_record_and_those_measured_anew_are_replaced(project, tmp_path):
@@ -91,6 +98,37 @@ def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
         with_run(db, data=elsewhere)
     with pytest.raises(InputError, match="names no folder of a machine"):
         made([project / "data" / "atlas.duckdb"], config.RECORD, "")
+
+
+def test_no_text_of_rows_that_are_not_ours_goes_into_a_record(project, tmp_path):
+    sentence = {"kind": "sentence", "id": "k3", "text": "A secret of theirs", "target": "secret", "elements": ["A"],
+                "frame": "Secrecy", "links": 1}  # fmt: skip
+    with Database(project / "data" / "atlas.duckdb") as db:
+        theirs = record_run(db, "frame-heads", {"sentences": f"{project}/rows/473.json"}, Provenance(), title="Theirs")
+        ours = record_run(db, "frame-heads", {"sentences": None, "data": None}, Provenance(), title="Ours")
+        for run in (theirs, ours):
+            store_rows(db, run, [sentence])
+    made([project / "data" / "atlas.duckdb"], config.RECORD, "")
+    assert "secret" not in str(shipped.run_rows(theirs)).lower()
+    assert {"kind": "sentence", "id": "k3", "links": 1}.items() <= shipped.run_rows(theirs)[0].items()
+    assert shipped.run_rows(ours) == [sentence]
+
+
+@pytest.mark.shipped
+def test_several_reports_on_a_checkpoint_become_one_by_todays_rules(tmp_path, monkeypatch):
+    shutil.copytree(config.RECORD, tmp_path / "record")
+    monkeypatch.setattr(config, "RECORD", tmp_path / "record")
+    file = tmp_path / "record" / shipped.RUNS
+    known = pd.read_parquet(file)
+    (whole,) = known[(known["study"] == "reproduce") & (known["checkpoint"] == "atlas-encoder")]["run"]
+    twice = known[known["run"] == whole].assign(run="another", task="sst2")
+    pd.concat([known, twice]).to_parquet(file)
+    counts = joined(config.RECORD, "atlas-encoder", "joined")
+    after, rows = pd.read_parquet(file), pd.read_parquet(tmp_path / "record" / shipped.ROWS)
+    assert counts["runs"] == len(known)
+    (one,) = after[(after["study"] == "reproduce") & (after["checkpoint"] == "atlas-encoder")].to_dict("records")
+    assert one["task"] == "mrpc, sst2"
+    assert one["rows"] == sum(rows["run"] == one["run"]) > 100
 
 
 def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "classify-maps": (
         patterns.ClassShare, patterns.HeadClass, patterns.HeadClassShare, patterns.ClassNote, patterns.MovedShare
     ),
-    "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf),
+    "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf, disabling.MeanOverHeads),
     "effective": (scores.Score, scores.LengthCorrelation),
     "features": (scores.Score,),
     "finetune": (tuning.TunedScore,),

@@ -1,8 +1,11 @@
 """Sentences of the sources' summaries, of a later blog and of the replication, as tests of rows that a report has."""
 
+import numpy as np
+
 from core.report import readings
 from core.report.claims.claim import Claim
 from core.report.claims.maps import NO_SPECIAL_TOKENS, over
+from core.report.claims.missed import percent
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -20,17 +23,19 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.scores import over_seeds
-from core.report.estimates import among
+from core.report.claims.scores import over_seeds, with_luck
+from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
 from core.report.ids import ExhibitId, Part
 from core.report.published import PAPER, REPLICATION, printed
+from core.studies.comparison.records import MatchSummary
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
-SUMMARIES, BLOG = f"summaries of {PAPER}", "a later blog on the paper"
+SUMMARIES, BLOG, HERE = f"summaries of {PAPER}", "a later blog on the paper", "a question of this project"
+MOST = 0.5  # of the heads
 LITTLE = 0.9  # of a head's cosine before and after: a map that turned by less than 26 degrees changed little
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 PRINTED_GAIN = 35.9
@@ -56,6 +61,26 @@ def tuned_random_below_untuned(evidence: Evidence) -> list[Outcome]:
     return of_each(evidence, Part.TUNING, test)
 
 
+def fine_tuning_keeps_heads(evidence: Evidence) -> list[Outcome]:
+    """More than half of the heads are found again at their own place in the fine-tuned checkpoint: matched one to one
+    with the head of the same layer and number, beyond random weights and in both halves of the inputs. The interval has
+    the heads (Wilson) and, of several seeds, the seeds (Student's t), whose squares add."""
+
+    def test(result: StepResult) -> Outcome | None:
+        seeds = MatchSummary.among(result.rows)
+        if not seeds:
+            return None
+        shares = [seed.same_place / seed.heads for seed in seeds]
+        kept = as_share(with_luck(share_interval(float(np.mean(shares)), seeds[0].heads), shares))
+        sentence = (
+            f"{percent(kept)} of {seeds[0].heads} heads at their own place, "
+            f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
+        )
+        return found_by(result, decided(kept, MOST), sentence, seeds[0].n, seeds=len(seeds))
+
+    return of_each(evidence, Part.MATCH, test)
+
+
 def mean_gain(evidence: Evidence) -> list[Outcome]:
     """The printed mean gain of fine-tuning over seven tasks, 35.9 points, computed again from the printed cells: it
     adds up, but it mixes accuracy with correlation and is against a head that was never trained."""
@@ -73,6 +98,13 @@ def mean_gain(evidence: Evidence) -> list[Outcome]:
         f"{mean:.2f} points over {len(gains)} tasks, printed {PRINTED_GAIN}: accuracy on six, correlation on STS-B"
     )
     return [Outcome(KNOWN_ERROR, sentence, None, len(gains), result.run)]
+
+
+def sixteen_layers(evidence: Evidence) -> list[Outcome]:
+    """Arithmetic: the paper's 144 heads are 12 in each of 12 layers; 12 in each of 16 would be 192."""
+    if evidence.one(Part.HEADS) is None:
+        return untested(evidence, Part.HEADS)
+    return [Outcome(KNOWN_ERROR, "the 144 heads of BERT-base are 12 in each of 12 layers; 16 layers would have 192")]
 
 
 GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
@@ -167,8 +199,12 @@ TABLE, CHANGE = ExhibitId.TABLE_1, ExhibitId.CHANGE
 FURTHER = (
     Claim("random-below-untuned", "Random weights, fine-tuned, score below pre-trained weights that were not.",
           f"{REPLICATION}, {BLOG}", "", TABLE, tuned_random_below_untuned),
+    Claim("keeps-its-heads", "(Here:) fine-tuning keeps heads: most are found again at their own place.", HERE, "",
+          CHANGE, fine_tuning_keeps_heads),
     Claim("mean-gain", "(Known error:) fine-tuning gains 35.9 points on average.", BLOG, "", TABLE, mean_gain, BOTH,
           "It mixes accuracy with correlation, against a head that was never trained."),
+    Claim("sixteen-layers", "(Known error:) BERT-base has 12 heads in 16 layers.", BLOG, "", ExhibitId.HEADS,
+          sixteen_layers, ENCODERS, "A slip: it has 12 layers."),
     Claim("fifth-layer", "Disabling layer 5 helps most on RTE (others: the first).", BLOG, "", ExhibitId.LAYERS,
           fifth_layer_helps),
     Claim("little-change", "Most attention weights change little with fine-tuning.", SUMMARIES, "", CHANGE,

@@ -135,13 +135,15 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
     separators or the first position. The interval is Wilson's over heads: what a head does on several tasks is not
     independent, so its roles count once in it.
     """
-    result = evidence.one(Part.STATISTICS)
-    if result is None:
+    results = evidence.of(Part.STATISTICS)
+    if not results:
         return untested(evidence, Part.STATISTICS)
-    tasks = result.tasks()
+    tasks = list(dict.fromkeys(task for result in results for task in result.tasks()))
     if len(tasks) < 2:
         return [Outcome(UNTESTED, "one task is not enough")]
-    scores = [score for score in result.scores if score.layer is not None and score.value is not None]
+    scores = [
+        score for result in results for score in result.scores if score.layer is not None and score.value is not None
+    ]
     whole = {
         name: kind_of(_pooled(picked(scores, name=name))) for name in dict.fromkeys(score.name for score in scores)
     }
@@ -155,7 +157,7 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
         "tasks, the roles of a head counted once in the interval"
     )
     word = decided(kept.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
-    return [Outcome(word, sentence, None, heads, result.run, statistic=kept, margin=0.5)]
+    return [Outcome(word, sentence, None, heads, results[0].run, statistic=kept, margin=0.5)]
 
 
 def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:

@@ -4,6 +4,7 @@ from core.report.claims import disabling, maps, missed, scores, separators
 from core.report.claims.claim import Claim
 from core.report.claims.further import FURTHER
 from core.report.claims.probing import PROBING
+from core.report.claims.together import TOGETHER
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
 from core.report.published import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
@@ -364,6 +365,7 @@ CLAIMS = (
     ),
     *PROBING,
     *FURTHER,
+    *TOGETHER,
 )
 
 

@@ -19,6 +19,7 @@ class Correction(StrEnum):
     NULLS = "Benjamini-Hochberg over heads, of the largest p of four nulls"
     ANY = "none: one change decides it"
     DATA = "no test: data or arithmetic decide it"
+    ARITHMETIC = "no test: it is so for any rows"
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Rule:
     tuned: bool = False
 
 
-ONE, ALL, APART, MAX_T, BONFERRONI, LABELS, JOINT, COUNTED, AMONG, NULLS, ANY, DATA = Correction
-OF_COUNTS = (COUNTED, AMONG, LABELS, NULLS, ANY, DATA)  # decided by counting, not by one interval
+ONE, ALL, APART, MAX_T, BONFERRONI, LABELS, JOINT, COUNTED, AMONG, NULLS, ANY, DATA, ARITHMETIC = Correction
+OF_COUNTS = (COUNTED, AMONG, LABELS, NULLS, ANY, DATA, ARITHMETIC)  # decided by counting, not by one interval
 POINT = -0.01  # a loss of one point
 RULES = {
     "last-two-layers": Rule(APART, 0.0, tuned=True),
@@ -83,12 +84,19 @@ RULES = {
     "a-third-can-go": Rule(ONE, POINT),
     "good-and-bad": Rule(ONE, 0.0),
     "random-below-untuned": Rule(APART, 0.0),
+    "keeps-its-heads": Rule(ONE, 0.5, tuned=True),
     "mean-gain": Rule(DATA),
+    "sixteen-layers": Rule(DATA),
     "fifth-layer": Rule(BONFERRONI, 0.0),
     "little-change": Rule(COUNTED, 0.5, tuned=True),
     "late-stripes": Rule(APART, 0.0),
     "classified-by-separator": Rule(DATA),
     "fresh-last-layers": Rule(DATA),
+    "gradient-and-effect": Rule(ONE, 0.5),
+    "gradient-and-shapley": Rule(ONE, 0.5),
+    "gradient-and-gate": Rule(ONE, 0.5),
+    "greedy-by-gradient": Rule(ONE, -0.05),
+    "all-combinations": Rule(ARITHMETIC),
 }
 _SHARE = (
     "so many surely are, each by its own interval, that their share lies beyond {margin}",
@@ -131,6 +139,7 @@ MEANINGS = {  # of holds, does not hold, undecided
         "neither",
     ),
     ANY: ("nothing changes", "something changes", "never"),
+    ARITHMETIC: ("always, where there are rows to say what is known instead", "never", "never"),
     DATA: ("never", "never", "never: it is a known error, or there are no rows"),
 }
 

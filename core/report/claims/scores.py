@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import scipy  # its parts load when they are used
 
 from core.report import readings
@@ -73,8 +74,15 @@ def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
     """A score with an interval over dev rows, and over seeds too where there are several: the errors of rows and of
     seeds are independent, so the squares of their halves add up (seeds by Student's t)."""
     rows, spread, seeds = scored(score, metric, n), score.spread(metric), score.n or 1
-    if seeds < 2 or spread is None:
-        return rows
+    return rows if seeds < 2 or spread is None else _with_luck(rows, spread, seeds)
+
+
+def with_luck(rows: Estimate, values: Sequence[float]) -> Estimate:
+    """An estimate, the mean of what several seeds have, with their spread in its interval too, as in `over_seeds`."""
+    return rows if len(values) < 2 else _with_luck(rows, float(np.std(values, ddof=1)), len(values))
+
+
+def _with_luck(rows: Estimate, spread: float, seeds: int) -> Estimate:
     luck = float(scipy.stats.t.ppf(0.975, seeds - 1)) * spread / seeds**0.5
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck)
     high = None if rows.high is None else rows.value + math.hypot(rows.high - rows.value, luck)

@@ -78,7 +78,10 @@ class FrameHead(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A sentence, or one of its links. before: links whose element comes before its target; scores: [head]."""
+    """A sentence, or one of its links. before: links whose element comes before its target; scores: [head].
+
+    text, frame, target, elements: "" and none in the record that ships, whose sentences are not ours to copy.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str

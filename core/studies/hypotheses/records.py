@@ -1,5 +1,6 @@
 """The rows of the study of hypotheses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -53,3 +54,24 @@ class CriteriaMet(Result):
     statistic: str
     value: float
     n: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A hypothesis about a head with what came of testing it. criteria: none where it was not tested; standing: "",
+    "withdrawn" or "earlier weights"."""
+
+    sentence: str
+    criteria: Sequence[Criterion] = ()
+    standing: str = ""
+
+    @property
+    def met(self) -> list[str]:
+        """The criteria that it meets."""
+        return [one.criterion for one in self.criteria if one.state == "met"]
+
+    @property
+    def verdict(self) -> str:
+        """What to say of it in a line."""
+        said = f"meets {', '.join(self.met)}" if self.met else "meets no criterion" if self.criteria else "not tested"
+        return f"{said} ({self.standing})" if self.standing else said

@@ -43,6 +43,8 @@ class TunedScore(Result):
     majority: str | None = None
     baseline: Mapping[str, float | None] | None = None
     epochs: Sequence[Mapping[str, Any]] = ()
+    kept_epoch: int | None = None
+    kept_because: str | None = None
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:

@@ -16,6 +16,7 @@ from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_places, atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
+from pages.parts.reports.provenance import rows_said
 from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
@@ -53,8 +54,8 @@ def task_here(frame: pd.DataFrame) -> str | None:
     if not tasks or wanted in tasks:
         return wanted if tasks else None
     usual = "sst2" if "sst2" in tasks else tasks[0]
-    st.caption(plain(f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on {pickers.rows_name(usual)} are "
-                     "shown."))  # fmt: skip
+    st.caption(plain(f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on "
+                     f"{rows_said(str(frame['checkpoint'].iloc[0]), usual)} are shown."))  # fmt: skip
     return usual
 
 
@@ -65,7 +66,8 @@ def pick_task(frame: pd.DataFrame, key: str) -> str | None:
         return None
     here = context.now().rows
     usual = here if here in tasks else tasks[0]
-    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=pickers.rows_name)
+    named = {task: rows_said(str(frame["checkpoint"].iloc[0]), task) for task in tasks}
+    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=named.__getitem__)
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:

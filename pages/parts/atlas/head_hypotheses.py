@@ -15,7 +15,7 @@ from core.models.present import present_weights
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
 from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
-from core.studies.hypotheses.records import CRITERIA, Criterion
+from core.studies.hypotheses.records import CRITERIA, Criterion, Judged
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
 from core.tasks.glue import TASKS
@@ -51,12 +51,31 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         _show_form(checkpoint, head)
 
 
+def judged_of(checkpoint: str, head: Head) -> list[Judged]:
+    """What was registered about this head here, then what ships about it."""
+    batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
+    here = [
+        Judged(
+            hypothesis_of(one).sentence,
+            [Criterion.of(row) for row in one.criteria],
+            _standing(one, batches[one.batch], present_weights(checkpoint)),
+        )
+        for one in store.hypotheses(resources.database())
+        if one.batch in batches and (one.layer, one.head) == (head.layer, head.head)
+    ]
+    return here + [Judged(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head]
+
+
+def _standing(one: StoredHypothesis, batch: StoredBatch, now: str | None) -> str:
+    return "withdrawn" if one.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
+
+
 def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, StoredBatch], checkpoint: str) -> None:
     now = present_weights(checkpoint)
     rows = []
     for one in mine:
         batch, states = batches[one.batch], {row["criterion"]: row["state"] for row in one.criteria}
-        said = "withdrawn" if one.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
+        said = _standing(one, batch, now)
         criteria = {name: ICONS[states.get(name, "not tested")] for name in CRITERIA}
         stored = f"{batch.stored:%Y-%m-%d}"
         rows.append({"says": hypothesis_of(one).sentence, **criteria, "": said, "registered": stored})

@@ -1,5 +1,6 @@
 """Lines, bars and points over two columns, with their intervals, a colour a series."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ def stacked_bars(
     """Shares or counts (x) of each bar (y), stacked by class (colour) from the left. order: of the classes."""
     legend = alt.Legend(orient="bottom", columns=1, title=None)  # bars may be as narrow as a name
     return (
-        alt.Chart(frame, title=title)
+        alt.Chart(frame, title=in_lines(title))
         .mark_bar()
         .encode(
             y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=320)),
@@ -47,9 +48,10 @@ def line_with_band(
         tooltip=tips(frame, axes.x, axes.y, axes.low, axes.high, axes.colour),
     )
     band = interval(base.mark_area(opacity=0.2), axes, scale=scale)
-    return alt.layer(*band, line, *baseline(rule)).properties(title=title, height=300)
+    return alt.layer(*band, line, *baseline(rule)).properties(title=in_lines(title), height=300)
 
 
+HALF = 44  # characters of a title in half of a window of 800 pixels
 NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
 LEVEL = 48  # characters of names that fit side by side in half a page; more of them stand aslant
 MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
@@ -93,7 +95,7 @@ def values_with_intervals(
     size = (
         {"height": alt.Step(16 * (frame[axes.colour].nunique() if axes.colour else 1))} if sideways else {"height": 300}
     )
-    return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=title, **size)
+    return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=in_lines(title), **size)
 
 
 def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> alt.Chart:
@@ -128,7 +130,12 @@ def ranked(frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = 
     ends = drawn[(drawn["rank"] <= named) | (drawn["rank"] > len(drawn) - named)]
     said = alt.Chart(ends).mark_text(dx=6, align="left", fontSize=10, color="gray")
     said = said.encode(x=x, y=y, text=alt.Text(field(str(axes.name), "N")))
-    return alt.layer(*lines, dots, said, *baseline(rule)).properties(title=title, height=300)
+    return alt.layer(*lines, dots, said, *baseline(rule)).properties(title=in_lines(title), height=300)
+
+
+def in_lines(title: str) -> str | list[str]:
+    """A title as Vega draws it: in lines, where one would be cut beside another chart in a narrow window."""
+    return title if len(title) <= HALF else textwrap.wrap(title, HALF)
 
 
 def points(
@@ -157,7 +164,7 @@ def points(
             .mark_text(dx=8, align="left", fontSize=10, color="gray")
             .encode(**shared, text=alt.Text(field(axes.name, "N")))
         )
-    return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))
+    return alt.layer(*layers).properties(title=in_lines(title), height=420, **({"width": 420} if square else {}))
 
 
 def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0) -> list[bool]:
@@ -193,4 +200,4 @@ def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) ->
     said = said.transform_calculate(said=f"'n = ' + datum['{counted}']").encode(x=x, y=y, text="said:N")
     line = alt.Chart(pd.DataFrame({axes.x: [0.0, 1.0], axes.y: [0.0, 1.0]}))
     equal = line.mark_line(strokeDash=[5, 4], color="#D55E00").encode(x=x, y=y)
-    return alt.layer(equal, dots, said).properties(title=title, height=380)
+    return alt.layer(equal, dots, said).properties(title=in_lines(title), height=380)

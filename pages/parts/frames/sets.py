@@ -269,16 +269,18 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
     """The sentences by this head's weight; a chosen one opens its maps."""
     place = head.layer * summary.heads + head.head
     listed = pd.DataFrame([
-        {"weight": sentence.scores[place], "sentence": sentence.text, "target": sentence.target,
-         "elements": ", ".join(sentence.elements), "frame": sentence.frame}
+        {"weight": sentence.scores[place], "sentence": sentence.text or sentence.id, "target": sentence.target,
+         "elements": ", ".join(sentence.elements), "frame": sentence.frame, "text": sentence.text}
         for sentence in sentences
     ]).sort_values("weight", ascending=False)  # fmt: skip
     with st.expander(f"Sentences by the weight of {head}"):
-        event = show_table(listed.head(SENTENCES_LISTED), on_select="rerun",
+        if not any(listed["text"]):
+            st.caption("The sentences of this result are not ours to ship: they stand by their ids.")
+        event = show_table(listed.head(SENTENCES_LISTED).drop(columns="text"), on_select="rerun",
                              selection_mode="single-row", key=f"sentences|{run}|{head}",
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
-        text = listed["sentence"].iloc[number]
+        text = listed["text"].iloc[number]
     show_links(summary.checkpoint or "", head, here="linguistics/frames", text=text)
 
 

@@ -17,11 +17,11 @@ from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadC
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
-from pages.parts.reports.provenance import present_runs
+from pages.parts.reports.provenance import present_runs, rows_said
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
-from pages.parts.widgets.pickers import rows_name
+from pages.parts.widgets.pickers import task_name
 from pages.parts.widgets.tables import show_table
 
 MOST_RUNS = 40  # looked through for the newest of each task
@@ -54,7 +54,11 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
         st.caption("There is no held-out confusion to correct with.")
         return
     table = pd.DataFrame([_line(share) for share in shares])
-    beside = {"bar": [_bar(share) for share in shares], "percent": [100 * share.share for share in shares]}
+    named = {place: rows_said(*place) for place in {(str(share.checkpoint), str(share.task)) for share in shares}}
+    bars_named = [
+        f"{named[str(share.checkpoint), str(share.task)]} · {shortened(share.checkpoint)}" for share in shares
+    ]
+    beside = {"bar": bars_named, "percent": [100 * share.share for share in shares]}
     st.altair_chart(
         stacked_bars(
             table.assign(**beside).sort_values("task", kind="stable"),
@@ -67,10 +71,6 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
     with st.expander("Numbers, with 95 % intervals over inputs"):
         show_table(table.round(4))
         st.download_button("CSV", csv_text(table), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
-
-
-def _bar(share: ClassShare) -> str:
-    return f"{rows_name(str(share.task))} · {shortened(share.checkpoint)}"
 
 
 def _line(share: ClassShare) -> dict[str, str | float | None]:
@@ -116,7 +116,7 @@ def doubts(notes: Sequence[ClassNote]) -> None:
 def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     tasks = sorted({str(head.task) for head in every})
-    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=rows_name)
+    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     shown = [head for head in every if head.task == task]
     checkpoints = list(dict.fromkeys(head.checkpoint for head in shown))

@@ -10,6 +10,7 @@ from core.store import runs
 from core.store.rows import from_json
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import Untouched
+from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.shell import resources
@@ -17,17 +18,29 @@ from pages.parts.shell.messages import plain
 
 
 def constant_accuracy(stored: StoredRun) -> float | None:
-    """What the best constant prediction has right on a run's rows; None where they are not at hand."""
+    """What the best constant prediction has right on a run's rows; where they are not at hand on those that its
+    checkpoint was fine-tuned and tested with; None where those are not known either."""
     task, split = stored.task or "", stored.split or "dev"
     try:
         if not task or "," in task or task_of(task).is_score:
             return None
         labels = {row.id: row.label for row in read_rows(task, split, folder=stored.told.get("data"))}
     except AtlasError:
-        return None
+        return _constant_when_tuned(stored)
     ids = (from_json(stored.row_ids) if isinstance(stored.row_ids, str) else stored.row_ids) or ()
     chosen = [labels[name] for name in ids if name in labels]
     return max(Counter(chosen).values()) / len(chosen) if chosen else None
+
+
+def _constant_when_tuned(stored: StoredRun) -> float | None:
+    """As the run says it that fine-tuned this checkpoint."""
+    for tuned in known_runs("finetune"):
+        if tuned.task != stored.task:
+            continue
+        for score in TunedScore.among(runs.run_rows(resources.database(), tuned.run)):
+            if score.kind == "run" and score.folder == stored.checkpoint and score.dev_rows == stored.inputs:
+                return (score.baseline or {}).get("accuracy")
+    return None
 
 
 def warn_by_other_run(stored: StoredRun) -> None:

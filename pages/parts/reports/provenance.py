@@ -13,7 +13,7 @@ from core.studies.standing import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.shell.short_names import short_names
-from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.pickers import rows_name, task_name
 
 ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
@@ -113,6 +113,14 @@ def known_runs(study: str) -> list[StoredRun]:
 def present_runs(study: str) -> list[StoredRun]:
     """Those of the weights that are there now: what is looked up by a checkpoint's name."""
     return [stored for stored in known_runs(study) if not stored.is_outdated]
+
+
+def rows_said(checkpoint: str, task: str) -> str:
+    """A task as people read it beside stored scores of a checkpoint: "MRPC" where they are of its real rows alone."""
+    every = runs.known_runs(resources.database(), None).to_dict("records")
+    mine = [stored for stored in (record_of(StoredRun, row) for row in every)
+            if checkpoint in (stored.checkpoint or "") and task in (stored.task or "").split(", ")]  # fmt: skip
+    return task_name(task) if mine and not any(stored.sampled for stored in mine) else rows_name(task)
 
 
 def stored_run(run: str) -> StoredRun:

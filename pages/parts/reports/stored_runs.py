@@ -67,8 +67,7 @@ def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRu
     asked = (context.now().checkpoint, context.now().rows)
     seen, st.session_state[newest] = st.session_state.get(newest), there[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), asked
-    # the first of those that fit best; one's own wherever no checkpoint was chosen
-    usual = max(there, key=lambda run: (_is_unasked(known[run]), *_fit(known[run]), prefer(known[run])))
+    usual = max(there, key=lambda run: (*_standing(known[run]), prefer(known[run])))  # the first of those that fit best
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
     elif seen != there[0]:
@@ -83,9 +82,12 @@ def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRu
     return run
 
 
-def _is_unasked(stored: StoredRun) -> bool:
-    """Whether a run is one's own, of weights that are there, and no checkpoint was chosen."""
-    return context.chosen().checkpoint is None and stored.source == "yours" and not stored.is_outdated
+def _standing(stored: StoredRun) -> tuple[bool, ...]:
+    """How well a run suits what was chosen; then one's own, those on a task's real rows, and what the view starts
+    with."""
+    chosen, (of, on) = context.chosen(), _fit(stored)
+    own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
+    return own, bool(chosen.checkpoint) and of, bool(chosen.rows) and on, not stored.sampled, of, on
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
@@ -101,3 +103,6 @@ def _say_other(stored: StoredRun) -> None:
     wrong += [f"on {task_name(chosen.rows)}"] if chosen.rows and not on else []
     if wrong and stored.checkpoint:
         st.caption(plain(f"This result is not {' or '.join(wrong)}: none of it is stored, or another was opened."))
+    elif (here := context.now().checkpoint) and not chosen.checkpoint and not of and not stored.sampled:
+        st.caption(plain(f"This result is of {stored.checkpoint_said} on the task's own rows; {here} is what you "
+                         "measure with here, and results of it are below."))  # fmt: skip

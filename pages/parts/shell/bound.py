@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts.shell import history
 
@@ -18,9 +19,26 @@ _KEYS, _USUAL = "bound_keys", "bound_usual"
 
 
 def asks_link(key: str) -> bool:
-    """Whether a choice is to be what the URL says: nothing is chosen on this page yet, or the user went back."""
+    """Whether a choice is to be what the URL says: nothing is chosen on this page yet, or the user went back.
+
+    What the browser has not drawn yet is said to it again: the code of a field comes by itself, on a slow line after
+    the next run, whose message names no value; the field would begin empty, and its emptiness would be a choice.
+    """
     st.session_state.setdefault(_KEYS, set()).add(key)
-    return key not in st.session_state or history.went_back()
+    if key not in st.session_state or history.went_back():
+        return True
+    if not drawn(key):
+        st.session_state[key] = st.session_state[key]  # a value that is set goes along with the field
+    return False
+
+
+def drawn(key: str) -> bool:
+    """Whether the browser told, with what made this run, what a field holds. Streamlit has no public word for it."""
+    context = get_script_run_ctx()
+    if context is None:
+        return True
+    state = context.session_state._state  # type: ignore[attr-defined]
+    return state._key_id_mapper.get_id_from_key(key) in state._new_widget_state.states
 
 
 def forget() -> None:

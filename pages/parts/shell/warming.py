@@ -1,30 +1,35 @@
 """What a first page and a first question need is made ready in the background, each as soon as somebody waits for it.
 
-A first page's own parts (the database, the example's maps) are opened while its browser reads Streamlit's scripts.
+A server answers before what pages are made of is imported (numpy, pandas, DuckDB: half of its start): that comes
+behind its first answers. A first page's own parts (the database, the example's maps) are opened while its browser
+reads Streamlit's scripts.
 What a first question needs (torch, the bundled encoder) is loaded once that page stands: the page needs none of it, so
 it comes at once; whoever presses Enter seconds later does not wait either.
 """
 
 import importlib
 import logging
+import sys
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core import capture, config
-from core.atlas import example
+from core import config
 from core.errors import AtlasError
-from pages.parts.shell import loading, resources
+from pages.parts.shell import loading
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 
 log = logging.getLogger("atlas")
 _allowed, _admitted, _asked = threading.Event(), threading.Event(), threading.Event()
-PREPARING = "first page"
-FIRST = ("streamlit.env_util", "PIL.Image", f"{VIEWS_ROOM}.{PAGES[0].views[0].module}")  # what a first page imports
+PREPARING, IMPORTING = "first page", "imports"
+FIRST = ("pages.parts.shell.shell", "streamlit.env_util", "PIL.Image", f"{VIEWS_ROOM}.page",
+         f"{VIEWS_ROOM}.{PAGES[0].views[0].module}")  # what a first page imports  # fmt: skip
+TURN = 0.0005  # seconds after which an import lets the server answer; usually 0.005, for each of a hundred answers
+USUAL_TURN = sys.getswitchinterval()
 
 
 def allow() -> None:
@@ -35,6 +40,29 @@ def allow() -> None:
 def admit() -> None:
     """Somebody who may use the app was shown a page; before that nothing is loaded for anybody."""
     _admitted.set()
+
+
+@asynccontextmanager
+async def serving(_app: object) -> AsyncIterator[None]:
+    """The server answers from here on (its lifespan): what a first page imports comes in behind its answers."""
+    threading.Thread(target=bring_in, name=IMPORTING, daemon=True).start()
+    yield
+
+
+def bring_in() -> None:
+    """Import what a first page is made of; whoever asks for it meanwhile waits for that part alone."""
+    with _short_turns():
+        for name in FIRST:
+            importlib.import_module(name)
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(USUAL_TURN)
 
 
 class FirstPage:
@@ -60,7 +88,12 @@ def prepare() -> None:
     """Do once what the script of a first page waits for; what fails says so on the page."""
     no_page = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
     no_page.addFilter(lambda record: record.threadName != PREPARING)  # spinners have no page here, and need none
-    env_util, *_ = (importlib.import_module(name) for name in FIRST)
+    bring_in()
+    from streamlit import env_util  # behind the server's first answers, as all of a first page
+
+    from core.atlas import example  # numpy
+    from pages.parts.shell import resources  # numpy and DuckDB
+
     env_util.is_repl()  # asked before the first thing is drawn; reads where every module lies
     with suppress(AtlasError):
         resources.open_database()
@@ -82,6 +115,9 @@ async def painted(_request: Request) -> Response:
 
 def load() -> None:
     """Open the bundled encoder, capture once, load what charts and frames need; what fails says so when asked for."""
+    from core import capture  # when the first page stands
+    from pages.parts.shell import resources  # is there by now
+
     loading.begin()
     try:
         opened = resources.open_checkpoint(config.ENCODER, None, "none", resources.stamp(config.ENCODER))

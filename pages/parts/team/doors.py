@@ -15,9 +15,7 @@ from starlette.routing import Route
 
 from core.errors import AtlasError, StoreError
 from core.store.people import Person
-from pages.parts.shell import resources
 from pages.parts.shell.request_checks import RefusedError, who_asks
-from pages.parts.team import project_sheet
 
 LARGEST = 2 << 20  # bytes of a request: some thousand labels
 Answer = Callable[[Person, dict[str, Any]], Response]
@@ -64,11 +62,17 @@ def _door(answer: Answer) -> Callable[[Request], Any]:
 
 def take_labels(who: Person, asked: dict[str, Any]) -> Response:
     """Store the outboxes of a browser: what is acknowledged, what was refused and why, and how the person stands."""
+    from pages.parts.shell import resources  # numpy, pandas and DuckDB, which a server's start need not wait for
+    from pages.parts.team import project_sheet  # and scipy
+
     return _json(project_sheet.take(resources.database_for(who), asked))
 
 
 def give_maps(who: Person, asked: dict[str, Any]) -> Response:
     """The next maps of a project for somebody, as the sheet reads them."""
+    from pages.parts.shell import resources  # as above
+    from pages.parts.team import project_sheet  # and scipy
+
     project, annotator = str(asked.get("project") or ""), str(asked.get("annotator") or "")
     sheet = project_sheet.next_sheet(resources.database_for(who), project, annotator)
     return Response(sheet.data, media_type="application/octet-stream", headers={"cache-control": "no-store"})

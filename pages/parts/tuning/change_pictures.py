@@ -11,10 +11,11 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.errors import InputError
 from core.report.published import QQP_CHANGE
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import Options
-from core.tasks.glue import read_rows
+from core.tasks.glue import TaskRow, read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
@@ -23,6 +24,7 @@ from pages.parts.shell import bound, history, links
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.head_links import is_missing, show_links
+from pages.parts.widgets.pickers import task_name
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,11 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
     )
     show_links(after, Head.parse(name), here="")
     chosen = known[name]
-    texts = {row.id: row for row in read_rows(chosen.task, compared.split, folder=compared.data)}
+    texts = _texts_at_hand(chosen.task, compared)
     for changed in chosen.most_changed:
         row = texts.get(changed.row)
         if row is None:
+            st.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}")
             continue
         place, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
@@ -147,6 +150,15 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         with link:
             links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,
                        pair=row.pair, head=name)  # fmt: skip
+
+
+def _texts_at_hand(task: str, compared: Options) -> dict[str, TaskRow]:
+    """The rows by id; none, with a word, where a result came without them."""
+    try:
+        return {row.id: row for row in read_rows(task, compared.split, folder=compared.data)}
+    except InputError:
+        st.caption(plain(f"The rows stand by their ids: {task_name(task)}'s own texts do not ship with the result."))
+        return {}
 
 
 def _most_changed() -> None:

@@ -19,8 +19,10 @@ from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.head_links import say_missing
 
 SENTENCE = "The old dog saw the small engine and did not stop."
 MOST_TOKENS = 48
@@ -52,7 +54,10 @@ def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
     layers = 1 + max(max(head.best_layer, head.match_layer or 0) for head in heads)
     width = max(summary.others // max(layers, 1), 1 + max(max(head.best_head, head.match_head or 0) for head in heads))
     frame = frame.assign(others_layers=max(layers, summary.others // width), others_heads=width)
-    chart = ribbons(frame, first=summary.checkpoint, other=summary.compare, highlight=chosen.name)
+    short = short_names([summary.checkpoint, summary.compare])
+    chart = ribbons(
+        frame, first=short[summary.checkpoint], other=short[summary.compare], highlight=chosen.name
+    )  # fmt: skip
     picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
     clicked = picked.selection.get("cell") or []
     if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:
@@ -70,6 +75,8 @@ def both_maps(chosen: Counterpart) -> None:
     both = st.container(horizontal=True)  # one below the other where the window is narrow
     for name, head in sides:
         with both.container(width="content"), clear_errors():
+            if say_missing(name):
+                continue
             maps = resources.shown(name, text or SENTENCE, most=MOST_TOKENS).maps
             weights = maps.weights[head.layer, head.head]
             frame = pd.DataFrame([{"query": q, "key": k, "weight": float(weights[q, k])}
@@ -118,7 +125,8 @@ def results(stored: StoredRun) -> None:
     recurring(rows)
     other = next(iter(summaries))
     if len(summaries) > 1:
-        other = st.selectbox("Counterparts in", list(summaries), key="counterparts_in")
+        named = short_names(list(summaries))
+        other = st.selectbox("Counterparts in", list(summaries), key="counterparts_in", format_func=named.__getitem__)
     heads = [head for head in Counterpart.among(rows) if head.compare == other]
     chosen = picture(heads, summaries[other])
     st.markdown(plain(said(chosen)))

@@ -1,20 +1,16 @@
 """One head: all that is known of it with its sources, the heads most like it, and its gallery."""
 
-from functools import partial
-
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, nearest, sentence
-from core.atlas.head_page import Gallery, head_page
+from core.atlas.head_page import Gallery
 from core.attention import Head
-from core.drawing.packing import Grid
-from core.errors import AtlasError
 from core.scoring.registry import label_of
 from core.studies.lookup import section_of
 from pages.parts.atlas import choices
+from pages.parts.atlas.dossier import Dossier
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.head_hypotheses import show_hypotheses
 from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
@@ -24,7 +20,8 @@ from pages.parts.atlas.measuring import offer_missing, offer_to_measure
 from pages.parts.shell import bound, context, links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.head_links import is_missing, show_links
+from pages.parts.widgets.pin import offer_pin
 from pages.parts.widgets.tables import show_table
 
 EVERYTHING = "everything"
@@ -98,22 +95,6 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
         st.caption("by their statistics: root mean square difference, in standard deviations over heads")
 
 
-def example_maps(checkpoint: str, head: Head) -> Grid | str:
-    """What the page's file opens with: all heads on the example pair, or why they are left out."""
-    try:
-        return example_grid(checkpoint, head=str(head))
-    except AtlasError as error:
-        return str(error)
-
-
-def page_of(
-    head: Head, checkpoint: str, scores: pd.DataFrame, rows: pd.DataFrame, task: str | None, gallery: Gallery
-) -> str:
-    """The page in one file. scores: of all heads on the task; rows: this head's, as the table shows them."""
-    maps = example_maps(checkpoint, head)
-    return head_page(head, checkpoint, scores, rows, task=task, gallery=gallery, maps=maps)
-
-
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     with clear_errors():
@@ -124,25 +105,28 @@ def show(tools: DeltaGenerator) -> None:
             task, head = choices.task_here(scores), head_here(scores)
             known = choices.on_task(scores, task)
             show_facts(known, head)
-            with clear_errors():
-                show_three_maps(checkpoint, head, known, task)
+            missing = is_missing(checkpoint)
+            if not missing:
+                with clear_errors():
+                    show_three_maps(checkpoint, head, known, task)
             show_where_it_looks(known, head)
-            with clear_errors():
-                show_why(checkpoint, head, known, task)
+            if not missing:
+                with clear_errors():
+                    show_why(checkpoint, head, known, task)
             show_links(checkpoint, head, here="heads/one")
             show_hypotheses(checkpoint, head, known, task)
             show_nearest(known, head, checkpoint, task)
             show_counterparts(checkpoint, head)
-            offer_missing(checkpoint, task, known=known)
             gallery = Gallery()
-            st.subheader("Gallery", anchor=False)
-            with clear_errors():
-                gallery = show_gallery(checkpoint, head, task)
+            if not missing:
+                offer_missing(checkpoint, task, known=known)
+                st.subheader("Gallery", anchor=False)
+                with clear_errors():
+                    gallery = show_gallery(checkpoint, head, task)
             st.subheader("Every score", anchor=False)
             rows = show_scores(known, head)
-            show_files(
-                rows, [], f"head-{head}",
-                page=partial(page_of, head, checkpoint, known, rows, task, gallery),
-            )  # fmt: skip
+            dossier = Dossier(head, checkpoint, task, known, rows, gallery)
+            show_files(rows, [], f"head-{head}", page=dossier.page)
+            offer_pin(dossier.pin, key="pin_head")
         else:
             offer_to_measure(checkpoint, known=scores)

@@ -71,9 +71,9 @@ def _picture() -> None:
 
 def _last() -> None:
     """What was done here last, if anything."""
-    own = runs.runs(resources.database())
-    if own.empty:
+    if not runs.any_rows(resources.database()):
         return
+    own = runs.runs(resources.database())
     from pages.parts.reports.result_list import show_briefly  # half a second, with Altair, that a first visit spares
 
     st.markdown("**Done last**")

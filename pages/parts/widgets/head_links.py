@@ -39,14 +39,18 @@ def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", 
 def say_missing(checkpoint: str) -> bool:
     """Whether a checkpoint is not there, which is then said."""
     if missing := is_missing(checkpoint):
-        st.caption(
-            plain(f"{Path(checkpoint).name} is not on this machine, so nothing more can be computed of it here.")
-        )
+        command = config.how_to_install(checkpoint)
+        how = f" To have it: {command}, then start the app again." if command else ""
+        name = Path(checkpoint).name
+        st.caption(plain(f"{name} is not on this machine, so nothing more can be computed of it here.{how}"))
     return missing
 
 
 def is_missing(checkpoint: str) -> bool:
-    """Whether it is a folder that is not there: of a result that ships, or one that was deleted."""
+    """Whether it is a folder that is not there: of a result that ships, or one that was deleted; or of a package that
+    is not installed."""
+    if config.how_to_install(checkpoint):
+        return True
     folder = Path(checkpoint).expanduser()
     return checkpoint.count("/") > 1 and not (folder.is_dir() or (config.PROJECT / folder).is_dir())
 

@@ -1,0 +1,116 @@
+"""Sentences on what heads do together, and on the ways to rank them, as tests of Shapley values, gates and pairs."""
+
+from collections.abc import Callable
+
+from core.report.claims.claim import Claim
+from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found_by, of_each, said
+from core.report.estimates import Estimate
+from core.report.evidence import Evidence, StepResult
+from core.report.exhibits import BOTH, MICHEL
+from core.report.ids import ExhibitId, Part
+from core.report.published import PAPER
+from core.studies.circuits.records import HeadPair, OrderContrast, RankAgreement, ShapleyHead, ShapleySum
+
+ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
+AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
+WHOSE = "a question of this project"
+
+
+def agrees(evidence: Evidence, part: Part, names: frozenset[str]) -> list[Outcome]:
+    """Spearman's correlation over heads of two ways to rank them, with its bootstrap interval over heads."""
+
+    def test(result: StepResult) -> Outcome | None:
+        chosen = [one for one in RankAgreement.among(result.rows) if {one.first, one.second} == names]
+        if not chosen or chosen[0].value is None:
+            return None
+        (found,) = chosen
+        estimate = Estimate(float(found.value or 0.0), found.low, found.high)
+        sentence = f"Spearman {said(estimate)} over {found.n} heads"
+        return found_by(result, decided(estimate, ALIKE), sentence, found.n)
+
+    return of_each(evidence, part, test)
+
+
+def gradient_and_effect(evidence: Evidence) -> list[Outcome]:
+    """Spearman's correlation over heads of importance by gradient with the exact effect on the logit difference of
+    taking each head out alone, its bootstrap interval over heads above one half."""
+    return agrees(evidence, Part.SHAPLEY, frozenset({"gradient", "effect"}))
+
+
+def gradient_and_shapley(evidence: Evidence) -> list[Outcome]:
+    """Spearman's correlation over heads of importance by gradient with Shapley values, its bootstrap interval over
+    heads above one half."""
+    return agrees(evidence, Part.SHAPLEY, frozenset({"gradient", "Shapley value"}))
+
+
+def gradient_and_gate(evidence: Evidence) -> list[Outcome]:
+    """Spearman's correlation over heads of importance by gradient with gates that were trained to stay open or to
+    close, its bootstrap interval over heads above one half."""
+    return agrees(evidence, Part.GATES, frozenset({"gradient", "gate"}))
+
+
+def greedy_by_gradient(evidence: Evidence) -> list[Outcome]:
+    """With heads removed weakest first, Michel's order by gradient keeps no less of the logit difference than the order
+    by Shapley value, up to a twentieth of the whole: mean over all steps and rows that made neither order, paired."""
+
+    def test(result: StepResult) -> Outcome | None:
+        contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
+        if not contrasts or not sums or not sums[0].with_all > 0:
+            return None
+        (found,), whole = contrasts, sums[0].with_all
+        value, high, low = (
+            None if end is None else -end / whole for end in (found.value, found.low, found.high)
+        )  # what gradient keeps
+        if value is None:
+            return None
+        estimate = Estimate(value, low, high)
+        sentence = (
+            f"the order by gradient keeps {said(estimate)} of the logit difference more than that by Shapley value"
+        )
+        return found_by(result, decided(estimate, AS_MUCH), sentence, found.n)
+
+    return of_each(evidence, Part.SHAPLEY, test)
+
+
+def all_combinations(evidence: Evidence) -> list[Outcome]:
+    """Arithmetic: n heads have 2 to the n sets. What each head adds over all of them is estimated from a few orders of
+    the heads, with intervals; every pair can be tried."""
+
+    def test(result: StepResult) -> Outcome | None:
+        heads = ShapleyHead.among(result.rows)
+        if not heads:
+            return None
+        clear = sum(head.low is not None and head.high is not None and head.low * head.high > 0 for head in heads)
+        sentence = (
+            f"{len(heads)} heads have {2 ** len(heads):.2g} sets; what each adds over all of them is known from "
+            f"{heads[0].orders} orders on {heads[0].n} rows with its interval, and {clear} of {len(heads)} are beyond 0"
+            f"{_pairs_tried(evidence, result.task)}"
+        )
+        return found_by(result, Decision(HOLDS), sentence, heads[0].n)
+
+    return of_each(evidence, Part.SHAPLEY, test)
+
+
+def _pairs_tried(evidence: Evidence, task: str | None) -> str:
+    found = evidence.one(Part.PAIRS, task)
+    pairs = HeadPair.among(found.rows) if found else []
+    interacting = sum(pair.verdict != "open" for pair in pairs)
+    return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact beyond luck" if pairs else ""
+
+
+def _claim(id: str, sentence: str, source: str, section: str, test: Callable[[Evidence], list[Outcome]]) -> Claim:
+    return Claim(id, sentence, source, section, ExhibitId.IMPORTANCE, test, BOTH)
+
+
+TOGETHER = (
+    _claim("gradient-and-effect", "(Here:) importance by gradient ranks heads as taking each out does.", WHOSE, "",
+           gradient_and_effect),
+    _claim("gradient-and-shapley", "(Here:) importance by gradient ranks heads as their Shapley values do.", WHOSE, "",
+           gradient_and_shapley),
+    _claim("gradient-and-gate", "(Here:) importance by gradient ranks heads as trained gates do.", WHOSE, "",
+           gradient_and_gate),
+    _claim("greedy-by-gradient", "Heads can go greedily by gradient importance (here: as well as by Shapley value).",
+           MICHEL, "4", greedy_by_gradient),
+    _claim("all-combinations", "Trying all combinations of heads is not feasible.", f"summaries of {PAPER}", "",
+           all_combinations),
+)  # fmt: skip
