@@ -1,6 +1,7 @@
 """Counterparts and Development: a stored match as a picture with both heads' maps, and the curves that ship."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +15,8 @@ from tests.pages.opening import opened
 NAME = "atlas-encoder"
 
 
-@pytest.fixture
-def matched(tmp_path, monkeypatch):
-    """A database with a match of the bundled encoder with itself: its last head alone has another place."""
-    file = tmp_path / "atlas.duckdb"
-    monkeypatch.setenv("ATLAS_DB", str(file))
-    resources.database.clear()
+def store_match(file: Path) -> None:
+    """A match of the bundled encoder's heads with its own, all at their own place, stored in the database `file`."""
     weights = present_weights(NAME)
     heads = [
         Counterpart(
@@ -37,6 +34,14 @@ def matched(tmp_path, monkeypatch):
         where = Provenance(checkpoint=NAME, weights_hash=f"{weights} and {weights}", task="sst2")
         run = record_run(db, "match", {"checkpoint": NAME, "compare": NAME}, where, title="Heads of A in B")
         store_rows(db, run, [record.as_row() for record in (*heads, summary)])
+
+
+@pytest.fixture
+def matched(tmp_path, monkeypatch):
+    file = tmp_path / "atlas.duckdb"
+    monkeypatch.setenv("ATLAS_DB", str(file))
+    resources.database.clear()
+    store_match(file)
     yield
     resources.database.clear()
 
