@@ -99,7 +99,7 @@ def files_for_docs(place: Path) -> dict[str, str]:
     from core.atlas.head_page import head_page
     from core.attention import Head
     from core.capture.running import capture
-    from core.drawing.maps_page import Source, grid_of, maps_page
+    from core.drawing.maps_page import MapsSource, grid_of, maps_page
     from core.drawing.panes import scored_pane, telling_head
     from core.findings.pinning import Remark, pin_maps
     from core.models.opening import open_checkpoint
@@ -110,7 +110,7 @@ def files_for_docs(place: Path) -> dict[str, str]:
     maps = capture(opened, encoding)
     pane = scored_pane("atlas-encoder", maps, first=encoding.first, separators=encoding.separators)
     head = Head.parse(telling_head(pane.scores or {}))
-    source = Source("atlas-encoder", SENTENCE, weights_hash=opened.weights_hash).with_command()
+    source = MapsSource("atlas-encoder", SENTENCE, weights_hash=opened.weights_hash).with_command()
     grid = grid_of([pane], source, head=str(head), note=f"All heads of atlas-encoder: {SENTENCE}")
     scores = atlas.atlas(None, checkpoint="atlas-encoder", task="sst2", measure=False)
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]

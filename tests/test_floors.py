@@ -1,6 +1,7 @@
 """The floors hold: imports go down only, and sizes stay readable."""
 
 import ast
+import collections
 import graphlib
 import importlib
 import importlib.util
@@ -96,6 +97,17 @@ def test_what_makes_tests_dear_stays_rare():
 @pytest.mark.parametrize("name", ["utils", "helpers", "common", "base", "misc"])
 def test_no_module_has_a_name_that_says_nothing(name):
     assert not [file for file in SOURCES if name in (file.stem, file.parent.name)]
+
+
+def test_no_class_name_is_used_more_than_twice():
+    """Who greps for one finds it. `Options` alone is each study's and each command's, always named by its module."""
+    classes = collections.defaultdict(list)
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name != "Options":
+                classes[node.name].append(str(file.relative_to(PROJECT)))
+    assert len(classes) > 500
+    assert not {name: files for name, files in classes.items() if len(files) > 2}
 
 
 def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():

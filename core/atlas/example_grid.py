@@ -6,7 +6,7 @@ from pathlib import Path
 from core import capture, config, models
 from core.atlas import example
 from core.atlas.example import Example
-from core.drawing.maps_page import Source, grid_of
+from core.drawing.maps_page import MapsSource, grid_of
 from core.drawing.packing import Grid
 from core.drawing.page import GridTabs
 from core.drawing.panes import scored_pane, telling_head
@@ -23,7 +23,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
     shown = example.stored(checkpoint, example.TEXT, example.PAIR) or _captured(checkpoint, weights_hash)
     encoding = shown.encoding
     pane = scored_pane(checkpoint, shown.maps, first=encoding.first, separators=encoding.separators)
-    source = Source(checkpoint, example.TEXT, example.PAIR)
+    source = MapsSource(checkpoint, example.TEXT, example.PAIR)
     note = f"All heads of {checkpoint} on an example: {source.input}"
     return grid_of([pane], source, head=head or telling_head(pane.scores or {}), note=note)
 

@@ -15,7 +15,7 @@ from core.drawing.packing import Grid
 from core.drawing.page import GridTabs, Part, Table, Words, html_page
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
-from core.studies.hypotheses.records import Judged
+from core.studies.hypotheses.records import JudgedHypothesis
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def head_page(
     task: str | None = None,
     maps: Grid | str = "",
     gallery: Gallery = Gallery(),
-    hypotheses: Sequence[Judged] = (),
+    hypotheses: Sequence[JudgedHypothesis] = (),
 ) -> str:
     """The page as text. scores: of all heads on one task, as the atlas has them; rows: this head's, as the table shows.
 
@@ -73,7 +73,7 @@ def head_page(
     return html_page(f"{head} of {checkpoint}", parts, lead=lead)
 
 
-def _judged(hypotheses: Sequence[Judged]) -> list[Part]:
+def _judged(hypotheses: Sequence[JudgedHypothesis]) -> list[Part]:
     """Each hypothesis with its verdict, and its criteria as a table."""
     parts: list[Part] = []
     for number, one in enumerate(hypotheses):

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.components import Part
+from core.capture.components import LayerBlock
 from core.errors import InterventionError
 from core.models.checkpoint import Checkpoint
 
@@ -39,7 +39,7 @@ class PartChange:
     (elsewhere the part's own).
     """
 
-    part: Part
+    part: LayerBlock
     outputs: Sequence[Float[Tensor, "_ hidden"]] | None = None
     places: Sequence[Bool[Tensor, "_"]] | None = None
 
@@ -64,7 +64,7 @@ def _has(layer: nn.Module, path: str) -> bool:
         return False
 
 
-def writer(checkpoint: Checkpoint, part: Part) -> nn.Module:
+def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
     """The module whose output is what the part adds (blocks), or hands on (layers)."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
@@ -107,11 +107,11 @@ def _placed(change: PartChange, inputs: list[int], own: Float[Tensor, "batch pos
 
 
 @contextmanager
-def parts_kept(checkpoint: Checkpoint, parts: Sequence[Part]) -> Iterator[dict[Part, Tensor]]:
+def parts_kept(checkpoint: Checkpoint, parts: Sequence[LayerBlock]) -> Iterator[dict[LayerBlock, Tensor]]:
     """Outputs [batch, position, hidden] of these parts in forwards of this thread, until the block ends."""
     thread, kept = threading.get_ident(), {}
 
-    def hook(part: Part) -> Any:
+    def hook(part: LayerBlock) -> Any:
         def keep(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
             if threading.get_ident() == thread:
                 kept[part] = output[0] if isinstance(output, tuple) else output

@@ -18,7 +18,7 @@ SHOWN_WORDS = 10
 
 
 @dataclass(frozen=True)
-class Choice:
+class OutputChange:
     """One class or vocabulary piece, before and after: its logit and its probability (0 to 1)."""
 
     name: str
@@ -37,7 +37,7 @@ class Comparison:
     maps_before: AttentionMaps
     maps_after: AttentionMaps
     moved: Float[np.ndarray, "layer head"]
-    choices: tuple[Choice, ...]
+    choices: tuple[OutputChange, ...]
     place: int | None = None
 
 
@@ -59,13 +59,13 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
 ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
-def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[Choice, ...]:
+def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[OutputChange, ...]:
     """What two inputs predict: classes; the words at each one's mask, or after its last piece. NaN for an input that
     has no mask, no choices where neither has."""
     return predictions(checkpoint, (first, ()), (second, ()))
 
 
-def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[Choice, ...]:
+def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
     """What two runs predict, each an input and what is changed in it, without looking at maps."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
@@ -143,7 +143,7 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 def _choices(
     checkpoint: Checkpoint, before: Float[Tensor, " choice"], after: Float[Tensor, " choice"]
-) -> tuple[Choice, ...]:
+) -> tuple[OutputChange, ...]:
     """Every class; or the likeliest pieces of either run, most likely before first. A score has no probability."""
     names = checkpoint.labels
     single = len(before) == 1
@@ -155,7 +155,7 @@ def _choices(
         ranked = torch.where(shares[0].isnan(), shares[1], shares[0])
         order.sort(key=lambda k: -float(ranked[k]))
     return tuple(
-        Choice(
+        OutputChange(
             name=names[k] if names is not None else checkpoint.tokenizer.decode([k]).strip() or f"[{k}]",
             logit_before=float(before[k]),
             logit_after=float(after[k]),

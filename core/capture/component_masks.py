@@ -16,7 +16,7 @@ from transformers.pytorch_utils import Conv1D
 
 from core.attention import all_heads
 from core.capture.blocks import writer
-from core.capture.components import Component, Part, every_part
+from core.capture.components import Component, LayerBlock, every_part
 from core.capture.importance import check_labels, gradients, importance, loss_of
 from core.capture.pruning import output_projections
 from core.capture.running import batches, model_inputs, prepared
@@ -37,7 +37,7 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     projections, masks = output_projections(checkpoint), {}
     for component in gone:
-        if isinstance(component, Part):
+        if isinstance(component, LayerBlock):
             module = writer(checkpoint, component)
             for name, value in module.named_parameters(recurse=False):
                 masks[f"{names[id(module)]}.{name}"] = torch.zeros_like(value, dtype=torch.bool)
@@ -61,8 +61,8 @@ def component_importance(
     blocks = blocks / (blocks.norm() + 1e-20)
     scores: dict[Component, float] = {}
     for component in every_component(checkpoint):
-        place = component.layer if isinstance(component, Part) else (component.layer, component.head)
-        scores[component] = float((blocks if isinstance(component, Part) else heads)[place])
+        place = component.layer if isinstance(component, LayerBlock) else (component.layer, component.head)
+        scores[component] = float((blocks if isinstance(component, LayerBlock) else heads)[place])
     return scores
 
 

@@ -1,8 +1,8 @@
 """What can be taken away from a model besides a head: a layer's attention block, its feed-forward block, the layer.
 
-A head is `core.attention.Head`; a `Part` is one of the others. "Off" leaves the residual stream as it came, so a block
-adds nothing and a whole layer is the identity. In families with the LayerNorm behind a block (BERT) that LayerNorm
-stays when the block is off; a layer that is off has none.
+A head is `core.attention.Head`; a `LayerBlock` is one of the others. "Off" leaves the residual stream as it came, so a
+block adds nothing and a whole layer is the identity. In families with the LayerNorm behind a block (BERT) that
+LayerNorm stays when the block is off; a layer that is off has none.
 """
 
 import re
@@ -19,7 +19,7 @@ SHOWN = {"attention": "attention block", "feedforward": "feed-forward block", "l
 _NAME = re.compile(r"^L(\d+)[ -]?(attention|feedforward|layer)$", re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class LayerBlock(NamedTuple):
     """A block of one layer (zero-based), or all of it. `str(Part(2, "attention"))` is "L3-attention"."""
 
     layer: int
@@ -29,7 +29,7 @@ class Part(NamedTuple):
         return f"L{self.layer + 1}-{self.kind}"
 
     @classmethod
-    def parse(cls, name: str) -> "Part":
+    def parse(cls, name: str) -> "LayerBlock":
         """Read "L3-attention" (one-based, any case)."""
         read = _NAME.match(name.strip())
         if not read or int(read[1]) == 0:
@@ -38,25 +38,25 @@ class Part(NamedTuple):
             )
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
-    def within(self, layers: int, heads: int) -> "Part":
+    def within(self, layers: int, heads: int) -> "LayerBlock":
         """This part, or an InputError when a model of `layers` layers has none such."""
         if not 0 <= self.layer < layers:
             raise InputError(f"This checkpoint has {layers} layers, so there is no {self}: choose L1 to L{layers}.")
         return self
 
 
-Component = Head | Part
+Component = Head | LayerBlock
 
 
 def parse_components(names: str) -> list[Component]:
     """Read "L1H2,L3-attention"; an empty text is none."""
     parts = [name.strip() for name in names.split(",") if name.strip()]
-    return [Part.parse(name) if "-" in name else Head.parse(name) for name in parts]
+    return [LayerBlock.parse(name) if "-" in name else Head.parse(name) for name in parts]
 
 
-def every_part(layers: int, kinds: Iterable[str]) -> list[Part]:
+def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
     """The parts of these kinds, layer by layer."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
         raise InputError(f'A part of a layer is one of {", ".join(PART_KINDS)}; "{unknown[0]}" is none of them.')
-    return [Part(layer, cast(PartKind, kind)) for layer in range(layers) for kind in wanted]
+    return [LayerBlock(layer, cast(PartKind, kind)) for layer in range(layers) for kind in wanted]

@@ -30,7 +30,7 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AlignedPairs:
     """Inputs A of one length, their Bs, and which positions stand for each other: (of A, of B)."""
 
     firsts: Sequence[Encoding]
@@ -147,7 +147,7 @@ def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "se
     return torch.cat(parts)
 
 
-def run_pairs(stack: Stack, pairs: Pairs) -> PairRun:
+def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
     """The runs of As of one length and of their Bs."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     own = contributions(stack, layers)

@@ -29,7 +29,7 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 @dataclass
-class Run:
+class AttentionRun:
     """What one run asks of the attention function.
 
     layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
@@ -66,11 +66,11 @@ class Run:
         return layer
 
 
-_CURRENT: ContextVar[Run | None] = ContextVar("attention_run", default=None)
+_CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=None)
 
 
 @contextmanager
-def running(run: Run) -> Iterator[Run]:
+def running(run: AttentionRun) -> Iterator[AttentionRun]:
     """Make `run` what the attention function obeys in this thread until the block ends; runs do not nest."""
     token = _CURRENT.set(run)
     try:
@@ -93,7 +93,7 @@ def attention(
 
     Returns the heads' outputs [batch, query, head, dim] and, where the weights were computed, the weights.
     """
-    run = _CURRENT.get() or Run(layers=1)
+    run = _CURRENT.get() or AttentionRun(layers=1)
     layer = run.next_layer()
     if run.opener is not None:
         run.opener(layer, query, key, attention_mask, options | {"scaling": scaling})
@@ -168,7 +168,7 @@ def _plus(scores: Tensor, bias: Tensor) -> Tensor:
 
 def changed_weights(
     weights: Float[Tensor, "batch head query column"],
-    run: Run,
+    run: AttentionRun,
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
@@ -186,7 +186,7 @@ def changed_weights(
 
 
 def _by_rows(
-    run: Run,
+    run: AttentionRun,
     layer: int,
     states: States,
     attention_mask: Tensor | None,
@@ -240,7 +240,7 @@ def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
 
 
 def _gated(
-    output: Float[Tensor, "batch query head dim"], layer: int, run: Run, head_changes: list[HeadChange]
+    output: Float[Tensor, "batch query head dim"], layer: int, run: AttentionRun, head_changes: list[HeadChange]
 ) -> Tensor:
     if run.gates is not None:
         gates = run.gates[layer].to(output.dtype)

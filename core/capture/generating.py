@@ -23,7 +23,7 @@ LIKELY = 5  # tokens that are named beside the chosen one
 
 
 @dataclass(frozen=True)
-class Step:
+class GenerationStep:
     """One new token. piece, token: its number and text. probability: of it, 0 to 1, before it was chosen.
 
     likely: the LIKELY tokens of greatest probability, with it. rows [layer, head, key]: what the token looks at, itself
@@ -44,7 +44,7 @@ class Generated:
 
     prompt: Encoding
     maps: AttentionMaps | None
-    steps: tuple[Step, ...]
+    steps: tuple[GenerationStep, ...]
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ class Generated:
         keys = (*tokens, *self.maps.keys[start:]) if extra else None
         return AttentionMaps(weights, tokens, segments, self.maps.causal, keys, windows=self.maps.windows)
 
-    def _recent(self, taken: list[Step]) -> AttentionMaps:
+    def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
             raise InputError(f"A prompt of more than {WHOLE} tokens has rows of new tokens alone: take a step.")
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
@@ -117,7 +117,7 @@ def generate(
     new: int = 20,
     temperature: float = 0.0,
     seed: int = 0,
-    on_step: Callable[[Step], None] | None = None,
+    on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
     """The prompt's maps, and a step per new token until an end-of-text or `new` tokens.
 
@@ -129,7 +129,7 @@ def generate(
     whole, sink = len(prompt) <= WHOLE, checkpoint.family.sinks
     output, layers = _read(checkpoint, prompt.ids, None, watched=whole)
     maps = _prompt_maps(checkpoint, prompt, layers) if whole else None
-    steps: list[Step] = []
+    steps: list[GenerationStep] = []
     while len(steps) < new and not (steps and steps[-1].ends):
         chances = torch.softmax(output.logits[0, -1].float().cpu() / (temperature or 1.0), -1)
         piece = int(torch.multinomial(chances, 1, generator=chance)) if temperature else int(chances.argmax())
@@ -180,11 +180,11 @@ def _rows(layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray,
     return np.stack([np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows])
 
 
-def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray, *, ends: bool) -> Step:
+def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray, *, ends: bool) -> GenerationStep:
     most = chances.topk(min(LIKELY, len(chances)))
     texts = spelled(checkpoint.tokenizer, [piece, *most.indices.tolist()])
     likely = tuple(zip(texts[1:], map(float, most.values), strict=True))
-    return Step(piece, texts[0], float(chances[piece]), likely, rows, ends)
+    return GenerationStep(piece, texts[0], float(chances[piece]), likely, rows, ends)
 
 
 def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:

@@ -31,7 +31,7 @@ class Given:
 
 
 @runtime_checkable
-class Source(Protocol):
+class StandInSource(Protocol):
     """Where the outputs of "mean", "resample", "constant" and "patch" come from."""
 
     @property
@@ -54,7 +54,7 @@ class Intervention:
 
     operator: Operator
     heads: frozenset[Head]
-    source: Source | None = None
+    source: StandInSource | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def head_changes_of(
     return head_changes
 
 
-def check_source(source: Source | None, weights_hash: str) -> None:
+def check_source(source: StandInSource | None, weights_hash: str) -> None:
     """Refuse outputs that another checkpoint gave. Raises InterventionError; sources that do not say whose theirs are
     pass."""
     theirs = getattr(source, "weights_hash", "")
@@ -133,7 +133,7 @@ def check_source(source: Source | None, weights_hash: str) -> None:
 
 
 def given_by(
-    operator: str, source: Source | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
+    operator: str, source: StandInSource | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
     """What a source hands over for a batch; None for operators that need none."""
     operator_of(operator, causal=causal, source=source)
@@ -193,7 +193,7 @@ def known_operator(name: str) -> str:
     return name
 
 
-def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Operator:
+def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
     """An operator by name. Raises InterventionError for an unknown one, for "next" on causal models, and for one that
     lacks its source."""
     if source is not None and source.operator == name:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.interventions import Given, Source, operator_of, pointing, uniform, visible_keys
+from core.capture.interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
 from core.capture.running import batches, model_inputs, prepared
 from core.capture.sweeping import BATCH_TOKENS, Computing, Variant, heads_of, sweep
 from core.errors import CheckpointError, InputError
@@ -66,7 +66,7 @@ def effects(
     variants: Sequence[Variant],
     operator: str = "disable",
     *,
-    source: Source | None = None,
+    source: StandInSource | None = None,
     dtype: str | None = None,
 ) -> Effects:
     """Exact effects of every variant on every row's loss. source: of the operators that need one.
@@ -102,7 +102,7 @@ def first_order(
     labels: Sequence[int | float],
     operator: str = "disable",
     *,
-    source: Source | None = None,
+    source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
     """g of every head on every row, float64. Raises CheckpointError without a classifier, InterventionError for an
     operator that is undefined here or a family whose heads cannot be changed, InputError for labels too few."""

@@ -1,8 +1,8 @@
 """Heads' outputs (before W_O) as they are, and those that can stand in for them: mean, resample, constant, patch.
 
-Each source says what stands in on a batch of inputs of one length (core.capture.interventions.Source). A position's
-class is first ([CLS] or the start token), separator, or other; it depends on the position's own token alone, so a
-causal model stays causal under all of them.
+Each source says what stands in on a batch of inputs of one length (core.capture.interventions.StandInSource). A
+position's class is first ([CLS] or the start token), separator, or other; it depends on the position's own token alone,
+so a causal model stays causal under all of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from core.attention import Head
-from core.capture.interventions import Operator, Source
+from core.capture.interventions import Operator, StandInSource
 from core.capture.stacks import Block, Stack
 from core.capture.standins import StandIn, last_outputs, stand_in
 from core.models.encoding import Encoding
@@ -63,7 +63,7 @@ def packed_logits(
     operator: Operator,
     pack_tokens: int = PACK_TOKENS,
     *,
-    source: Source | None = None,
+    source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
     """Logits of every input, untouched and under every variant, in the order given; float32, on the CPU.
 
@@ -105,7 +105,7 @@ def _run_pack(
 
 
 def _by_length(
-    stack: Stack, encodings: Sequence[Encoding], some: Sequence[int], operator: Operator, source: Source | None
+    stack: Stack, encodings: Sequence[Encoding], some: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> list[Rows]:
     """The inputs of a pack, which are sorted by length, in groups of one length."""
     groups = [list(numbers) for _, numbers in groupby(some, key=lambda k: len(encodings[k]))]

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.blocks import PartChange, parts_kept
-from core.capture.components import Component, Part
+from core.capture.components import Component, LayerBlock
 from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment, Patched, check_pairs, outputs_reported
 from core.capture.running import Change, answers, batches, logits_at, model_inputs, prepared, stacked
@@ -26,7 +26,7 @@ Variant = frozenset[Component]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class InputPairs:
     """Inputs A and B and how they are aligned; places: the position of each B (and A) that is predicted, None for
     classifiers. Raises InputError for unequal numbers, and for pairs that share no position or name one outside."""
 
@@ -67,7 +67,7 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
     return Alignment(tuple((k, k) for k in range(len(first))))
 
 
-def untouched(checkpoint: Checkpoint, pairs: Pairs) -> Untouched:
+def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
     """Logits of every A and B and the As' heads' outputs, from one pass of each. Raises InterventionError for families
     whose heads' outputs cannot be reached, CheckpointError where nothing is predicted."""
     firsts, seconds = _places_of(pairs)
@@ -84,7 +84,7 @@ def untouched(checkpoint: Checkpoint, pairs: Pairs) -> Untouched:
 
 
 def patch(
-    checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant], before: Untouched | None = None
+    checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
     """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions.
 
@@ -104,11 +104,11 @@ def patch(
     if of_heads and before is not None:
         patched[of_heads] = _heads_patched(checkpoint, pairs, [wanted[k] for k in of_heads], before).to(patched)
     whole = [k for k, variant in enumerate(wanted) if heads_of(variant) != variant]
-    kinds = {part for k in whole for part in wanted[k] if isinstance(part, Part)}
+    kinds = {part for k in whole for part in wanted[k] if isinstance(part, LayerBlock)}
     parts = part_changes(checkpoint, pairs, sorted(kinds))
     for k in whole:
         changes: list[Change] = [
-            parts[part] for part in sorted(component for component in wanted[k] if isinstance(component, Part))
+            parts[part] for part in sorted(component for component in wanted[k] if isinstance(component, LayerBlock))
         ]
         if before is not None and (heads := heads_of(wanted[k])):
             changes.append(Intervention("patch", heads, before.source))
@@ -117,7 +117,7 @@ def patch(
 
 
 def _heads_patched(
-    checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant], before: Untouched
+    checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched
 ) -> Float[Tensor, "variant pair choice"]:
     """Sweeps share what heads have in common: one for all pairs of a classifier, one a pair of a language model, which
     is read where that pair is asked."""
@@ -138,15 +138,17 @@ def _heads_patched(
     return torch.cat(swept, 1)
 
 
-def _places_of(pairs: Pairs) -> tuple[list[int], list[int]]:
+def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
     """Where each A and each B is predicted; classifiers do not look at it."""
     places = pairs.places or ((0, 0),) * len(pairs.firsts)
     return [place for place, _ in places], [place for _, place in places]
 
 
-def part_changes(checkpoint: Checkpoint, pairs: Pairs, parts: Sequence[Part]) -> dict[Part, PartChange]:
+def part_changes(
+    checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
+) -> dict[LayerBlock, PartChange]:
     """For each part its change in the Bs: outputs of the As at aligned positions."""
-    outputs: dict[Part, list[Tensor]] = {part: [] for part in parts}
+    outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed = [_places(alignment, len(b)) for alignment, b in zip(pairs.alignments, pairs.seconds, strict=True)]
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():
         theirs, own = (list(side) for side in zip(*alignment.pairs, strict=True))
@@ -167,7 +169,7 @@ def _places(alignment: Alignment, length: int) -> Tensor:
 
 def first_order(
     checkpoint: Checkpoint,
-    pairs: Pairs,
+    pairs: InputPairs,
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
-from core.capture.function import NAME, Run, running
+from core.capture.function import NAME, AttentionRun, running
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from core.capture.masks import lazily
 from core.capture.softmax import before_softmax
@@ -83,7 +83,7 @@ def prepared(
     gates: Tensor | Sequence[Tensor] | None = None,
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
-) -> Iterator[Run]:
+) -> Iterator[AttentionRun]:
     """The attention function set up for this checkpoint: watched layers, interventions, gates.
 
     some, inputs: the batch that will run and its numbers, for interventions that depend on the input. On exit the
@@ -96,7 +96,7 @@ def prepared(
     for change in on_heads:
         check_source(getattr(change, "source", None), checkpoint.weights_hash)
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
-    wanted = Run(checkpoint.calls, watcher=watcher, watched=watched, gates=gates)
+    wanted = AttentionRun(checkpoint.calls, watcher=watcher, watched=watched, gates=gates)
     for heads in checkpoint.sets:
         _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
     on_parts = [change for change in touched if isinstance(change, PartChange)]
@@ -108,7 +108,7 @@ def prepared(
 
 
 def _ask(
-    wanted: Run, own: HeadSet, changes: Sequence[Intervention | Knockout], *, sets: int, **batch: Sequence[Any]
+    wanted: AttentionRun, own: HeadSet, changes: Sequence[Intervention | Knockout], *, sets: int, **batch: Sequence[Any]
 ) -> None:
     """Put what is asked of one set of heads where its layers are called; heads without a part are the first set's."""
     mine: list[Intervention | Knockout] = []

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from core.capture.function import Run, changed_weights, refuse_empty_rows
+from core.capture.function import AttentionRun, changed_weights, refuse_empty_rows
 from core.errors import InterventionError
 
 _SOFTMAXES: tuple[Callable[..., Tensor], ...] = (torch.nn.functional.softmax, torch.softmax, torch.Tensor.softmax)
@@ -24,7 +24,7 @@ _MASKED = -1e29  # XLNet hides keys with -1e30, the others with the least number
 class _BeforeSoftmax(TorchFunctionMode):
     """Hands a run the scores [batch, head, query, key] of every softmax over the last of four axes."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AttentionRun) -> None:
         super().__init__()
         self.run = run
 
@@ -40,7 +40,7 @@ def _axis(args: tuple, options: dict[str, Any]) -> Any:
     return options.get("dim", args[1] if len(args) > 1 else None)
 
 
-def _weights(run: Run, scores: Tensor) -> Tensor:
+def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
     layer = run.next_layer()
     given = scores
     for cut in run.cuts.get(layer, []):
@@ -68,7 +68,7 @@ def _visible(scores: Tensor) -> Tensor:
 
 
 @contextmanager
-def before_softmax(run: Run, model_type: str) -> Iterator[Run]:
+def before_softmax(run: AttentionRun, model_type: str) -> Iterator[AttentionRun]:
     """Obey `run` in every softmax of this thread until the block ends. Raises InterventionError for operators that
     need heads' outputs."""
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.interventions import Given, Operator, Source
+from core.capture.interventions import Given, Operator, StandInSource
 from core.capture.outputs import Donors
 from core.capture.running import batches
 from core.capture.stacks import Block, Stack, changed_mixture, fixed_rows, single_position
@@ -69,7 +69,7 @@ class GivenOutputs:
 
 
 def stand_in(
-    stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: Source | None
+    stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
     """What an operator puts in place of heads' outputs on inputs of one length."""
     if isinstance(source, Donors):

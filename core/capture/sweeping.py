@@ -16,8 +16,8 @@ from torch import Tensor
 
 from core.attention import Head, all_heads
 from core.capture.blocks import PartChange
-from core.capture.components import Component, Part
-from core.capture.interventions import Intervention, Operator, Source, check_source, operator_of
+from core.capture.components import Component, LayerBlock
+from core.capture.interventions import Intervention, Operator, StandInSource, check_source, operator_of
 from core.capture.packed import packed_logits
 from core.capture.running import Change, answers, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
@@ -28,7 +28,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
 Variant = frozenset[Component]
-How = tuple[Operator, Source | None]
+How = tuple[Operator, StandInSource | None]
 NONE: Mapping[int, Variant] = MappingProxyType({})
 BATCH_TOKENS = 2048  # tokens x variants run together: enough for full speed, small enough for the cache
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -84,7 +84,7 @@ def sweep(
     variants: Sequence[Iterable[Component]],
     operator: str = "disable",
     *,
-    source: Source | None = None,
+    source: StandInSource | None = None,
     computing: Computing = Computing(),
 ) -> Sweep:
     """Logits of every input under every variant, in the order given: a classifier's, or a language model's at a place.
@@ -134,7 +134,7 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
     wanted = frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
     if not wanted:
         raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
-    parts = [component for component in wanted if isinstance(component, Part)]
+    parts = [component for component in wanted if isinstance(component, LayerBlock)]
     if parts and operator != "zero":
         raise InputError(
             f'Blocks and layers are taken out whole, which is the operator "zero"; "{operator}" was asked for '
@@ -148,9 +148,9 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
     return frozenset(component for component in variant if isinstance(component, Head))
 
 
-def changes_of(variant: Iterable[Component], operator: Operator, source: Source | None = None) -> list[Change]:
+def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
     """A variant as the whole model is asked for it."""
-    heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, Part))
+    heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
@@ -193,11 +193,13 @@ def _by_stack(
 ) -> Sweep:
     starts: dict[int, list[int]] = {}
     for number, variant in enumerate(variants):
-        if not any(isinstance(component, Part) for component in variant):
+        if not any(isinstance(component, LayerBlock) for component in variant):
             starts.setdefault(min(component.layer for component in variant), []).append(number)
     masks = {start: (_masks(stack, [variants[k] for k in chosen]), chosen) for start, chosen in starts.items()}
     walked = {
-        k: variant for k, variant in enumerate(variants) if any(isinstance(component, Part) for component in variant)
+        k: variant
+        for k, variant in enumerate(variants)
+        if any(isinstance(component, LayerBlock) for component in variant)
     }
     together = max((len(begun) for begun in starts.values()), default=1)
     plain: Tensor | None = None
@@ -283,7 +285,7 @@ def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Ten
     """One layer without a variant's components in it; heads among them are zeroed."""
     block, kinds = (
         stack.blocks[layer],
-        {component.kind for component in variant if isinstance(component, Part) and component.layer == layer},
+        {component.kind for component in variant if isinstance(component, LayerBlock) and component.layer == layer},
     )
     heads = [head.head for head in heads_of(variant) if head.layer == layer]
     if "layer" in kinds:

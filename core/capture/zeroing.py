@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.function import Run, running
+from core.capture.function import AttentionRun, running
 from core.capture.projections import layer_modules
 from core.capture.running import BATCH_TOKENS, model_inputs, prepared
 from core.errors import InputError
@@ -102,7 +102,7 @@ def _again(call: _Call, tokens: Tensor) -> Float[Tensor, "token position hidden"
         weights, zeroed = held.pop()[rows, :, :, keys], values[rows, :, keys]  # [token, head, query], [.., dim]
         return output - torch.einsum("bhq,bhd->bqhd", weights.to(zeroed.dtype), zeroed)
 
-    wanted = Run(1, watcher=lambda _, weights: held.append(weights), watched=frozenset({0}), mixer=mix)
+    wanted = AttentionRun(1, watcher=lambda _, weights: held.append(weights), watched=frozenset({0}), mixer=mix)
     arguments, named = call.arguments, dict(call.named)
     if arguments:
         arguments = (_copies(arguments[0], len(tokens)), *arguments[1:])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 
 from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store.rows import Row
 from core.studies.contract import Declared, Study, as_json, declared, read_options
 
@@ -109,7 +109,7 @@ def _form(given: Mapping[str, Any]) -> Form:
     return form_of(*(bool(given.get(name)) for name in FORMS))
 
 
-def _where(given: Mapping[str, Any]) -> Place:
+def _where(given: Mapping[str, Any]) -> JobPlacement:
     return place(*(given.get(name) for name in PLACES))
 
 

@@ -169,7 +169,7 @@ def trained_without(source: str) -> "Classifier":
         [known.maps[k] for k in chosen],
         [known.column("class")[k] for k in chosen],
         known.classes,
-        patterns.training.Recipe(kind="trees"),
+        patterns.training.ClassifierRecipe(kind="trees"),
         known=patterns.training.Known(origins=[origins[k] for k in chosen], heads=[heads[k] for k in chosen]),
     )
 

@@ -14,7 +14,7 @@ from core.frames.records import AnnotatedSentence, Element
 from core.frames.words import place
 from core.studies.contract import Flag
 from core.studies.frames.distance_null import distance_null
-from core.studies.frames.frame_lookup import Reading, links_for, picture
+from core.studies.frames.frame_lookup import LinkReading, links_for, picture
 from core.studies.options import Checkpoint
 from core.studies.records import Result
 
@@ -55,7 +55,7 @@ def heads(asked: Options, form: Form) -> None:
     encoding = opened.encode(asked.sentence)
     ranking = picture(
         capture.running.capture(opened, encoding), encoding, links_for(encoding, marked),
-        Reading(asked.direction, asked.pairing, asked.without_first), null=lambda: distance_null(opened),
+        LinkReading(asked.direction, asked.pairing, asked.without_first), null=lambda: distance_null(opened),
     )  # fmt: skip
     if not ranking.visible:
         raise InputError(

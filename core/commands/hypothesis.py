@@ -11,7 +11,7 @@ from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.output import Csv, Form, Json, Latex, database, form_of, ran, show_rows
 from core.errors import InputError
 from core.findings import hypothesis_crate
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.models.present import present_weights
 from core.store import hypotheses as store
 from core.store.database import Database
@@ -67,7 +67,7 @@ class Testing:
 
 @app.command("test")
 @of_record(Testing, beside=FORMS | PLACES)
-def test(asked: Testing, form: Form, where: Place) -> None:
+def test(asked: Testing, form: Form, where: JobPlacement) -> None:
     """Test all hypotheses of a batch that were not withdrawn: which of seven criteria each meets."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))

@@ -28,7 +28,7 @@ from core.commands.output import (
 from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.jobs.records import one_job
 from core.store import jobs as store
 from core.store import runs
@@ -67,7 +67,7 @@ class Starting:
 
 @app.command()
 @of_record(Starting, beside=PLACES | FORMS)
-def start(asked: Starting, form: Form, where: Place) -> None:
+def start(asked: Starting, form: Form, where: JobPlacement) -> None:
     """Run any study with the options given; the others keep their defaults."""
     known, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
     show_rows(asked.study, known, rows, form)
@@ -128,7 +128,7 @@ def show(job: Id, as_json: Json = False, csv: Csv = False, latex: Latex = False)
 
 
 @contextmanager
-def _opened(where: Place | None = None) -> Iterator[Database]:
+def _opened(where: JobPlacement | None = None) -> Iterator[Database]:
     """The database with its runner, which marks what an ended process left running; both are closed after."""
     with Database(settings().database) as db:
         keeper = api.runner(db, where)

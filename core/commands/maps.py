@@ -16,7 +16,7 @@ from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
 from core.commands.declared import of_record
 from core.commands.output import Form, show_rows
-from core.drawing.maps_page import Source, maps_page
+from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.panes import scored_pane, telling_head
 from core.errors import InputError
 from core.studies.contract import Flag
@@ -74,7 +74,7 @@ def maps(asked: Options, form: Form) -> None:
     captured = word_maps(captured, encoding) if asked.words else captured
     if out.suffix.lower() in (".html", ".htm"):
         about = (first, second, opened.weights_hash, asked.words, asked.part, asked.revision)
-        source = Source(asked.checkpoint, *about).with_command(out.name)
+        source = MapsSource(asked.checkpoint, *about).with_command(out.name)
         _write_page(out, captured, encoding, source, int(asked.megabytes * 1e6))
     else:
         _write_weights(out, captured, opened.weights_hash)
@@ -100,7 +100,7 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
         )
 
 
-def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Source, most: int) -> None:
+def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: MapsSource, most: int) -> None:
     own = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
     first, separators = special_positions_of(own, words=source.words)
     pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)

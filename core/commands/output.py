@@ -22,7 +22,7 @@ from core.config import settings
 from core.drawing.csv import csv_text
 from core.errors import InputError, JobError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.scoring.effects import FEW_FLIPS
 from core.store import backup, exchange, jobs, runs
 from core.store.database import Database
@@ -143,13 +143,13 @@ def cell(value: Any) -> Text:
     return Text("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in said))
 
 
-def place(cluster: str | None, workers: int | None) -> Place:
+def place(cluster: str | None, workers: int | None) -> JobPlacement:
     """Where to run: what was asked for, else what the settings say."""
     chosen = settings()
-    return Place(max(1, workers or chosen.workers), cluster or chosen.cluster)
+    return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
-def ran(study: str, options: Row, *, where: Place, title: str = "") -> tuple[Row, list[Row]]:
+def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
     """Run `study` as a job there; what is known of its run, and its rows.
 
     The same command given again goes on where the last one stopped. While another process holds the database, the
@@ -229,7 +229,7 @@ def remove(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _job(db: Database, study: str, options: Row, title: str, where: Place) -> str:
+def _job(db: Database, study: str, options: Row, title: str, where: JobPlacement) -> str:
     api.runner(db, where)
     job = api.unfinished_like(db, study, options)
     if job is None:

@@ -13,7 +13,7 @@ from core.commands.evaluate_patterns import evaluate
 from core.commands.output import Form, database, ran, show_rows
 from core.config import settings
 from core.errors import InputError
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.labelling.crowd import checked_method
 from core.patterns.classifier_registry import (
     bundled_labels,
@@ -57,7 +57,7 @@ class Training:
 
 @app.command("train")
 @of_record(Training, beside=FORMS | PLACES)
-def train(asked: Training, form: Form, where: Place) -> None:
+def train(asked: Training, form: Form, where: JobPlacement) -> None:
     """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
     known, rows = ran("train-patterns", _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where)
     run = StoredRun.of(known)
@@ -130,7 +130,7 @@ class Sharing:
 
 
 @of_record(Sharing, beside=FORMS | PLACES)
-def shares(asked: Sharing, form: Form, where: Place) -> None:
+def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))

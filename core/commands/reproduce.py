@@ -14,7 +14,7 @@ from core.config import settings
 from core.errors import JobError
 from core.jobs import api
 from core.jobs.chain import JobRequest, run_in_turn
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.report import recorded, rendering, report
 from core.report.discoveries import together
 from core.report.plan import ReportOptions
@@ -75,7 +75,7 @@ class Options:
 
 
 @of_record(Options, beside=FORMS | PLACES)
-def reproduce(asked: Options, form: Form, where: Place) -> None:
+def reproduce(asked: Options, form: Form, where: JobPlacement) -> None:
     """Run every study of the papers, then write their numbers beside ours: self-contained HTML, and Parquet.
 
     What the database holds is not run again, so the same command goes on after an interruption.

@@ -12,7 +12,7 @@ from core.drawing.panes import Pane
 
 
 @dataclass(frozen=True)
-class Source:
+class MapsSource:
     """What maps are of. weights_hash: of the checkpoint, "" where it is not known. words: between words, not pieces.
 
     part: the set of heads of an encoder-decoder, "" of others. command: what gives them again; "" where no command
@@ -33,19 +33,19 @@ class Source:
         """The sentence or pair in one line."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
-    def with_command(self, out: str = "maps.html") -> "Source":
+    def with_command(self, out: str = "maps.html") -> "MapsSource":
         """The same with the command of the terminal that writes its maps to `out`."""
         words = ["python", "-m", "core", "maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
         words += ["--part", self.part] if self.part else []
         words += ["--words"] if self.words else []
-        return Source(**{**self.__dict__, "command": shlex.join([*words, "--out", out])})
+        return MapsSource(**{**self.__dict__, "command": shlex.join([*words, "--out", out])})
 
 
 def grid_of(
     panes: Sequence[Pane],
-    source: Source,
+    source: MapsSource,
     *,
     head: str = "none",
     opened: Mapping[str, Any] | None = None,
@@ -55,7 +55,7 @@ def grid_of(
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
-def described(panes: Sequence[Pane], source: Source) -> Words:
+def described(panes: Sequence[Pane], source: MapsSource) -> Words:
     """Where the maps come from, in words."""
     first, unit = panes[0], "words" if source.words else "pieces"
     sees = first.sees
@@ -71,7 +71,7 @@ def described(panes: Sequence[Pane], source: Source) -> Words:
 
 def maps_page(
     panes: Sequence[Pane],
-    source: Source,
+    source: MapsSource,
     *,
     head: str = "none",
     opened: Mapping[str, Any] | None = None,

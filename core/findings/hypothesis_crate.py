@@ -39,7 +39,7 @@ MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Difference:
+class CrateMismatch:
     """One thing that is not as the crate says. what: a hypothesis and criterion, or a row; then, now: as words."""
 
     what: str
@@ -241,7 +241,7 @@ def crates(folder: Path) -> list[Path]:
     return found
 
 
-def altered_rows(batch: CrateBatch) -> list[Difference]:
+def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
     """Rows whose texts are not those of their hash, or not those that this machine has."""
     found = []
     for name, rows in batch.rows.items():
@@ -249,16 +249,18 @@ def altered_rows(batch: CrateBatch) -> list[Difference]:
         here = {row.id: row for row in choice.rows()}
         for row, mark in rows:
             if mark_of(row) != mark:
-                found.append(Difference(f"row {row.id} of {choice}", mark, mark_of(row)))
+                found.append(CrateMismatch(f"row {row.id} of {choice}", mark, mark_of(row)))
             elif row.id not in here or mark_of(here[row.id]) != mark:
                 now = mark_of(here[row.id]) if row.id in here else "not there"
-                found.append(Difference(f"row {row.id} of {choice} on this machine", mark, now))
+                found.append(CrateMismatch(f"row {row.id} of {choice} on this machine", mark, now))
         missing = sorted(set(here) - {row.id for row, _ in rows})
-        found += [Difference(f"row {row_id} of {choice}", "not in the crate", "on this machine") for row_id in missing]
+        found += [
+            CrateMismatch(f"row {row_id} of {choice}", "not in the crate", "on this machine") for row_id in missing
+        ]
     return found
 
 
-def verify(folder: Path) -> tuple[int, list[Difference]]:
+def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     """Compute every criterion of a crate again.
 
     Returns:
@@ -288,14 +290,14 @@ def computed(options: Options) -> list[dict[str, Any]]:
     return list(worker.summarize("hypothesis", divided["options"], rows)["rows"])
 
 
-def _compared(then: Criterion, now: Criterion | None) -> list[Difference]:
+def _compared(then: Criterion, now: Criterion | None) -> list[CrateMismatch]:
     what = f"{then.hypothesis} ({then.subject}), {then.criterion}"
     if now is None:
-        return [Difference(what, then.state, "not there")]
+        return [CrateMismatch(what, then.state, "not there")]
     if then.state != now.state:
-        return [Difference(what, then.state, now.state)]
+        return [CrateMismatch(what, then.state, now.state)]
     return [
-        Difference(f"{what}, {name}", str(a), str(b))
+        CrateMismatch(f"{what}, {name}", str(a), str(b))
         for name in NUMBERS
         if not _same(a := getattr(then, name), b := getattr(now, name))
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.attention import AttentionMaps, Head
-from core.drawing.maps_page import Source
+from core.drawing.maps_page import MapsSource
 from core.drawing.packing import Grid, pack
 from core.errors import AtlasError
 from core.findings.figures import numbers_of, picture_of_map, pictures_of
@@ -18,7 +18,7 @@ from core.store.database import Database
 from core.store.findings import Finding, Number
 from core.store.rows import Row
 from core.studies.contract import as_json, declared
-from core.studies.hypotheses.records import Judged
+from core.studies.hypotheses.records import JudgedHypothesis
 from core.studies.lookup import find_study
 
 MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
@@ -59,7 +59,7 @@ def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "
 def pin_maps(
     db: Database,
     grid: Grid,
-    source: Source,
+    source: MapsSource,
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
@@ -93,10 +93,10 @@ class HeadFacts:
 
     told: str
     scores: Sequence[Number]
-    judged: Sequence[Judged]
+    judged: Sequence[JudgedHypothesis]
 
 
-def pin_head(db: Database, head: Head, source: Source, known: HeadFacts, remark: Remark) -> str:
+def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, remark: Remark) -> str:
     """Pin what is known of a head; returns the finding's id. source: the checkpoint, and what gives the scores again.
 
     Errors: RightsError.

@@ -10,11 +10,11 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped
+from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped
 from core.frames.words import Span, places, spaced_places
 
 
-def read_kovaleva(file: str | Path) -> Reading:
+def read_kovaleva(file: str | Path) -> FrameReading:
     """The 473 sentences: [{"sentence", "target", "fes": [...]}], tokens separated by spaces.
 
     Frames and element names are not in the file; all elements are in a FEcoreSet, as the notebook selected them.
@@ -22,7 +22,7 @@ def read_kovaleva(file: str | Path) -> Reading:
     return _kovaleva(_checked(_text(file), str(file), {"sentence", "target", "fes"}), Path(file).name)
 
 
-def read_replication(file: str | Path) -> Reading:
+def read_replication(file: str | Path) -> FrameReading:
     """The replication's 23: [{"id", "sentence", "frame", "target", "links": [{"earlier", "later"}]}].
 
     Its links are kept as they were measured: the earlier span is the key, so it stands as `element`, and the later
@@ -31,12 +31,12 @@ def read_replication(file: str | Path) -> Reading:
     return _replication(_checked(_text(file), str(file), {"id", "sentence", "links"}), Path(file).name)
 
 
-def read_list(file: str | Path) -> Reading:
+def read_list(file: str | Path) -> FrameReading:
     """Either list, told apart by its rows. Raises InputError when it is neither."""
     return parse_list(_text(file), Path(file).name)
 
 
-def parse_list(text: str, source: str) -> Reading:
+def parse_list(text: str, source: str) -> FrameReading:
     """Either list as JSON text that was uploaded; as `read_list`."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
@@ -47,7 +47,7 @@ def parse_list(text: str, source: str) -> Reading:
 # ---------------------------------------------------------------- the two forms
 
 
-def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
+def _kovaleva(rows: list[dict[str, Any]], source: str) -> FrameReading:
     sentences: list[AnnotatedSentence] = []
     notes: list[Skipped] = []
     for number, row in enumerate(rows, 1):
@@ -58,10 +58,10 @@ def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
             for k, phrase in enumerate(row["fes"], 1)
         )
         sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=source))
-    return Reading(tuple(sentences), notes=tuple(notes))
+    return FrameReading(tuple(sentences), notes=tuple(notes))
 
 
-def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
+def _replication(rows: list[dict[str, Any]], source: str) -> FrameReading:
     sentences: list[AnnotatedSentence] = []
     notes: list[Skipped] = []
     for row in rows:
@@ -77,7 +77,7 @@ def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
         targets = places(text.lower(), (row.get("target") or "").lower())
         target = (targets[0],) if targets else links[0].target
         sentences.append(AnnotatedSentence(row["id"], text, target, row.get("frame"), source=source, links=links))
-    return Reading(tuple(sentences), notes=tuple(notes))
+    return FrameReading(tuple(sentences), notes=tuple(notes))
 
 
 def _text(file: str | Path) -> str:

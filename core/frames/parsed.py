@@ -31,7 +31,7 @@ class Proposal(NamedTuple):
     place: str
 
 
-class Place(NamedTuple):
+class Dependent(NamedTuple):
     """Words that depend on a target. head: the word that the parser hangs on it."""
 
     kind: str
@@ -70,10 +70,10 @@ def _named(roles: Roles | None, kind: str, head: Any, preposition: str) -> str |
     return roles.at(places.get(usual, usual), preposition) or roles.at(kind, preposition)
 
 
-def _places(words: Sequence[Any], target: int) -> list[Place]:
+def _places(words: Sequence[Any], target: int) -> list[Dependent]:
     """What depends on the target, in the order of PLACES; a target without a subject borrows one."""
     own = [
-        Place(_kind(words, k, target), k, _phrase(words, k, target))
+        Dependent(_kind(words, k, target), k, _phrase(words, k, target))
         for k, word in enumerate(words)
         if word.head == target and k != target and not _is_nobody(words, k, target)
     ]
@@ -116,13 +116,13 @@ def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
     return words[number].dep == "expl" or it_rains
 
 
-def _borrowed(words: Sequence[Any], target: int) -> Iterator[Place]:
+def _borrowed(words: Sequence[Any], target: int) -> Iterator[Dependent]:
     """The subject of a target without one: the object or subject of what it complements, or the noun it describes."""
     climbed = target
     for _ in words:
         dep, above = words[climbed].dep, words[climbed].head
         if dep in {"acl", *RELATIVE} and above != climbed:
-            yield Place("subject", above, _bare(words, above, climbed))
+            yield Dependent("subject", above, _bare(words, above, climbed))
             return
         if dep not in RAISED and not (words[target].pos == "NOUN" and dep == "obj"):
             return
@@ -131,7 +131,7 @@ def _borrowed(words: Sequence[Any], target: int) -> Iterator[Place]:
         for wanted in [*deps, SUBJECTS]:
             for k in beside:
                 if words[k].dep in wanted and not _is_nobody(words, k, target):
-                    yield Place("subject", k, _phrase(words, k, above))
+                    yield Dependent("subject", k, _phrase(words, k, above))
                     return
         climbed = above
 
@@ -142,34 +142,34 @@ def _bare(words: Sequence[Any], noun: int, without: int) -> tuple[int, ...]:
     return tuple(k for k in phrase if not (words[k].dep in {"case", "mark"} and words[k].head == noun and k < noun))
 
 
-def _of_an_attribute(words: Sequence[Any], target: int) -> Iterator[Place]:
+def _of_an_attribute(words: Sequence[Any], target: int) -> Iterator[Dependent]:
     """The noun that an adjective, a number or a participle stands before, without the words that precede it."""
     above = words[target].head
     if words[target].dep in ATTRIBUTES and above > target and words[above].pos in {"NOUN", "PROPN"}:
         phrase = tuple(k for k in subtree(words, above, without=target) if k > target)
-        yield Place("noun", above, phrase)
+        yield Dependent("noun", above, phrase)
 
 
-def _of_a_preposition(words: Sequence[Any], target: int) -> Iterator[Place]:
+def _of_a_preposition(words: Sequence[Any], target: int) -> Iterator[Dependent]:
     """A preposition's object and the noun that it hangs on; a conjunction's clause."""
     inner = words[target].head
     if words[target].dep not in {"case", "mark"} or inner == target:
         return
-    yield Place("object", inner, subtree(words, inner, without=target))
+    yield Dependent("object", inner, subtree(words, inner, without=target))
     outer = words[inner].head
     if outer == inner:
         return
     if words[outer].pos in {"NOUN", "PROPN", "PRON", "NUM"} and words[inner].dep != "advcl":
-        yield Place("subject", outer, _bare(words, outer, inner))
+        yield Dependent("subject", outer, _bare(words, outer, inner))
         return
     for k, word in enumerate(words):
         if word.head == outer and word.dep in SUBJECTS and word.dep != "expl":
-            yield Place("subject", k, subtree(words, k, without=inner))
+            yield Dependent("subject", k, subtree(words, k, without=inner))
 
 
-def _merged(words: Sequence[Any], places: list[Place], roles: Roles | None) -> list[Place]:
+def _merged(words: Sequence[Any], places: list[Dependent], roles: Roles | None) -> list[Dependent]:
     """A phrase right behind the object goes with it, unless the frame has an element after that preposition."""
-    merged = list[Place]()
+    merged = list[Dependent]()
     for place in places:
         first = words[place.words[0]].text.lower() if place.words else ""
         known = roles is not None and first in roles.prepositions and first != "of"
@@ -181,7 +181,7 @@ def _merged(words: Sequence[Any], places: list[Place], roles: Roles | None) -> l
     return merged
 
 
-def _touch(first: Place, second: Place) -> bool:
+def _touch(first: Dependent, second: Dependent) -> bool:
     return bool(first.words and second.words) and first.words[-1] + 1 == second.words[0]
 
 

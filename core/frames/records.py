@@ -80,7 +80,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FrameReading:
     """What a reader found. notes: choices it had to make, such as the place of a string that occurs twice."""
 
     sentences: tuple[AnnotatedSentence, ...]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from core import config
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Span, Spans
+from core.frames.records import AnnotatedSentence, Element, FrameReading, Skipped, Span, Spans
 
 _INDEX_FILES = ("frameIndex.xml", "luIndex.xml", "fulltextIndex.xml", "frRelation.xml", "semTypes.xml")
 _REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while it reports the first
@@ -90,7 +90,7 @@ class Release:
             self._frames[name] = Frame(name, elements, sets)
         return self._frames[name]
 
-    def exemplars(self, unit: LexicalUnit) -> Reading:
+    def exemplars(self, unit: LexicalUnit) -> FrameReading:
         """The exemplar sentences of a lexical unit, one per annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
@@ -101,11 +101,11 @@ class Release:
                 if "Target" in aset and "FE" in aset
             ]
         except Exception as error:  # whatever NLTK's reader stumbles over belongs to this one file
-            return Reading((), (Skipped(where, _said(error)),))
+            return FrameReading((), (Skipped(where, _said(error)),))
         self._forget(unit)
         return _reading(readings)
 
-    def full_text(self, document: Document) -> Reading:
+    def full_text(self, document: Document) -> FrameReading:
         """The annotated targets of a full text; a document that NLTK rejects is skipped and named."""
         try:
             readings = [
@@ -115,15 +115,15 @@ class Release:
                 if "Target" in aset and "FE" in aset
             ]
         except Exception as error:  # as above: "Unknown frame id" in two documents of release 1.5
-            return Reading((), (Skipped(document.name, _said(error)),))
+            return FrameReading((), (Skipped(document.name, _said(error)),))
         return _reading(readings)
 
-    def sentences(self) -> Iterator[Reading]:
+    def sentences(self) -> Iterator[FrameReading]:
         """Everything, one reading a lexical unit or document; a release without lu/ gives its full texts."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:
-            yield Reading((), (Skipped("lu", f"{self.name} has no folder lu with exemplar sentences"),))
+            yield FrameReading((), (Skipped("lu", f"{self.name} has no folder lu with exemplar sentences"),))
         yield from (self.full_text(document) for document in self.documents)
 
     def _annotated(self, sentence: Any, aset: Any, unit: str, frame: str, where: str) -> "AnnotatedSentence | Skipped":
@@ -229,8 +229,8 @@ def _said(error: BaseException) -> str:
     return first.rstrip(".") or type(error).__name__
 
 
-def _reading(readings: list[AnnotatedSentence | Skipped]) -> Reading:
-    return Reading(
+def _reading(readings: list[AnnotatedSentence | Skipped]) -> FrameReading:
+    return FrameReading(
         tuple(reading for reading in readings if isinstance(reading, AnnotatedSentence)),
         tuple(reading for reading in readings if isinstance(reading, Skipped)),
     )

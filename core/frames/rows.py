@@ -14,10 +14,10 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped, Spans, check
+from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
 
 
-def read_rows(file: str | Path) -> Reading:
+def read_rows(file: str | Path) -> FrameReading:
     """Read a JSONL file; malformed lines are skipped, numbered and explained.
 
     Raises InputError when the file cannot be read or no line of it can be used.
@@ -29,7 +29,7 @@ def read_rows(file: str | Path) -> Reading:
     return parse_rows(text, source=Path(file).name)
 
 
-def parse_rows(text: str, *, source: str = "rows") -> Reading:
+def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
     """Read JSONL that was pasted or uploaded; as `read_rows`."""
     sentences, skipped, seen = [], [], set()
     for number, line in enumerate(text.splitlines(), 1):
@@ -47,7 +47,7 @@ def parse_rows(text: str, *, source: str = "rows") -> Reading:
     if not sentences:
         first = f"; {skipped[0].where}: {skipped[0].why}" if skipped else "; it is empty."
         raise InputError(f"{source} must hold at least one annotated sentence as JSON lines{first}")
-    return Reading(tuple(sentences), tuple(skipped))
+    return FrameReading(tuple(sentences), tuple(skipped))
 
 
 def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:

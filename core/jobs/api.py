@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import AtlasError, JobError, StoreError
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.jobs.records import BriefJob, jobs_of, one_job, progress
 from core.jobs.scheduler import Runner, keep, provenance_of
 from core.jobs.worker import complete, merged
@@ -71,7 +71,7 @@ class JobStatus:
         return self.state in {"queued", "running"}
 
 
-def runner(db: Database, place: Place | None = None) -> Runner:
+def runner(db: Database, place: JobPlacement | None = None) -> Runner:
     """The runner of `db`. The first call marks jobs that an earlier process left running as interrupted.
 
     place: where its jobs run from now on; unchanged when None.

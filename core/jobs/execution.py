@@ -10,7 +10,7 @@ from typing import Any
 
 from core.errors import JobError
 from core.jobs.answers import Answer
-from core.jobs.executors import Place, Pool
+from core.jobs.executors import JobPlacement, Pool
 from core.jobs.records import JobUnit
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel
@@ -31,7 +31,7 @@ class PoolKeeper:
     def __init__(self) -> None:
         self.pool: Pool | None = None
 
-    def at(self, place: Place) -> Pool:
+    def at(self, place: JobPlacement) -> Pool:
         if self.pool is None or self.pool.place != place or place.cluster:
             self.drop()
             self.pool = Pool(place)
@@ -47,7 +47,7 @@ class PoolKeeper:
 class Execution:
     """Work of one job: submits, collects, notices a cancel, and starts again when a worker dies."""
 
-    def __init__(self, keeper: PoolKeeper, place: Place, stopped: Callable[[], bool]):
+    def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
         self._pool = keeper.at(place)
         self._finished: queue.SimpleQueue[Future] = queue.SimpleQueue()

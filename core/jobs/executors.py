@@ -19,7 +19,7 @@ IDLE_SECONDS = 60  # a local worker without work ends after this and gives its m
 
 
 @dataclass(frozen=True)
-class Place:
+class JobPlacement:
     """Where a job runs. workers: processes here; cluster: a Dask scheduler's address, which wins over workers.
 
     threads: of torch in each local worker; None divides the cores among the workers.
@@ -38,7 +38,7 @@ class Place:
 class Pool:
     """An executor, how many units it should have in flight, and how it ends at once."""
 
-    def __init__(self, place: Place):
+    def __init__(self, place: JobPlacement):
         self.place = place
         self.executor = _cluster(place.cluster) if place.cluster else worker_processes(place)
         self.in_flight = 10_000 if place.cluster else 2 * place.workers
@@ -76,7 +76,7 @@ class Pool:
             self.executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
 
 
-def worker_processes(place: Place) -> Executor:
+def worker_processes(place: JobPlacement) -> Executor:
     """Fresh interpreters that never run this process's __main__ again, which inside Streamlit is a page."""
     from loky import ProcessPoolExecutor  # 0.1 s of start-up, of jobs only
     from loky.backend import get_context  # 0.1 s of start-up, of jobs only

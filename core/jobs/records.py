@@ -42,7 +42,7 @@ class Job(BriefJob):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress(Result):
+class JobProgress(Result):
     """units, done, failed: how many; size, size_done: tokens; seconds: spent in units."""
 
     units: int
@@ -94,9 +94,9 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
     return BriefJob.among(jobs.jobs_of(db, study))
 
 
-def progress(db: Database, job: str) -> Progress:
+def progress(db: Database, job: str) -> JobProgress:
     """How far `job` is."""
-    return Progress.of(jobs.progress(db, job))
+    return JobProgress.of(jobs.progress(db, job))
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:

@@ -14,7 +14,7 @@ from typing import Any
 from core.config import settings
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.execution import ClusterGoneError, Execution, PoolKeeper, Stopped
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.jobs.records import Job, one_job, open_units, progress, unit_outcomes
 from core.jobs.worker import PARTIAL, merged
 from core.store import jobs as store
@@ -55,10 +55,10 @@ class Live:
 class Runner:
     """Runs the jobs of one database in threads of its own, `at_once` at a time, each with a pool of its own."""
 
-    def __init__(self, db: Database, place: Place | None = None, at_once: int | None = None):
+    def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
         self._db = weakref.proxy(db)
-        self.place = place or Place(max(1, chosen.workers), chosen.cluster)
+        self.place = place or JobPlacement(max(1, chosen.workers), chosen.cluster)
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._lives: dict[str, Live] = {}
         self._troubles: dict[str, str] = {}
@@ -239,7 +239,7 @@ class Runner:
                 self._db,
                 known.job,
                 unit.position,
-                store.Outcome(
+                store.UnitEnd(
                     rows=answer.rows or (),
                     error=answer.error,
                     seconds=answer.seconds,

@@ -96,7 +96,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
             [snapshot.maps[k] for k in train],
             [given[k] for k in train],
             snapshot.classes,
-            patterns.training.Recipe(kind="trees", seed=0),
+            patterns.training.ClassifierRecipe(kind="trees", seed=0),
             known=patterns.training.Known(origins=[origins[k] for k in train]),
         )
         likely[test] = patterns.suggestions.judged(classifier, [snapshot.maps[k] for k in test]).probabilities

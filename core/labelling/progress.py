@@ -17,7 +17,7 @@ RECENT = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProjectProgress:
     """A project at a moment. counted of needed labels; by_labels: how many maps have 0, 1, ... k labels; waiting:
     places that claims hold; surplus: labels kept and not counted; people: a row a person; curve: labels, alpha, time;
     hourly: labels an hour at the recent pace, 0 where nobody works; end: when the rest would be done, or None."""
@@ -33,7 +33,7 @@ class Progress:
     end: datetime | None
 
 
-def progress(db: Database, project: str, now: datetime) -> Progress:
+def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
     board = handing.board_of(db, project)
     given = projects.label_times(db, project)
@@ -41,7 +41,7 @@ def progress(db: Database, project: str, now: datetime) -> Progress:
     hourly = pace(counted.stored, now)
     left = board.needed - board.counted
     end = now + timedelta(hours=left / hourly) if hourly and left else None
-    return Progress(
+    return ProjectProgress(
         board.counted,
         board.needed,
         board.histogram(),

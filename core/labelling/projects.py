@@ -18,7 +18,7 @@ MOST_K = 25  # people a map
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ProjectRecipe:
     """Which stored maps a project has: `count` of those that fit, alike many of every checkpoint and head, by `seed`.
 
     Empty checkpoints, tasks and layers (zero-based) mean all. gold, exemplars: how many maps of known class, alike
@@ -39,7 +39,7 @@ class Recipe:
 def make_project(
     db: Database,
     heading: projects.Heading,
-    recipe: Recipe,
+    recipe: ProjectRecipe,
     rules: Rules,
     *,
     people_there: Collection[str] | None = None,
@@ -95,7 +95,7 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         )
 
 
-def _fitting(facts: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
+def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
     for column, wanted in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
         if wanted:
             facts = facts[facts[column].isin(wanted)]
@@ -112,7 +112,7 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     return dict(zip(labels.map_id, labels["class"], strict=True))
 
 
-def _known_maps(known: dict[str, str], recipe: Recipe) -> tuple[list[str], list[str]]:
+def _known_maps(known: dict[str, str], recipe: ProjectRecipe) -> tuple[list[str], list[str]]:
     """Exemplars and gold, apart from each other. InputError when there are too few maps of known class."""
     wanted = recipe.exemplars + recipe.gold
     if wanted > len(known):
@@ -135,7 +135,7 @@ def shuffled(seed: int, map_id: str) -> bytes:
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 
-def sampled(facts: pd.DataFrame, recipe: Recipe) -> list[str]:
+def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
     """The first `count` maps in an order that goes round checkpoints, and in each round its heads, at random."""
     keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts.map_id}, dtype=object)
     return spread(facts, keys)[: max(0, recipe.count)]

@@ -89,21 +89,21 @@ def dispute_of(class_set: str, name: str, row: Row) -> str | None:
     return dispute(class_set, name, found, sentences=sentences(row["separators"], row["length"]))
 
 
-class Progress(NamedTuple):
+class QueueProgress(NamedTuple):
     """How many maps of a choice this person has decided on, of how many."""
 
     done: int
     maps: int
 
 
-def progress(db: Database, options: QueueOptions) -> Progress:
+def progress(db: Database, options: QueueOptions) -> QueueProgress:
     """How far a person is with what they asked for; what they look through again is all done."""
     names = _asked(db, options, _filtered(labels.map_facts(db), options))
     mine = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
         given = sum(mine.get(name) == options.review for name in names)
-        return Progress(given, given)
-    return Progress(sum(name in mine for name in names), len(names))
+        return QueueProgress(given, given)
+    return QueueProgress(sum(name in mine for name in names), len(names))
 
 
 def _filtered(facts: pd.DataFrame, options: QueueOptions) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from core.attention import Head
-from core.drawing.maps_page import Source
+from core.drawing.maps_page import MapsSource
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
 from core.models.checkpoint import Checkpoint
@@ -85,7 +85,7 @@ def why_maps(
         )
         for title, weights in maps.items()
     ]  # fmt: skip
-    source = Source(checkpoint.name, text, pair, checkpoint.weights_hash)
+    source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash)
     return MapsWidget(panes, source, head=str(chosen), height=height)
 
 

@@ -11,7 +11,7 @@ import traitlets
 
 from core.capture.words import special_positions_of, word_maps
 from core.drawing import theme
-from core.drawing.maps_page import Source, maps_page
+from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.panes import Pane, header_of, scored_pane, telling_head
 from core.drawing.payload import packed, workbench_script, workbench_style
 from core.errors import InputError
@@ -32,7 +32,7 @@ class MapsWidget(anywidget.AnyWidget):
     view = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(560).tag(sync=True)
 
-    def __init__(self, panes: Sequence[Pane], source: Source, *, head: str, note: str = "", height: int = 560):
+    def __init__(self, panes: Sequence[Pane], source: MapsSource, *, head: str, note: str = "", height: int = 560):
         self.panes, self.source, self.head, self.note = tuple(panes), source, head, note
         header = header_of(panes, caption=source.input[:200], head=head, note=note)
         payload = packed(header, [pane.weights for pane in panes])
@@ -80,7 +80,7 @@ def show(
     first, separators = special_positions_of(encoding, words=words)
     pane = scored_pane(checkpoint.name, maps, first=first, separators=separators)
     cut = f"The last {encoding.cut} pieces were cut: {len(encoding)} are shown." if encoding.cut else ""
-    source = Source(checkpoint.name, text, pair, checkpoint.weights_hash, words)
+    source = MapsSource(checkpoint.name, text, pair, checkpoint.weights_hash, words)
     source = source.with_command() if isinstance(model, str) else source
     return MapsWidget([pane], source, head=telling_head(pane.scores or {}), note=cut, height=height)
 

@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CodebookMeasures:
     """What the codebook asks of a map. two_columns: share of rows at FAINT or more in one of the two best columns (each
     sentence may look at its own); clean: columns at FAINT or more in nearly every row; longest: of each sentence the
     largest share of rows that one of its columns is followed through (causal maps; empty otherwise)."""
@@ -56,7 +56,7 @@ class Measured:
     longest: tuple[float, ...] = ()
 
 
-def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> Measured:
+def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
     """The measurements of one map whose rows sum to 1; a causal map's first row, which is always 1, is left out."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
@@ -68,7 +68,7 @@ def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = Fal
         float(faint[best]),
         float((considered[:, best] >= STRONG).mean()),
     )
-    return Measured(
+    return CodebookMeasures(
         float(considered.max()),
         column,
         _line(rows, causal),
@@ -111,7 +111,7 @@ def sentences(separators: Sequence[int], length: int) -> int:
     return 2 if any(place < length - 1 for place in separators) else 1
 
 
-def dispute(class_set: str, name: str, found: Measured, *, sentences: int) -> str | None:
+def dispute(class_set: str, name: str, found: CodebookMeasures, *, sentences: int) -> str | None:
     """Why the codebook disputes a class given to a map, as a sentence; None where it does not, or knows no such set.
 
     sentences: of the map's input.
@@ -120,7 +120,7 @@ def dispute(class_set: str, name: str, found: Measured, *, sentences: int) -> st
     return rules(name, found, sentences) if rules else None
 
 
-def _of_encoders(name: str, found: Measured, sentences: int) -> str | None:
+def _of_encoders(name: str, found: CodebookMeasures, sentences: int) -> str | None:
     column, line = found.column, found.line
     has_line = line.weakest_third > 0 and line.rows >= LINED
     if found.largest < NEARLY_UNIFORM:
@@ -144,7 +144,7 @@ def _of_encoders(name: str, found: Measured, sentences: int) -> str | None:
     return None
 
 
-def _of_decoders(name: str, found: Measured, sentences: int) -> str | None:
+def _of_decoders(name: str, found: CodebookMeasures, sentences: int) -> str | None:
     in_each = bool(found.longest) and min(found.longest) >= HALF
     if name == "block" and found.longest and not in_each:
         return f"in one of the sentences no column is followed through more than {min(found.longest):.0%} of its rows"
@@ -158,7 +158,7 @@ def _of_decoders(name: str, found: Measured, sentences: int) -> str | None:
 STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
 
 
-def explained(class_set: str, found: Measured, tokens: Sequence[str]) -> str:
+def explained(class_set: str, found: CodebookMeasures, tokens: Sequence[str]) -> str:
     """The measurements of a map beside the codebook's thresholds, as one line; "" for a class set without any.
 
     tokens: of the map, or none.

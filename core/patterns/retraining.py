@@ -43,7 +43,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RetrainingChange:
     """One figure of both classifiers. on: unseen checkpoints, heads, inputs, or maps that are new. change: after less
     before, paired by input."""
 
@@ -62,14 +62,16 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Judged:
+class LabelledMaps:
     """Maps with the class that the labels give them, and their inputs."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
 
 
-def differences(on: str, judged: Judged, before: Answers, after: Answers, *, seed: int = 0) -> list[Difference]:
+def differences(
+    on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
+) -> list[RetrainingChange]:
     """Accuracy, macro F1 and (where both gave probabilities) the calibration error, before and after."""
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}
@@ -94,7 +96,7 @@ def differences(on: str, judged: Judged, before: Answers, after: Answers, *, see
     return [_difference(on, figure, drawn, len(truth), inputs) for figure, drawn in figures.items()]
 
 
-def _difference(on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int) -> Difference:
+def _difference(on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int) -> RetrainingChange:
     """drawn: [sample, before and after], the maps' own figures first."""
 
     def interval(column: np.ndarray) -> Interval:
@@ -102,7 +104,7 @@ def _difference(on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int)
         return Interval(float(column[0]), float(low), float(high))
 
     change = interval(drawn[:, 1] - drawn[:, 0])
-    return Difference(on, figure, interval(drawn[:, 0]), interval(drawn[:, 1]), change, maps, inputs)
+    return RetrainingChange(on, figure, interval(drawn[:, 0]), interval(drawn[:, 1]), change, maps, inputs)
 
 
 def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
@@ -122,14 +124,14 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 # ---------------------------------------------------------------- stored classifiers
 
 
-def compared(db: Database, before: str, after: str) -> list[Difference]:
+def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
     """Every figure of two stored classifiers of a class set on maps that both have answers on without having been
     fitted to them, and on maps that the one before was not trained on at all. Empty where there is no such map."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)
     truth = _judged(new, names)
-    found: list[Difference] = []
+    found: list[RetrainingChange] = []
     for on in here:
         shared = [name for name in here[on] if name in there.get(on, {}) and name in truth]
         found += _on_maps(on, shared, truth, there.get(on, {}), here[on])
@@ -144,11 +146,11 @@ Answer = tuple[str, float | None]
 
 def _on_maps(
     on: str, maps: Sequence[str], truth: dict[str, tuple[str, str]], before: dict[str, Answer], after: dict[str, Answer]
-) -> list[Difference]:
+) -> list[RetrainingChange]:
     maps = [name for name in maps if name in before]
     if not maps:
         return []
-    judged = Judged([truth[name][0] for name in maps], [truth[name][1] for name in maps])
+    judged = LabelledMaps([truth[name][0] for name in maps], [truth[name][1] for name in maps])
     return differences(on, judged, _answers(before, maps), _answers(after, maps))
 
 

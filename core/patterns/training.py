@@ -42,7 +42,7 @@ OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the f
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ClassifierRecipe:
     """How a classifier is fitted. size: raster rows; None: longest map.
 
     kind: "trees" on length-free statistics, calibrated on left-out checkpoints; "paper", "replication", "baseline", or
@@ -90,7 +90,7 @@ class Classifier:
     """A fitted classifier. tensors: weights by name. size: raster rows. cropped: training maps that were too long."""
 
     classes: tuple[str, ...]
-    recipe: Recipe
+    recipe: ClassifierRecipe
     size: int
     tensors: dict[str, torch.Tensor]
     cropped: int = 0
@@ -129,7 +129,9 @@ class Classifier:
                 "A pattern classifier must be a safetensors file written by this app; this one cannot "
                 "be read: train or export it again."
             ) from error
-        return cls(tuple(about["classes"]), Recipe(**about["recipe"]), about["size"], tensors, about["cropped"])
+        return cls(
+            tuple(about["classes"]), ClassifierRecipe(**about["recipe"]), about["size"], tensors, about["cropped"]
+        )
 
 
 def _channels_last(network: nn.Module) -> nn.Module:
@@ -207,7 +209,7 @@ def fit(
     maps: Sequence[Map],
     labels: Sequence[str],
     classes: Sequence[str],
-    recipe: Recipe,
+    recipe: ClassifierRecipe,
     *,
     known: Known = Known(),
     course: Course = Course(),
@@ -268,7 +270,7 @@ class _Pictures:
 def _train(
     pictures: _Pictures,
     classes: int,
-    recipe: Recipe,
+    recipe: ClassifierRecipe,
     course: Course,
 ) -> nn.Module:
     state = course.state
@@ -287,7 +289,7 @@ def _train(
     return network.eval()
 
 
-def _rate(epoch: int, recipe: Recipe) -> float:
+def _rate(epoch: int, recipe: ClassifierRecipe) -> float:
     left = (recipe.epochs - epoch) / recipe.epochs
     return min(1.0, left / recipe.falling) if recipe.falling else 1.0
 
@@ -296,7 +298,7 @@ def _epoch(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     pictures: _Pictures,
-    recipe: Recipe,
+    recipe: ClassifierRecipe,
     epoch: int,
 ) -> Epoch:
     order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
@@ -343,7 +345,7 @@ def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | 
     return int(tensors["epoch"])
 
 
-def _fit_baseline(maps: Sequence[Map], known: Parts, classes: int, recipe: Recipe) -> dict[str, torch.Tensor]:
+def _fit_baseline(maps: Sequence[Map], known: Parts, classes: int, recipe: ClassifierRecipe) -> dict[str, torch.Tensor]:
     """Standardised statistics into a multinomial logistic regression; its numbers as tensors."""
     scaler = StandardScaler().fit(features(maps))
     model = LogisticRegression(max_iter=2000, class_weight="balanced" if recipe.class_weights else None)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from core.report import readings
 from core.report.ids import Part
-from core.report.plan import Step
+from core.report.plan import ReportStep
 from core.store.rows import Row
 from core.studies.attention.records import Score
 
@@ -28,7 +28,7 @@ class Origin:
 class StepResult:
     """One step with what it left. run: in the store; error: why it has none."""
 
-    step: Step
+    step: ReportStep
     run: str | None
     rows: Sequence[Row] = ()
     error: str = ""

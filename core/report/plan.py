@@ -106,7 +106,7 @@ DEFAULTS = ReportOptions()
 
 
 @dataclass(frozen=True)
-class Step:
+class ReportStep:
     """One job of a report. options: of the study's own type; task: None where it has several."""
 
     part: Part
@@ -128,7 +128,7 @@ D = TypeVar("D", disable.Options, importance.Options, prune.Options, separators.
 # ---------------------------------------------------------------- the steps
 
 
-def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[Step]:
+def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
     """Every step of the report. facts: of each checkpoint. Raises InputError."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
@@ -138,14 +138,14 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
         )
     wanted = {Part(name) for name in options.parts or PARTS} - (set() if options.parts else set(BY_NAME))
     wanted |= {Part.TUNING} if wanted & TUNED else set()
-    steps: list[Step] = []
+    steps: list[ReportStep] = []
     for checkpoint in options.checkpoints:
         planned = _Planned(options, data, checkpoint, facts[checkpoint], tasks)
         steps += [step for step in planned.steps(db, wanted) if _asked(step, wanted)]
     return steps
 
 
-def _asked(step: Step, wanted: set[Part]) -> bool:
+def _asked(step: ReportStep, wanted: set[Part]) -> bool:
     return (Part.FRAMES if step.part in REPLICATED else step.part) in wanted
 
 
@@ -159,7 +159,7 @@ class _Planned:
     facts: Facts
     tasks: tuple[str, ...]
 
-    def steps(self, db: Database, wanted: set[Part]) -> list[Step]:
+    def steps(self, db: Database, wanted: set[Part]) -> list[ReportStep]:
         tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in wanted]
         steps = [*self._frames(), *self._untuned()]
         steps += [step for task in tuned for step in self._tuned(task)]
@@ -169,11 +169,11 @@ class _Planned:
         steps += [step for task in tuned for step in self._disabled(task)]
         return [*steps, *self._probed(), *self._transferred()]
 
-    def _step(self, part: Part, study: Study[Any, Any], options: Any, task: str | None = None) -> Step:
+    def _step(self, part: Part, study: Study[Any, Any], options: Any, task: str | None = None) -> ReportStep:
         title = f"Report: {part} of {Path(self.checkpoint).name}" + (f", {task}" if task else "")
-        return Step(part, study.name, options, self.checkpoint, title, task)
+        return ReportStep(part, study.name, options, self.checkpoint, title, task)
 
-    def _frames(self) -> list[Step]:
+    def _frames(self) -> list[ReportStep]:
         """The paper's sentences in its own pairing; a decoder looks back, so its direction is turned."""
         causal, listed = self.facts.causal, self.data.sentences
         direction = "later_to_earlier" if causal else "element_to_target"
@@ -196,7 +196,7 @@ class _Planned:
             checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed
         )  # fmt: skip
 
-    def _untuned(self) -> list[Step]:
+    def _untuned(self) -> list[ReportStep]:
         limit, few = self.options.limit, self.options.effective_limit
         looked = self._attending(statistics.Options, *self.tasks, limit=limit)
         linked = self._attending(relations.Options, *self.tasks, limit=limit)
@@ -214,14 +214,14 @@ class _Planned:
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return [*steps, *self._explained()]
 
-    def _explained(self) -> list[Step]:
+    def _explained(self) -> list[ReportStep]:
         """Scores taken apart, of a checkpoint whose inputs have separators."""
         if self.facts.causal:
             return []
         options = self._attending(why.Options, *self.tasks, limit=self.options.effective_limit)
         return [self._step(Part.WHY, why.STUDY, replace(options, removal=0, single_heads=False))]
 
-    def _probed(self) -> list[Step]:
+    def _probed(self) -> list[ReportStep]:
         """Probes of the treebank, or of the bundled one where it has no train part."""
         shared: dict[str, Any] = {
             "checkpoint": self.checkpoint,
@@ -234,7 +234,7 @@ class _Planned:
             self._step(Part.PROBE, probe.STUDY, probe.Options(**shared, limit=limit, properties=PROBED)),
         ]
 
-    def _transferred(self) -> list[Step]:
+    def _transferred(self) -> list[ReportStep]:
         """What layers and parts of the checkpoint are worth to one task: SST-2 where it is there."""
         known = [task for task in self.tasks if task in self.data.train]
         if not known:
@@ -275,7 +275,7 @@ class _Planned:
         name = finetune.run_name(options, task, "pretrained", seed)
         return shown_folder(runs_folder(options.out).resolve() / name)
 
-    def _tuned(self, task: str) -> list[Step]:
+    def _tuned(self, task: str) -> list[ReportStep]:
         compared = change.Options(
             before=self.checkpoint, after=(self._folder(task),), task=task, data=self.data.glue,
             limit=self.options.limit, seed=self.options.seed,
@@ -286,7 +286,7 @@ class _Planned:
             self._found_again(task),
         ]
 
-    def _found_again(self, task: str) -> Step:
+    def _found_again(self, task: str) -> ReportStep:
         """Which heads every seed of fine-tuning has again."""
         first, *others = (self._folder(task, seed) for seed in range(self.options.seeds))
         limit = min(filter(None, (self.options.limit, match.Options.limit)))
@@ -295,12 +295,12 @@ class _Planned:
         )  # fmt: skip
         return self._step(Part.MATCH, match.STUDY, options, task)
 
-    def _features(self, task: str, tuned: bool) -> Step:
+    def _features(self, task: str, tuned: bool) -> ReportStep:
         options = self._attending(features.Options, task, limit=self.options.limit)
         options = replace(options, compare=self._folder(task)) if tuned else options
         return self._step(Part.FEATURES, features.STUDY, options, task)
 
-    def _shares(self, db: Database, task: str, tuned: bool) -> Step:
+    def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:
         classes = keep_best_known(db, "gpt2" if self.facts.causal else "bert")
         options = classify_maps.STUDY.read(
             classifying_options(
@@ -317,7 +317,7 @@ class _Planned:
             seed=self.options.seed,
         )  # fmt: skip
 
-    def _crossed(self, task: str) -> list[Step]:
+    def _crossed(self, task: str) -> list[ReportStep]:
         """The sweep of heads that tests on all train rows, where it is asked for."""
         if not self.options.folds or task not in CROSSED:
             return []
@@ -330,7 +330,7 @@ class _Planned:
         )  # fmt: skip
         return [self._step(Part.CROSSED, crossed.STUDY, options, task)]
 
-    def _disabled(self, task: str) -> list[Step]:
+    def _disabled(self, task: str) -> list[ReportStep]:
         swept = self._on_tuned(disable.Options, task)
         weighed = replace(
             self._on_tuned(importance.Options, task), limit=self.options.sweep_limit or WEIGHED_ROWS
@@ -351,7 +351,7 @@ class _Planned:
             steps.append(self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.Options, task), task))
         return steps + ([] if task_of(task).is_score else self._together(task))
 
-    def _together(self, task: str) -> list[Step]:
+    def _together(self, task: str) -> list[ReportStep]:
         """What heads do together, in their studies' own sizes: logit differences of a task of labels."""
         asked = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
         return [self._step(part, module.STUDY, module.STUDY.read(asked), task) for part, module in BY_NAME.items()]

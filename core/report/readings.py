@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from core.report.estimates import Estimate, mean_over
 from core.store.rows import Row
-from core.studies.ablation.pruning_records import PruneStep, RankAgreement
+from core.studies.ablation.pruning_records import ImportanceCorrelation, PruneStep
 from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
 from core.studies.attention.records import LengthCorrelation, Score
 from core.studies.frames.records import FrameHead, FrameSummary
@@ -145,9 +145,9 @@ def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
-def agreements(rows: Iterable[Row]) -> list[tuple[RankAgreement, float]]:
+def agreements(rows: Iterable[Row]) -> list[tuple[ImportanceCorrelation, float]]:
     """The correlations of `importance` that are defined, each with its Spearman's rho."""
-    return [(known, known.spearman) for known in RankAgreement.among(rows) if known.spearman is not None]
+    return [(known, known.spearman) for known in ImportanceCorrelation.among(rows) if known.spearman is not None]
 
 
 def length_correlations(rows: Iterable[Row]) -> list[LengthCorrelation]:

@@ -12,7 +12,7 @@ from core import config
 from core.errors import AtlasError, InputError
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
-from core.report.plan import ReportOptions, Step
+from core.report.plan import ReportOptions, ReportStep
 from core.report.published import REPLICATION
 from core.report.records import Records, StepRecord, records_of
 from core.report.rendering.words import About
@@ -107,8 +107,8 @@ def _result(record: StepRecord) -> StepResult:
     return StepResult(_step(record, options), record.run, tuple(rows), "", origin)
 
 
-def _step(record: StepRecord, options: object) -> Step:
-    return Step(Part(record.part), record.study, options, record.checkpoint, record.title, record.task)
+def _step(record: StepRecord, options: object) -> ReportStep:
+    return ReportStep(Part(record.part), record.study, options, record.checkpoint, record.title, record.task)
 
 
 def _official(results: Sequence[StepResult]) -> tuple[str, ...]:

@@ -16,10 +16,10 @@ from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
-from core.report.plan import REPLICATED, ReportOptions, Step, plan
+from core.report.plan import REPLICATED, ReportOptions, ReportStep, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
-from core.report.verdicts import Place, paired
+from core.report.verdicts import MeasurementContext, paired
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import plain
@@ -35,7 +35,7 @@ class Report:
     options: ReportOptions
     data: Data
     facts: dict[str, Facts]
-    steps: list[Step]
+    steps: list[ReportStep]
 
 
 def prepared(db: Database, options: ReportOptions) -> Report:
@@ -52,7 +52,7 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
     return keep(db, report.options, records)
 
 
-def result_of(db: Database, step: Step, run: str | None, error: str) -> StepResult:
+def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
     """A step with the rows of its run."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
@@ -123,7 +123,7 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
         if figure.exhibit == item.id and (figure.source == REPLICATION) == evidence.causal
     ]
     missing = {task: evidence.missing(item.parts[0], task) for task in dict.fromkeys(figure.task for figure in printed)}
-    place = Place(evidence.checkpoint, evidence.official, evidence.missing(item.parts[0]))
+    place = MeasurementContext(evidence.checkpoint, evidence.official, evidence.missing(item.parts[0]))
     return paired(printed, MEASURES[item.id](evidence), place, missing)
 
 

@@ -48,7 +48,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasurementContext:
     """Where ours was measured. checkpoint: the one before fine-tuning; official: tasks with GLUE's own dev rows;
     missing: why there is no number."""
 
@@ -63,7 +63,7 @@ def is_checkpoint(name: str, published: str) -> bool:
     return last in ALIASES.get(published, {published})
 
 
-def verdict(figure: Figure | None, measured: Measured | None, place: Place) -> tuple[Verdict, str]:
+def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
     """The word and why. A number agrees when its reading error reaches into our 95% interval.
 
     (Verdict.NONE, "") for ours without a published number.
@@ -93,7 +93,10 @@ def _within(figure: Figure, estimate: Estimate) -> tuple[Verdict, str]:
 
 
 def paired(
-    figures: Sequence[Figure], measured: Sequence[Measured], place: Place, missing: Mapping[str | None, str]
+    figures: Sequence[Figure],
+    measured: Sequence[Measured],
+    place: MeasurementContext,
+    missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
     """Every measured number with the published ones of the same task, item and condition, then the published ones that
     have no measured one. missing: by task, why there is none."""
@@ -107,11 +110,11 @@ def paired(
     for figure in figures:
         if figure not in used:
             why = missing.get(figure.task, place.missing)
-            values.append(_value(figure, None, Place(place.checkpoint, place.official, why)))
+            values.append(_value(figure, None, MeasurementContext(place.checkpoint, place.official, why)))
     return values
 
 
-def _value(figure: Figure | None, ours: Measured | None, place: Place) -> ValueRecord:
+def _value(figure: Figure | None, ours: Measured | None, place: MeasurementContext) -> ValueRecord:
     known = ours or figure
     assert known is not None  # noqa: S101 - one of both is always there
     word, why = verdict(figure, ours, place)

@@ -29,7 +29,7 @@ from torch import Tensor
 from core.map_sums import MapSums, Needs
 from core.scoring.definitions import DEFINITIONS
 from core.scoring.feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
-from core.scoring.intervals import Estimate, Means
+from core.scoring.intervals import Means, StatisticEstimate
 from core.scoring.link_contrasts import weights_at
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
@@ -249,11 +249,11 @@ class FeatureAttention:
         """Add what another observer of other inputs saw."""
         self.means.merge(other.means)
 
-    def result(self) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
+    def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
         """(value, effect over the null) of each (definition, feature); each [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
-    def contrast(self, definition: str, feature: str) -> Estimate:
+    def contrast(self, definition: str, feature: str) -> StatisticEstimate:
         """The contrast that belongs to a definition of a feature; [layer, head, 1]."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
@@ -269,7 +269,9 @@ class FeatureAttention:
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
 
-def by_feature(observer: FeatureAttention, whole: Estimate) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
+def by_feature(
+    observer: FeatureAttention, whole: StatisticEstimate
+) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
     """An estimate of all of an observer's statistics as (value, effect) of each (definition, feature)."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):

@@ -22,7 +22,7 @@ GROUPS = 64
 
 
 @dataclass(frozen=True)
-class Estimate:
+class StatisticEstimate:
     """Means [layer, head, statistic] with how sure they are, and n [statistic].
 
     NaN where nothing was seen. n: what the mean divides by (inputs, or links of all inputs); inputs: how many of them
@@ -34,11 +34,11 @@ class Estimate:
     n: Float[np.ndarray, " statistic"]
     inputs: Float[np.ndarray, " statistic"]
 
-    def part(self, place: int) -> "Estimate":
+    def part(self, place: int) -> "StatisticEstimate":
         """One statistic alone; arrays are [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., place : place + 1] for name in _SPREAD))
         own = (getattr(self, name)[..., place : place + 1] for name in ("n", "inputs"))
-        return Estimate(self.value[..., place : place + 1], spread, *own)
+        return StatisticEstimate(self.value[..., place : place + 1], spread, *own)
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +127,7 @@ class Means:
         chosen.inputs = self.inputs / 2
         return chosen
 
-    def result(self, *, minus: "Means | None" = None) -> Estimate:
+    def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
         """The means and how sure they are.
 
         minus: another accumulator over the same inputs; the result is then the difference of the means, paired input
@@ -139,7 +139,7 @@ class Means:
             value, parts, own, used = value - its_value, parts - its_parts, own - its_own, used & its_used
         spread = few_inputs.spread_of(parts, used, value, own)
         n, inputs = self.counts.sum(0).max(0, initial=0), self.inputs.max(0, initial=0)
-        return Estimate(value, spread, n, inputs)
+        return StatisticEstimate(value, spread, n, inputs)
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The means [layer, head, statistic]; what each group adds to them; its own mean; which groups have one.

@@ -114,7 +114,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EffectEstimate:
     """Mean effects after n of N rows [head]: theta, SE, degrees of freedom, the spread of d, and n."""
 
     value: PerHead
@@ -144,23 +144,23 @@ def estimated(
     *,
     first_order: HeadRows | None = None,
     control: Control | None = None,
-) -> Estimate:
+) -> EffectEstimate:
     """theta and its standard error from the n rows drawn [head, n] of `rows`; first_order: g of the same n rows."""
     n = exact.shape[1]
     own = spreads(exact)
     if control is None or first_order is None:
-        return Estimate(exact.mean(1), own / np.sqrt(n), n - 1, own, n)
+        return EffectEstimate(exact.mean(1), own / np.sqrt(n), n - 1, own, n)
     rest = exact - control.slope[:, None] * first_order
     left = spreads(rest, 2)
     value = control.slope * control.means + rest.mean(1)
     error = np.sqrt(own**2 / rows + left**2 * (1 / n - 1 / rows))
-    return Estimate(value, error, n - 2, left, n)
+    return EffectEstimate(value, error, n - 2, left, n)
 
 
 # ---------------------------------------------------------------- intervals
 
 
-def batch_half_widths(estimate: Estimate, rules: Rules, control: Control | None = None) -> PerHead:
+def batch_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
     """Of t-intervals at level alpha / (heads x looks), two-sided, and what unseen rows may add: all of them hold
     together with 1 - alpha."""
     level = rules.alpha / (rules.heads * len(rules.looks))
@@ -179,7 +179,7 @@ def sequence_scale(n: int, alpha: float, tightest: int) -> float:
     return float(np.sqrt(2 * grown / (n**2 * rho) * np.log(np.sqrt(grown) / alpha)))
 
 
-def sequence_half_widths(estimate: Estimate, rules: Rules, control: Control | None = None) -> PerHead:
+def sequence_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
     """Of intervals that hold at every n at once, for all heads, with 1 - alpha.
 
     The sequence is about mean(d). With a control variate half of alpha goes to it and half to mean(g), whose N rows
@@ -278,7 +278,7 @@ class _Seen:
             return cls(exact, rules, None, None)
         return cls(exact, rules, first_order, control_of(first, first_order))
 
-    def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[Estimate, Control | None]:
+    def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[EffectEstimate, Control | None]:
         """The estimate of some heads after n rows, and their part of the control variate."""
         whole, beside = self.control, self.first_order
         some = whole and Control(
@@ -325,7 +325,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FirstOrderChoice:
     """Whether first-order effects of all rows are taken, and what was foreseen, in forward passes after the first
     look: without them, and with them (their own cost included)."""
 
@@ -335,7 +335,7 @@ class Choice:
 
 
 def foreseen(
-    estimate: Estimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
+    estimate: EffectEstimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
 ) -> Int[np.ndarray, " head"]:
     """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would.
 
@@ -352,22 +352,22 @@ def foreseen(
     return needed
 
 
-def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> Choice:
+def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> FirstOrderChoice:
     """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
     control = control_of(exact, first_order)
     plain = estimated(exact, rules.rows)
     left = spreads(exact - control.slope[:, None] * first_order, 2)
-    helped = Estimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
+    helped = EffectEstimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
     costs = []
     for estimate, beside in ((plain, None), (helped, control.beside)):
         looks = foreseen(estimate, rules, plain.residual, beside=beside)
         exact_work = (work.heads * (looks - rules.first)).sum() + looks.max() - rules.first
         costs.append(float(exact_work + (beside is not None) * work.backward * (rules.rows - rules.first)))
-    return Choice(costs[1] < costs[0], *costs)
+    return FirstOrderChoice(costs[1] < costs[0], *costs)
 
 
 @dataclass(frozen=True)
-class Step:
+class RaceStep:
     """What to measure next. heads: whose exact effects; start, stop: rows of the draw; exact, first_order: what of
     these rows. `over`: nothing."""
 
@@ -383,18 +383,18 @@ class Step:
         return self.start == self.stop
 
 
-def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: Choice | None) -> Step:
+def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: FirstOrderChoice | None) -> RaceStep:
     """What the race wants next, from all that was measured: the first look with both kinds of effects, then
     first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
     every = np.arange(rules.heads)
     if (taken(exact) < rules.first).any():
-        return Step(every, 0, rules.first, first_order=True)
+        return RaceStep(every, 0, rules.first, first_order=True)
     used = choice is not None and choice.use
     if used and (taken(first_order) < rules.rows).any():
-        return Step(every, rules.first, rules.rows, exact=False, first_order=True)
+        return RaceStep(every, rules.first, rules.rows, exact=False, first_order=True)
     state = standings(exact, rules, first_order if used else None)
     done = int(state.rows[state.open].max(initial=0))
     later = [look for look in rules.looks if look > done]
     if not len(state.open) or not later:
-        return Step(state.open, done, done)
-    return Step(state.open, done, later[0])
+        return RaceStep(state.open, done, done)
+    return RaceStep(state.open, done, later[0])

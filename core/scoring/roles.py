@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float
 
 from core.errors import InputError
 from core.scoring.corrections import q_values
-from core.scoring.intervals import Estimate, Means
+from core.scoring.intervals import Means, StatisticEstimate
 
 Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix", "rare", "dependency"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -231,10 +231,10 @@ def _at_the_distance(weights: np.ndarray, cells: np.ndarray, seen: np.ndarray, e
 class RoleEstimate:
     """A role's weight and effect (weight less baseline), as they are and without the sink; each [layer, head, 1]."""
 
-    weight: Estimate
-    effect: Estimate
-    without_sink: Estimate
-    effect_without_sink: Estimate
+    weight: StatisticEstimate
+    effect: StatisticEstimate
+    without_sink: StatisticEstimate
+    effect_without_sink: StatisticEstimate
 
 
 class RoleMeans:

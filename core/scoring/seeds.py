@@ -18,7 +18,7 @@ FEWEST_RUNS = 5  # for an interval of what they share
 
 
 @dataclass(frozen=True)
-class Source:
+class VarianceSource:
     """One factor's part in the spread of the scores.
 
     share: of the sum of squares, 0 to 1; by_chance: what a factor without any effect has of it in the mean. deviation:
@@ -44,7 +44,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 
 
-def sources(scores: Float[np.ndarray, " run"], side: int) -> list[Source]:
+def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
     """The three factors' parts and the rest's, from scores in the order of `square`."""
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
@@ -53,11 +53,11 @@ def sources(scores: Float[np.ndarray, " run"], side: int) -> list[Source]:
     chance = [freedom / (side**2 - 1)] * 3 + [left / (side**2 - 1)]
     whole = float(((scores - scores.mean()) ** 2).sum())
     if whole <= 1e-12 * max(1.0, float(np.abs(scores).max()) ** 2):
-        return [Source(None, expected, None) for expected in chance]
+        return [VarianceSource(None, expected, None) for expected in chance]
     squares = [_between(scores, levels[:, factor], side) for factor in range(3)]
     rest = max(0.0, whole - sum(squares))
     mains = [_main(part, rest, side, whole, chance[0]) for part in squares]
-    return [*mains, Source(rest / whole, chance[3], float(np.sqrt(rest / left)))]
+    return [*mains, VarianceSource(rest / whole, chance[3], float(np.sqrt(rest / left)))]
 
 
 def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
@@ -65,7 +65,7 @@ def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
     return float(side * ((means - scores.mean()) ** 2).sum())
 
 
-def _main(part: float, rest: float, side: int, whole: float, chance: float) -> Source:
+def _main(part: float, rest: float, side: int, whole: float, chance: float) -> VarianceSource:
     """A factor, from its sum of squares and the rest's."""
     freedom, left = side - 1, (side - 1) * (side - 2)
     mean, noise = part / freedom, rest / left
@@ -75,7 +75,7 @@ def _main(part: float, rest: float, side: int, whole: float, chance: float) -> S
     own = max(0.0, (mean - noise) / side)
     low, high = (1.0 if np.isinf(end) else float(end / (1 + end)) for end in ends)
     variance = own / (own + noise) if own + noise > 0 else 0.0
-    return Source(
+    return VarianceSource(
         part / whole, chance, float(np.sqrt(own)), variance, low, high, float(stats.f.sf(seen, freedom, left))
     )
 

@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from core.scoring.definitions import DIRECTIONS, QUANTITIES
-from core.scoring.intervals import Estimate, Means
+from core.scoring.intervals import Means, StatisticEstimate
 from core.scoring.link_contrasts import Hexagons, Pieces, contrasts, hexagons
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
@@ -108,7 +108,7 @@ class RelationAttention:
         for mine, its in zip(self.distances, other.distances, strict=True):
             mine.update(its)
 
-    def result(self) -> Iterator[tuple[str, str, dict[str, Estimate]]]:
+    def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
         """(relation, direction, estimate of each quantity); estimates are [layer, head, 1]."""
         whole, place = self.means.result(), 0
         for relation in self.relations:

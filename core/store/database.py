@@ -22,7 +22,7 @@ from core.errors import StoreError
 from core.store import migrations
 from core.store.opening import Opening, begin
 from core.store.people import OWNER, Person
-from core.store.place import Place
+from core.store.place import DatabaseFileGuard
 from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
 from core.store.resting import Rest
@@ -65,7 +65,7 @@ class Database:
         self._closed = False
         with self._lock:
             self._opening = Opening(self.path, self._open())
-            self._place = Place(self.path)
+            self._place = DatabaseFileGuard(self.path)
         self._rest = Rest(self.fold)
         _OPEN.add(self)
 
@@ -152,7 +152,7 @@ class Database:
             for database in [other for other in list(_OPEN) if other.path == self.path]:
                 database._opening.end()
             self._opening = Opening(self.path, self._open())
-            self._place = Place(self.path)
+            self._place = DatabaseFileGuard(self.path)
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -116,7 +116,7 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UnitEnd:
     """How a unit ended: its rows, or the error it failed with. deaths: how many workers died in it before."""
 
     rows: Sequence[Row] = ()
@@ -127,7 +127,7 @@ class Outcome:
     deaths: int = 0
 
 
-def store_outcome(db: Database, job: str, position: int, outcome: Outcome) -> None:
+def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
     """Keep how a unit ended, each death as an attempt. A unit that is done already is left as it is."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:

@@ -10,7 +10,7 @@ from core.store.recovery import explain
 _HEADERS = 12_288  # bytes before the first block of a DuckDB file
 
 
-class Place:
+class DatabaseFileGuard:
     """The file at `path` as it was opened: its device, its number there, and its least size."""
 
     def __init__(self, path: Path):

@@ -24,7 +24,7 @@ class Estimate:
         return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
 
 
-class Measured(Protocol):
+class HasInterval(Protocol):
     """A value with the ends of its interval, as statistics leave it (core.scoring.effects.Interval)."""
 
     @property
@@ -35,7 +35,7 @@ class Measured(Protocol):
     def high(self) -> float | None: ...
 
 
-def estimate_of(measured: Measured) -> Estimate | None:
+def estimate_of(measured: HasInterval) -> Estimate | None:
     """What was measured, or None where it is not defined."""
     return None if measured.value is None else Estimate(measured.value, measured.low, measured.high)
 

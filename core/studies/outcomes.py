@@ -10,14 +10,14 @@ from core.tasks.glue import Task
 
 
 @runtime_checkable
-class Piece(Protocol):
+class RowPartial(Protocol):
     """A partial result that has places of rows, and arrays whose last axis is those rows."""
 
     @property
     def rows(self) -> np.ndarray: ...
 
 
-def in_order(pieces: Sequence[Piece], names: Sequence[str]) -> dict[str, np.ndarray]:
+def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of all pieces by name, in the order of the task's rows; `rows` is what orders them."""
     order = np.argsort(np.concatenate([piece.rows for piece in pieces]))
     return {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)[..., order] for name in names}

@@ -42,12 +42,12 @@ class Kind:
     """A perturbation as pages and terminals offer it. meaning: one line. pairs: only for inputs of two sentences."""
 
     meaning: str
-    make: Callable[[Text, np.random.Generator, "Choice"], Perturbed]
+    make: Callable[[Text, np.random.Generator, "PerturbationChoice"], Perturbed]
     pairs: bool = False
 
 
 @dataclass(frozen=True)
-class Choice:
+class PerturbationChoice:
     """What a perturbation may be told. word: which word is dropped, masked or replaced (else one is drawn).
     mask: how the checkpoint spells a mask, None where it has none. typed: the second input itself."""
 
@@ -56,14 +56,16 @@ class Choice:
     typed: Text | None = None
 
 
-def perturb(kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: Choice | None = None) -> Perturbed:
+def perturb(
+    kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
+) -> Perturbed:
     """The second input. Raises InputError for an unknown kind, and where it cannot be made, saying why."""
     if kind not in KINDS:
         raise InputError(f'A perturbation is one of {", ".join(KINDS)}; "{kind}" is none of them: choose one.')
     given, how = Text(text, pair or None), KINDS[kind]
     if how.pairs and given.pair is None:
         raise InputError(f'"{kind}" keeps one sentence of a pair; "{text[:40]}" has no second sentence: add one.')
-    return how.make(given, np.random.default_rng(seed), choice or Choice())
+    return how.make(given, np.random.default_rng(seed), choice or PerturbationChoice())
 
 
 @lru_cache(maxsize=1)
@@ -97,8 +99,8 @@ def names() -> dict[str, Name]:
     return {known.name: known for known in [*every, *(Name(name, "either", None) for name in lists["either"])]}
 
 
-def _other_name(by: str) -> Callable[[Text, np.random.Generator, Choice], Perturbed]:
-    def make(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:
+    def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         own = _name_in(given, choice.word)
         present = {word for side in (given.text, given.pair or "") for word in _WORD.findall(side)}
         partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
@@ -141,7 +143,7 @@ def _everywhere(given: Text, word: str, new: str) -> Text:
 # ---------------------------------------------------------------- words
 
 
-def _negated(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _negated(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
     """Of the second sentence where there is one (the claim), else of the first."""
     own = given.text if given.pair is None else given.pair
     auxiliaries = "|".join(words()["auxiliaries"])
@@ -157,8 +159,8 @@ def _negated(given: Text, chance: np.random.Generator, choice: Choice) -> Pertur
     return Perturbed(replace(given, text=new) if given.pair is None else replace(given, pair=new), note)
 
 
-def _scrambled(run: int) -> Callable[[Text, np.random.Generator, Choice], Perturbed]:
-    def make(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _scrambled(run: int) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:
+    def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         sides = [None if side is None else _shuffled(side, run, chance) for side in (given.text, given.pair)]
         if sides == [given.text, given.pair]:
             raise InputError(
@@ -183,8 +185,8 @@ def _shuffled(text: str, run: int, chance: np.random.Generator) -> str:
     return text
 
 
-def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Choice], Perturbed]:
-    def make(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:
+    def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         if masked and choice.mask is None:
             raise InputError("A word is masked for checkpoints with a mask token; this one has none: drop it instead.")
         spans = [match.span() for match in _WORD.finditer(given.text)]
@@ -203,7 +205,7 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Choice
     return make
 
 
-def _synonym(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
     partners = {word: other for pair in words()["synonyms"] for word, other in (pair, pair[::-1])}
     spans = [match.span() for match in _WORD.finditer(given.text)]
     known = [span for span in spans if given.text[slice(*span)].lower() in partners]
@@ -221,7 +223,7 @@ def _synonym(given: Text, chance: np.random.Generator, choice: Choice) -> Pertur
     return Perturbed(replace(given, text=f"{given.text[:start]}{other}{given.text[end:]}"), f"{word} becomes {other}")
 
 
-def _typed(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
+def _typed(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
     if choice.typed is None or not choice.typed.text.strip():
         raise InputError("The second input is yours to type; it is empty: type it, or choose a perturbation.")
     return Perturbed(choice.typed, "as typed")

@@ -9,10 +9,10 @@ from core.config import code_version
 from core.models.checkpoint import Checkpoint
 from core.tuning.files import replace_folder
 from core.tuning.saved import LOG
-from core.tuning.training import Outcome
+from core.tuning.training import TrainingOutcome
 
 
-def save_tuned(folder: Path, outcome: Outcome, base: Checkpoint, facts: dict[str, Any]) -> None:
+def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
     """Weights (safetensors), config with label names, tokenizer, and training.json: log, metrics and provenance.
 
     `facts` must hold task, initialisation, seed, recipe and what the rows were. A folder that is there already is

@@ -53,7 +53,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """A finished run. model: in eval mode. predicted: of the dev rows, in order. constant: all alike."""
 
     model: nn.Module
@@ -102,7 +102,7 @@ class Fit:
     should_stop: Callable[[], bool] | None = None
     save_every: float = SAVE_EVERY_SECONDS
 
-    def run(self) -> Outcome:
+    def run(self) -> TrainingOutcome:
         """Train, unless nothing learns, and measure on dev. Raises CancelledError when asked to stop."""
         learns = any(parameter.requires_grad for parameter in self.model.parameters())
         self.lengths = [len(example) for example in self.train]
@@ -196,13 +196,13 @@ class Fit:
     def _predict(self) -> list[int] | list[float]:
         return predictions(self.task, logits_of(self.model, self.base, self.dev))
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> TrainingOutcome:
         if self.best is not None:
             self.model.load_state_dict(self.best)
         self.model.eval()
         predicted = self._predict()
         scores = metrics(self.task, [example.label for example in self.dev], predicted)
-        return Outcome(self.model, self.log, predicted, scores, is_constant(predicted))
+        return TrainingOutcome(self.model, self.log, predicted, scores, is_constant(predicted))
 
     # ------------------------------------------------------------ state on disk
 

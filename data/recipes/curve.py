@@ -25,7 +25,7 @@ from core.capture.running import run
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
 from core.scoring.definitions import STATISTICS
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.comparison.development import Ends, class_shares, map_scores
 from core.tasks.glue import read_rows
 
@@ -64,7 +64,9 @@ class RowMaxima:
 
 def measured(checkpoint: Checkpoint, rows: int) -> tuple[dict[str, Ends], int]:
     """Of each score its mean over pairs and the ends of its interval, [layer, head]; and how many pairs."""
-    inputs = [Source(number, row.id, row.text, row.pair) for number, row in enumerate(read_rows("mrpc", "dev")[:rows])]
+    inputs = [
+        SourceText(number, row.id, row.text, row.pair) for number, row in enumerate(read_rows("mrpc", "dev")[:rows])
+    ]
     scores, n = map_scores(checkpoint, inputs, tuple(STATISTICS), seed=0)
     maxima = RowMaxima(len(inputs), checkpoint.layers, checkpoint.heads)
     run(checkpoint, [checkpoint.encode(source.text, source.pair) for source in inputs], [maxima])

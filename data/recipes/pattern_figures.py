@@ -34,7 +34,7 @@ from core.patterns.evaluation import (
 from core.patterns.forest import TREES
 from core.patterns.snapshot import Snapshot, snapshot, standing_labels
 from core.patterns.suggestions import UNSURE, Judgement, judged
-from core.patterns.training import Known, Recipe, fit
+from core.patterns.training import ClassifierRecipe, Known, fit
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.patterns.train_patterns import Fold, Options, split_of
@@ -42,7 +42,7 @@ from data.recipes.disputed_sheets import first_labels
 from data.recipes.paired_sheets import folder_maps
 
 NEW_LABELS, DRAWS = (0, 25, 50, 100), 3
-RECIPE = Recipe(kind="trees")
+RECIPE = ClassifierRecipe(kind="trees")
 
 
 @dataclass(frozen=True, eq=False)

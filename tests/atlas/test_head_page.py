@@ -15,7 +15,7 @@ from core.capture.running import capture
 from core.drawing.packing import Grid
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
-from core.studies.hypotheses.records import Criterion, Judged
+from core.studies.hypotheses.records import Criterion, JudgedHypothesis
 from tests.atlas.test_head import frame
 from tests.drawing.made import random_pane
 from tests.drawing.test_page import EVIL, restored
@@ -61,7 +61,11 @@ def test_a_dossier_has_its_hypotheses_with_every_criterion():
         hypothesis="1", subject="L1H2", sentence=EVIL, criterion="held out", state="met", measure=EVIL, amount=0.4321,
         low=0.4, high=0.5, baseline=0.1, n=150, adjusted=0.003, level=0.05, measured_by="run", note="",
     )  # fmt: skip
-    judged = [Judged(EVIL, [criterion]), Judged("L1H2 looks back", [criterion], "withdrawn"), Judged("untested")]
+    judged = [
+        JudgedHypothesis(EVIL, [criterion]),
+        JudgedHypothesis("L1H2 looks back", [criterion], "withdrawn"),
+        JudgedHypothesis("untested"),
+    ]
     page = head_page(Head(0, 1), "x", SCORES, ROWS, hypotheses=judged)
     assert "<h2>Hypotheses</h2>" in page
     assert "meets held out" in page

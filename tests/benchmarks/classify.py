@@ -7,7 +7,7 @@ import numpy as np
 from core.patterns.classes import BERT
 from core.patterns.suggestions import probabilities
 from core.patterns.synthetic import synthetic_maps
-from core.patterns.training import Classifier, Recipe, fit
+from core.patterns.training import Classifier, ClassifierRecipe, fit
 
 FIT_MAPS, EPOCHS = 400, 200
 
@@ -32,13 +32,13 @@ def speed(classifier: Classifier, maps: list[np.ndarray], dtype: str) -> float:
 def main() -> dict[str, object]:
     maps, names = maps_of(64, FIT_MAPS)
     began = time.perf_counter()
-    classifier = fit(maps, names, BERT.names, Recipe(epochs=EPOCHS, size=64))
+    classifier = fit(maps, names, BERT.names, ClassifierRecipe(epochs=EPOCHS, size=64))
     seconds = time.perf_counter() - began
     unseen, _ = maps_of(64, 4096, seed=1)
     single, _ = probabilities(classifier, unseen)
     half, _ = probabilities(classifier, unseen, dtype="bfloat16")
-    both = fit(maps[:100], names[:100], BERT.names, Recipe(kind="both", epochs=1, size=64))
-    trees = fit(maps[:100], names[:100], BERT.names, Recipe(kind="trees"))
+    both = fit(maps[:100], names[:100], BERT.names, ClassifierRecipe(kind="both", epochs=1, size=64))
+    trees = fit(maps[:100], names[:100], BERT.names, ClassifierRecipe(kind="trees"))
     longer, _ = maps_of(128, 1024, seed=2)
     large = Classifier(classifier.classes, classifier.recipe, 128, classifier.tensors)
     return {

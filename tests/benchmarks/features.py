@@ -18,7 +18,7 @@ import torch
 from core.capture.running import run
 from core.models.opening import open_checkpoint
 from core.studies.attention import features, passes, relations, statistics
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 
@@ -26,9 +26,9 @@ ROWS, ROUNDS = 872, 3
 GLUE = Path(__file__).resolve().parents[3] / "shared" / "data" / "glue"
 
 
-def _sources() -> list[Source]:
+def _sources() -> list[SourceText]:
     rows = read_rows("sst2", "dev", folder=GLUE if GLUE.is_dir() else None)
-    return [Source(k, str(k), rows[k % len(rows)].text, None) for k in range(ROWS)]
+    return [SourceText(k, str(k), rows[k % len(rows)].text, None) for k in range(ROWS)]
 
 
 def _measures(checkpoint):
@@ -40,7 +40,7 @@ def _grown(count: int) -> int:
     """By how many bytes the peak of this process grows in a pass over so many rows, all of them different texts."""
     checkpoint, pipeline = open_checkpoint("atlas-encoder"), open_pipeline()
     texts = [f"{row.text} {k}" for k in range(count // ROWS + 1) for row in _sources()][:count]
-    sources = [Source(k, str(k), text, None) for k, text in enumerate(texts)]
+    sources = [SourceText(k, str(k), text, None) for k, text in enumerate(texts)]
     passes.observe(checkpoint, pipeline, sources[:64], _measures(checkpoint))  # warm
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     passes.observe(checkpoint, pipeline, sources, _measures(checkpoint))

@@ -15,11 +15,11 @@ from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassificat
 
 from core.capture.blocks import PartChange
 from core.capture.comparing import compare, compare_inputs, predictions
-from core.capture.components import Part
+from core.capture.components import LayerBlock
 from core.capture.interventions import Knockout
 from core.capture.knockout import edges_of
 from core.capture.outputs import Donors, mean_outputs
-from core.capture.patching import Pairs, first_order, patch, untouched
+from core.capture.patching import InputPairs, first_order, patch, untouched
 from core.capture.sweeping import changes_of, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
@@ -52,13 +52,13 @@ def classifier(**size: int) -> Checkpoint:
     return Checkpoint("random", model, bundled.tokenizer)
 
 
-def pairs_of(checkpoint: Checkpoint, rows: list, wanted: int) -> Pairs:
+def pairs_of(checkpoint: Checkpoint, rows: list, wanted: int) -> InputPairs:
     texts = [(row.text, row.pair) for row in rows[:wanted]]
     made = [perturb("drop", *one, seed=k).made for k, one in enumerate(texts)]
-    return Pairs(*aligned(checkpoint, texts, [(one.text, one.pair) for one in made]))
+    return InputPairs(*aligned(checkpoint, texts, [(one.text, one.pair) for one in made]))
 
 
-def pair_of(checkpoint: Checkpoint, rows: list, pieces: int) -> Pairs:
+def pair_of(checkpoint: Checkpoint, rows: list, pieces: int) -> InputPairs:
     """The first row of about so many pieces and the same with a word dropped."""
     row = min(rows, key=lambda one: abs(len(checkpoint.encode(one.text, one.pair)) - pieces))
     return pairs_of(checkpoint, [row], 1)
@@ -91,14 +91,14 @@ def live(checkpoint: Checkpoint, rows: list) -> dict[str, float]:
     answers = {
         "live_ms_two_inputs": lambda: (beside(checkpoint, first, second), compare_inputs(checkpoint, first, second)),
         "live_ms_mean": lambda: compare(checkpoint, first, changes_of(heads[0], "mean", source)),
-        "live_ms_block_off": lambda: compare(checkpoint, first, [PartChange(Part(1, "attention"))]),
+        "live_ms_block_off": lambda: compare(checkpoint, first, [PartChange(LayerBlock(1, "attention"))]),
         "live_ms_knockout": lambda: predictions(checkpoint, (first, ()), (first, (cut,))),
         "live_ms_patching_all_heads": lambda: patched_live(checkpoint, pair),
     }  # fmt: skip
     return {name: 1000 * middle(work) for name, work in answers.items()}
 
 
-def patched_live(checkpoint: Checkpoint, pair: Pairs) -> None:
+def patched_live(checkpoint: Checkpoint, pair: InputPairs) -> None:
     """What the page does: both inputs as they are, the first-order picture, every head in turn."""
     before = untouched(checkpoint, pair)
     first_order(checkpoint, pair, lambda logits, _: logits[:, 0] - logits[:, 1], before)
@@ -112,7 +112,7 @@ def words(**size: int) -> Checkpoint:
     return Checkpoint("words", BertForMaskedLM(BertConfig(**config)).eval().requires_grad_(False), bundled.tokenizer)
 
 
-def at_a_place(pair: Pairs) -> Pairs:
+def at_a_place(pair: InputPairs) -> InputPairs:
     return replace(pair, places=((3, 3),) * len(pair.firsts))
 
 

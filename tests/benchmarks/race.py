@@ -23,7 +23,7 @@ from core.capture.packed import PACK_TOKENS, cost_of
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.racing import Choice, Rules, Standings, Work, choose, next_step, standings, verdicts
+from core.scoring.racing import FirstOrderChoice, Rules, Standings, Work, choose, next_step, standings, verdicts
 from core.studies.ablation.races import BACKWARD, SHARE, clipped
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
@@ -61,7 +61,7 @@ class Raced:
 
     state: Standings
     looks: list[tuple[np.ndarray, int, int]]
-    choice: Choice
+    choice: FirstOrderChoice
 
 
 def recorded(name: str, clip: float = CLIP) -> Recording:
@@ -88,7 +88,7 @@ def joined(recording: Recording, layers: int = 12, heads: int = 12) -> Recording
 def race(recording: Recording, rules: Rules) -> Raced:
     """A race over effects that are known, in the order of their rows."""
     exact, slopes = np.full_like(recording.exact, np.nan), np.full_like(recording.exact, np.nan)
-    choice: Choice | None = None
+    choice: FirstOrderChoice | None = None
     looks = []
     while True:
         step = next_step(exact, slopes, rules, choice)

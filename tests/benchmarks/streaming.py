@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from core.capture import streaming
-from core.capture.function import Run, attention, running
+from core.capture.function import AttentionRun, attention, running
 from core.map_sums import divided, together
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
@@ -38,7 +38,7 @@ def observers(length: int) -> list:
     return [HeadStatistics(1, HEADS, causal=False).take(places, [0]), features.take(marks, [0])]
 
 
-def run_of(length: int, *, whole: bool) -> tuple[Run, list]:
+def run_of(length: int, *, whole: bool) -> tuple[AttentionRun, list]:
     """What the attention function is asked for, as `core.capture.running` asks it."""
     wanted = observers(length)
     if whole:
@@ -47,7 +47,7 @@ def run_of(length: int, *, whole: bool) -> tuple[Run, list]:
             for observer in wanted:
                 observer.update(layer, weights, [0])
 
-        return Run(1, watcher=watch, watched=frozenset({0})), wanted
+        return AttentionRun(1, watcher=watch, watched=frozenset({0})), wanted
     parts = [observer.needs([0], length, length)[0] for observer in wanted]
     asked = together(parts)
 
@@ -55,7 +55,7 @@ def run_of(length: int, *, whole: bool) -> tuple[Run, list]:
         for observer, own in zip(wanted, divided(sums[0], asked, parts), strict=True):
             observer.update_sums(layer, [own], [0])
 
-    return Run(1, streamer=streaming.Streamer([asked], take, frozenset({0}))), wanted
+    return AttentionRun(1, streamer=streaming.Streamer([asked], take, frozenset({0}))), wanted
 
 
 def measured(length: int, *, whole: bool) -> dict[str, object]:

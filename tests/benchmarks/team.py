@@ -26,7 +26,7 @@ import numpy as np
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
 from core.store.projects import Heading
@@ -186,7 +186,7 @@ def made(folder: Path, maps: int) -> tuple[str, str]:
 
     fill(folder, maps)
     with Database(folder / "atlas.duckdb") as db:
-        project = make_project(db, Heading(TITLE, "bert"), Recipe(count=maps), Rules(k=K, ahead=8, lapse=20.0))
+        project = make_project(db, Heading(TITLE, "bert"), ProjectRecipe(count=maps), Rules(k=K, ahead=8, lapse=20.0))
         return project, db.id
 
 

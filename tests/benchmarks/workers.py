@@ -18,7 +18,7 @@ from pathlib import Path
 
 from core.config import PROJECT
 from core.jobs import api, worker
-from core.jobs.executors import Place, Pool
+from core.jobs.executors import JobPlacement, Pool
 from core.store import jobs as store
 from core.store.database import Database
 
@@ -76,7 +76,7 @@ def overhead(pool: Pool) -> float:
         started = time.perf_counter()
         for place, unit in enumerate(units):
             outcome = pool.submit("unit", STUDY, options, unit).result()
-            store.store_outcome(db, job, place, store.Outcome(rows=outcome["rows"], seconds=outcome["seconds"]))
+            store.store_outcome(db, job, place, store.UnitEnd(rows=outcome["rows"], seconds=outcome["seconds"]))
         return (time.perf_counter() - started) / len(units) * 1000
 
 
@@ -89,7 +89,7 @@ def joined() -> dict[str, object]:
         Database(Path(folder) / "atlas.duckdb") as db,
         LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
     ):
-        keeper = api.runner(db, Place(cluster=cluster.scheduler_address))
+        keeper = api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
         job = api.start(db, STUDY, OPTIONS | {"inputs": 120, "repeat": 240})
         alone = _rate(db, job, 3, 11)
         cluster.scale(2)
@@ -115,7 +115,7 @@ def _rate(db: Database, job: str, first: int, last: int) -> float:
 
 
 def main() -> dict[str, object]:
-    pools = {count: Pool(Place(workers=count, threads=1)) for count in (1, 2)}
+    pools = {count: Pool(JobPlacement(workers=count, threads=1)) for count in (1, 2)}
     processes = [bare(), bare()]
     try:
         for pool in pools.values():

@@ -9,7 +9,7 @@ import torch
 from core.attention import Head
 from core.capture import blocks
 from core.capture.blocks import PartChange
-from core.capture.components import Part, every_part, parse_components
+from core.capture.components import LayerBlock, every_part, parse_components
 from core.capture.running import predict
 from core.capture.sweeping import Computing, changes_of, sweep
 from core.errors import InputError, InterventionError
@@ -19,9 +19,9 @@ from tests.capture.test_interventions import classifier, encodings
 
 FAMILIES = ("bert", "gpt2")
 SETS = [
-    frozenset({Part(0, "attention"), Part(2, "feedforward")}),
-    frozenset({Part(1, "layer"), Head(0, 1), Head(2, 3)}),
-    frozenset({Part(0, "layer"), Part(1, "layer"), Part(2, "attention")}),
+    frozenset({LayerBlock(0, "attention"), LayerBlock(2, "feedforward")}),
+    frozenset({LayerBlock(1, "layer"), Head(0, 1), Head(2, 3)}),
+    frozenset({LayerBlock(0, "layer"), LayerBlock(1, "layer"), LayerBlock(2, "attention")}),
 ]
 VARIANTS = [frozenset({part}) for part in every_part(3, ("attention", "feedforward", "layer"))] + SETS
 
@@ -41,7 +41,7 @@ def taken_out(variant):
                 if isinstance(one, Head) and one.layer == layer:
                     tensor[:, one.head] = 0
             return tensor
-        if Part(layer, what) not in variant:
+        if LayerBlock(layer, what) not in variant:
             return tensor
         return before if what == "layer" else np.zeros_like(tensor)
 
@@ -87,7 +87,7 @@ def test_all_heads_zeroed_differ_from_the_block_off_by_its_bias():
     with torch.no_grad():
         dense.bias += torch.linspace(-1, 1, 32)  # a constant would vanish in the LayerNorm
     some, every = encodings(checkpoint), frozenset(Head(1, head) for head in range(4))
-    pair = [every, frozenset({Part(1, "attention")})]
+    pair = [every, frozenset({LayerBlock(1, "attention")})]
     apart = sweep(checkpoint, some, pair, "zero").changed
     assert (apart[0] - apart[1]).abs().max() > 1e-3
     with torch.no_grad():
@@ -97,10 +97,14 @@ def test_all_heads_zeroed_differ_from_the_block_off_by_its_bias():
 
 
 def test_components_are_read_and_written():
-    assert parse_components("L1H2, L3-attention,l2-layer") == [Head(0, 1), Part(2, "attention"), Part(1, "layer")]
-    assert str(Part(2, "feedforward")) == "L3-feedforward"
+    assert parse_components("L1H2, L3-attention,l2-layer") == [
+        Head(0, 1),
+        LayerBlock(2, "attention"),
+        LayerBlock(1, "layer"),
+    ]
+    assert str(LayerBlock(2, "feedforward")) == "L3-feedforward"
     with pytest.raises(InputError, match='"L0-layer" is not'):
-        Part.parse("L0-layer")
+        LayerBlock.parse("L0-layer")
     with pytest.raises(InputError, match='"mlp" is none of them'):
         every_part(3, ["mlp"])
 
@@ -109,8 +113,8 @@ def test_what_cannot_be_taken_out_is_refused_in_a_sentence():
     bert, albert = classifier("bert"), classifier("albert")
     some = encodings(bert)
     with pytest.raises(InputError, match='taken out whole, which is the operator "zero"; "disable"'):
-        sweep(bert, some, [frozenset({Part(0, "layer")})])
+        sweep(bert, some, [frozenset({LayerBlock(0, "layer")})])
     with pytest.raises(InputError, match="3 layers, so there is no L5-layer"):
-        sweep(bert, some, [frozenset({Part(4, "layer")})], "zero")
+        sweep(bert, some, [frozenset({LayerBlock(4, "layer")})], "zero")
     with pytest.raises(InterventionError, match="albert shares or hides them"):
-        predict(albert, encodings(albert), interventions=[PartChange(Part(0, "attention"))])
+        predict(albert, encodings(albert), interventions=[PartChange(LayerBlock(0, "attention"))])

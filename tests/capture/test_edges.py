@@ -9,7 +9,7 @@ import torch
 from core.capture.circuit_runs import circuit_logits
 from core.capture.edge_attribution import edge_attributions
 from core.capture.edge_names import Edge, Graph
-from core.capture.edges import Pairs, checked_stack, edge_effects, head_changes, run_pairs, streams
+from core.capture.edges import AlignedPairs, checked_stack, edge_effects, head_changes, run_pairs, streams
 from core.capture.linear import Linear
 from core.capture.outputs import Alignment
 from core.capture.patching import everywhere
@@ -33,7 +33,7 @@ def pairs_of(checkpoint):
     ids[2], ids[5] = ids[5], ids[2]
     other = replace(first, ids=tuple(ids))
     some = Alignment(tuple((k, k) for k in range(len(first) - 3)))
-    return Pairs([first, first], [other, other.up_to(len(first) - 2)], [everywhere(first, other), some])
+    return AlignedPairs([first, first], [other, other.up_to(len(first) - 2)], [everywhere(first, other), some])
 
 
 def run_of(checkpoint):
@@ -281,7 +281,7 @@ def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
     stack, graph = induction(), Graph(2, 2)
     some = double("gpt2").encode(TEXT[0]).up_to(7)
     a, b = (replace(some, ids=ids) for ids in ((0, 1, 2, 3, 4, 0, 1), (0, 5, 2, 3, 4, 0, 1)))
-    pairs = Pairs([a], [b], [Alignment(tuple((k, k) for k in range(7)))])
+    pairs = AlignedPairs([a], [b], [Alignment(tuple((k, k) for k in range(7)))])
     run = run_pairs(stack, pairs)
     assert int(run.logits()[0].argmax()) == 2
     found = edge_effects(run, graph.edges, lambda logits: logits[..., 2] - logits[..., 4])
@@ -289,7 +289,7 @@ def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
                  for edge, effect in zip(graph.edges, found[:, 0], strict=True) if abs(effect) > 1e-9}  # fmt: skip
     assert important == {("embeddings", "L1H1", "v"), ("L1H1", "L2H1", "k"), ("L2H1", "output", "")}
     whole = run.logits()[0, 2] - run.logits()[0, 4]
-    other = stack.logits(run_pairs(stack, Pairs([b], [a], pairs.alignments)).last)[0]
+    other = stack.logits(run_pairs(stack, AlignedPairs([b], [a], pairs.alignments)).last)[0]
     into_output = found[[k for k, edge in enumerate(graph.edges) if edge.receiver == graph.receivers - 1]].sum()
     assert torch.isclose(into_output, whole - (other[2] - other[4]), atol=1e-9)  # m(A) - m(B)
     circuit = graph.mask([edge for edge, effect in zip(graph.edges, found[:, 0], strict=True) if abs(effect) > 1e-9])
@@ -322,9 +322,9 @@ def test_the_graph_of_six_by_six_has_the_edges_that_were_counted():
 def test_pairs_without_an_alignment_are_refused():
     first = double("bert").encode(TEXT[0])
     with pytest.raises(InputError, match="alignment each"):
-        Pairs([first], [first], [])
+        AlignedPairs([first], [first], [])
     with pytest.raises(InputError, match="none in common"):
-        Pairs([first], [first], [Alignment(())])
+        AlignedPairs([first], [first], [Alignment(())])
 
 
 def test_a_head_that_reads_the_separator_is_refused_in_a_sentence():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.capture.blocks import writer
-from core.capture.components import Part
+from core.capture.components import LayerBlock
 from core.capture.norms import Contributions, contributions, norm_maps, normalised, run_norms
 from core.capture.running import model_inputs
 from core.errors import InputError
@@ -54,7 +54,7 @@ def written(checkpoint):
     """What every layer's module of W_O gives, by its name in the family's own code: kept in order."""
     kept, model = [], checkpoint.model
     if checkpoint.family.model_type in BLOCKS:
-        modules = [writer(checkpoint, Part(layer, "attention")) for layer in range(checkpoint.layers)]
+        modules = [writer(checkpoint, LayerBlock(layer, "attention")) for layer in range(checkpoint.layers)]
     else:
         end = WRITERS[checkpoint.family.model_type]
         modules = [module for name, module in model.named_modules() if name.endswith("." + end)]

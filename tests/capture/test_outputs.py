@@ -8,7 +8,7 @@ import torch
 
 from core.attention import Head
 from core.capture.blocks import PartChange
-from core.capture.components import PART_KINDS, Part
+from core.capture.components import PART_KINDS, LayerBlock
 from core.capture.interventions import OPERATORS, Intervention, Knockout
 from core.capture.knockout import edges_of
 from core.capture.outputs import Alignment, ByClass, Donors, Patched, classes_of, head_outputs, mean_outputs
@@ -147,7 +147,7 @@ def test_causal_models_stay_causal_under_every_operator(family):
     given = [*sources(checkpoint), Patched(partner, [aligned])]
     every = [[Intervention(one.operator, CHOSEN, one)] for one in given]
     every += [[Intervention(name, CHOSEN)] for name in OPERATORS if name != "next"]
-    every += [[PartChange(Part(1, kind))] for kind in PART_KINDS]
+    every += [[PartChange(LayerBlock(1, kind))] for kind in PART_KINDS]
     every += [
         [Knockout(edges_of(kind, causal=True), frozenset({0, 2}), renormalised)]
         for kind in ("current", "previous")

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.components import Part, every_part
+from core.capture.components import LayerBlock, every_part
 from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment
-from core.capture.patching import Pairs, everywhere, first_order, patch, untouched
+from core.capture.patching import InputPairs, everywhere, first_order, patch, untouched
 from core.capture.running import answers, predict
 from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
@@ -38,15 +38,23 @@ def equal_lengths(checkpoint):
 def test_every_layer_at_all_positions_restores_the_first_input_and_nothing_changes_none(family):
     checkpoint = classifier(family)
     first, second = equal_lengths(checkpoint)
-    found = patch(checkpoint, Pairs((first,), (second,), (everywhere(first, second),)), [LAYERS, frozenset()])
+    found = patch(checkpoint, InputPairs((first,), (second,), (everywhere(first, second),)), [LAYERS, frozenset()])
     assert (found.first - found.second).abs().max() > 1e-4
     assert (found.patched[0] - found.first).abs().max() < 1e-5
     assert torch.equal(found.patched[1], found.second)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
-@pytest.mark.parametrize("variant", [{Part(1, "attention")}, {Part(0, "feedforward"), Part(2, "attention")},
-                                     {Part(1, "layer")}, {Head(1, 2), Part(2, "feedforward")}, HEADS])  # fmt: skip
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {LayerBlock(1, "attention")},
+        {LayerBlock(0, "feedforward"), LayerBlock(2, "attention")},
+        {LayerBlock(1, "layer")},
+        {Head(1, 2), LayerBlock(2, "feedforward")},
+        HEADS,
+    ],
+)
 def test_some_components_at_some_places_equal_a_forward_by_hand(family, variant):
     checkpoint = double(family)
     first, second = checkpoint.encode(TEXT[0]), checkpoint.encode(TEXT[2])
@@ -65,13 +73,15 @@ def test_some_components_at_some_places_equal_a_forward_by_hand(family, variant)
                 for one in variant:
                     if isinstance(one, Head) and one.layer == layer:
                         tensor[own, one.head] = kept[layer, what][theirs, one.head]
-            elif Part(layer, what) in variant:
+            elif LayerBlock(layer, what) in variant:
                 tensor[own] = kept[layer, what][theirs]
         return tensor
 
     wanted = torch.from_numpy(by_hand.logits(checkpoint, second, change))
-    found = patch(checkpoint, Pairs((first,), (second,), (Alignment(pairs),)), [frozenset(variant)])
-    tolerance = 1e-9 if any(isinstance(one, Part) for one in variant) else 1e-5  # a sweep answers in float32 or more
+    found = patch(checkpoint, InputPairs((first,), (second,), (Alignment(pairs),)), [frozenset(variant)])
+    tolerance = (
+        1e-9 if any(isinstance(one, LayerBlock) for one in variant) else 1e-5
+    )  # a sweep answers in float32 or more
     assert (found.patched[0, 0] - wanted).abs().max() < tolerance
 
 
@@ -92,7 +102,7 @@ def planted(family="bert"):
 def test_a_planted_head_is_the_only_one_that_brings_anything_back():
     checkpoint = planted()
     first, second = equal_lengths(checkpoint)
-    pairs = Pairs((first,), (second,), (everywhere(first, second),))
+    pairs = InputPairs((first,), (second,), (everywhere(first, second),))
     found = patch(checkpoint, pairs, every_head(3, 4))
     brought = (found.patched - found.second).abs().amax((1, 2))
     assert brought[1 * 4 + 2] > 1e-3
@@ -107,7 +117,7 @@ def test_the_first_order_picture_is_the_slope_of_patching(family):
     """(m(B + t (A - B)) - m(B)) / t for a small t, in float64."""
     checkpoint = double(family)
     first, second = equal_lengths(checkpoint)
-    pairs = Pairs((first,), (second,), (everywhere(first, second),))
+    pairs = InputPairs((first,), (second,), (everywhere(first, second),))
     linear = first_order(checkpoint, pairs, lambda logits, inputs: logits[:, 0] - logits[:, 1])[0]
     t, outputs = 1e-4, {}
 
@@ -135,10 +145,10 @@ def test_many_pairs_give_what_each_gives_alone():
     texts = [(TEXT[0], TEXT[2]), (TEXT[3], TEXT[0]), ("a dog", "a bag")]
     firsts, seconds = (tuple(checkpoint.encode(pair[side]) for pair in texts) for side in (0, 1))
     aligned = tuple(Alignment(((0, 0), (1, 1), (len(a) - 1, len(b) - 1))) for a, b in zip(firsts, seconds, strict=True))
-    variants = [*every_head(3, 4), frozenset({Part(1, "attention")})]
-    together = patch(checkpoint, Pairs(firsts, seconds, aligned), variants)
+    variants = [*every_head(3, 4), frozenset({LayerBlock(1, "attention")})]
+    together = patch(checkpoint, InputPairs(firsts, seconds, aligned), variants)
     for k in range(3):
-        alone = patch(checkpoint, Pairs(firsts[k : k + 1], seconds[k : k + 1], aligned[k : k + 1]), variants)
+        alone = patch(checkpoint, InputPairs(firsts[k : k + 1], seconds[k : k + 1], aligned[k : k + 1]), variants)
         assert torch.allclose(together.patched[:, k], alone.patched[:, 0], atol=1e-5)
 
 
@@ -156,7 +166,7 @@ def test_a_language_model_is_patched_at_a_place(family):
     checkpoint = words_of(family)
     first, second = equal_lengths(checkpoint)
     place = len(first) - 1 if checkpoint.causal else 4
-    pairs = Pairs((first, second), (second, first), (everywhere(first, second),) * 2, ((place, place),) * 2)
+    pairs = InputPairs((first, second), (second, first), (everywhere(first, second),) * 2, ((place, place),) * 2)
     before = untouched(checkpoint, pairs)
     heads = [frozenset({Head(1, 1)}), frozenset({Head(0, 2), Head(2, 3)}), frozenset({Head(2, 0)})]
     found = patch(checkpoint, pairs, [LAYERS, *heads], before)
@@ -176,7 +186,7 @@ def test_a_language_model_is_patched_at_a_place(family):
 def test_outputs_of_another_checkpoint_are_refused():
     one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
     first, second = equal_lengths(one)
-    source = untouched(one, Pairs((first,), (second,), (everywhere(first, second),))).source
+    source = untouched(one, InputPairs((first,), (second,), (everywhere(first, second),))).source
     said = r"within one checkpoint; these come from weights abababab, the model has cdcdcdcd"
     with pytest.raises(InterventionError, match=said):
         sweep(other, [second], every_head(3, 4), "patch", source=source)
@@ -191,10 +201,10 @@ def test_what_cannot_be_patched_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="one to one from inputs of one length; these have"):
         everywhere(first, second)
     with pytest.raises(InputError, match="second input has positions 1 to 6; position 10"):
-        Pairs((first,), (second,), (Alignment(((1, 9),)),))
+        InputPairs((first,), (second,), (Alignment(((1, 9),)),))
     with pytest.raises(InputError, match="none in common"):
-        Pairs((first,), (second,), (Alignment(()),))
+        InputPairs((first,), (second,), (Alignment(()),))
     with pytest.raises(InputError, match="seen 1 first, 2 second"):
-        Pairs((first,), (second, second), (Alignment(((0, 0),)),))
+        InputPairs((first,), (second, second), (Alignment(((0, 0),)),))
     with pytest.raises(CheckpointError, match="no head that gives any"):
         answers(tiny("bert"), [tiny("bert").encode("a")], [0])

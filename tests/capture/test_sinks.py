@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.function import Run, running
+from core.capture.function import AttentionRun, running
 from core.capture.interventions import Intervention, Knockout
 from core.capture.running import capture, model_inputs, run
 from core.capture.selfcheck import self_check
@@ -41,7 +41,7 @@ def watched(checkpoint, encoding, **wanted):
     """Every layer's weights, and the last hidden states."""
     kept = []
     checkpoint.model.set_attn_implementation("atlas")
-    asked = Run(3, watcher=lambda _, weights: kept.append(weights[0]), watched=frozenset(range(3)), **wanted)
+    asked = AttentionRun(3, watcher=lambda _, weights: kept.append(weights[0]), watched=frozenset(range(3)), **wanted)
     with torch.no_grad(), running(asked):
         output = checkpoint.model(**model_inputs(checkpoint, [encoding]))
     return torch.stack(kept), output[0][0]

@@ -9,7 +9,7 @@ from transformers.masking_utils import causal_mask_function
 
 from core.attention import Head
 from core.capture import masks, streaming
-from core.capture.function import Run, attention, running
+from core.capture.function import AttentionRun, attention, running
 from core.capture.interventions import Intervention
 from core.capture.running import model_inputs, prepared, run
 from core.capture.streaming import Streamer
@@ -202,9 +202,9 @@ def test_half_precision_has_the_same_numbers_as_its_maps(dtype, bound):
     checkpoint = replace(checkpoint, model=checkpoint.model.to(dtype))
     whole, sums = [], []
     query, key, value = (torch.randn(1, 4, 40, 8).to(dtype) for _ in range(3))
-    asked = Run(1, watcher=lambda _, weights: whole.append(weights), watched=frozenset({0}))
+    asked = AttentionRun(1, watcher=lambda _, weights: whole.append(weights), watched=frozenset({0}))
     needs = every_need(40, 40)
-    streamed = Run(1, streamer=Streamer([needs], lambda _, own: sums.append(own[0]), frozenset({0})))
+    streamed = AttentionRun(1, streamer=Streamer([needs], lambda _, own: sums.append(own[0]), frozenset({0})))
     with running(asked):
         plain, _ = attention(checkpoint.model, query, key, value, None)
     with running(streamed):

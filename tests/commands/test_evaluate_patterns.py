@@ -14,14 +14,14 @@ from core.patterns.class_sets import NewClassSet, colours, make_class_set
 from core.patterns.classes import BERT, GPT2, PatternClass
 from core.patterns.evaluated import evaluated
 from core.patterns.synthetic import synthetic_maps
-from core.patterns.training import Recipe, fit
+from core.patterns.training import ClassifierRecipe, fit
 from core.store.database import Database
 
 
 @pytest.fixture(scope="module")
 def classifier():
     maps, names, _ = synthetic_maps(each=10)
-    return fit(maps, names, BERT.names, Recipe(kind="baseline"))
+    return fit(maps, names, BERT.names, ClassifierRecipe(kind="baseline"))
 
 
 @pytest.fixture
@@ -114,11 +114,13 @@ def test_a_classifier_of_another_set_is_refused(files, tmp_path):
     with pytest.raises(InputError, match='"gpt2" was asked for'):
         called(files, classifier=str(files / "own.safetensors"), class_set="gpt2")
     maps, names, _ = synthetic_maps(GPT2, each=4)
-    (tmp_path / "other.safetensors").write_bytes(fit(maps, names, GPT2.names, Recipe(kind="baseline")).as_bytes())
+    (tmp_path / "other.safetensors").write_bytes(
+        fit(maps, names, GPT2.names, ClassifierRecipe(kind="baseline")).as_bytes()
+    )
     with pytest.raises(InputError, match="vertical"):
         called(files, classifier=str(tmp_path / "other.safetensors"))
     with pytest.raises(InputError, match="class set"):
-        evaluated(fit(maps, names, GPT2.names, Recipe(kind="baseline")), maps[:1], ["vertical"], ["a"])
+        evaluated(fit(maps, names, GPT2.names, ClassifierRecipe(kind="baseline")), maps[:1], ["vertical"], ["a"])
 
 
 @pytest.mark.parametrize("name", ["none.safetensors", "labels.jsonl"])

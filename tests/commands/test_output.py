@@ -17,7 +17,7 @@ import core.__main__
 from core.commands import output
 from core.errors import InputError, JobError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store import exchange, jobs, runs
 from core.store.database import Database
 
@@ -198,7 +198,7 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
 
 def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
-        keeper = api.runner(db, Place(workers=1))
+        keeper = api.runner(db, JobPlacement(workers=1))
         job = api.start(db, TINY, {"count": 1, "seconds": 600})
         done = command("jobs", "cancel", job, database=db.path)
         assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import AtlasError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
@@ -62,7 +62,7 @@ def test_refusals(asked, arguments, said):
 def test_rounds_are_units_and_any_number_of_workers_gives_the_same_verdicts(planted, tmp_path):
     checkpoint, data, _ = planted
     options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
-    found = [race_at(Place(workers=workers, threads=1), tmp_path, options) for workers in (1, 2)]
+    found = [race_at(JobPlacement(workers=workers, threads=1), tmp_path, options) for workers in (1, 2)]
     assert found[0] == found[1]
     assert found[0][0]["over"]
 
@@ -73,9 +73,9 @@ def test_a_dask_cluster_gives_the_verdicts_of_this_machine(planted, tmp_path):
 
     checkpoint, data, _ = planted
     options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
-    here = race_at(Place(workers=1, threads=1), tmp_path, options)
+    here = race_at(JobPlacement(workers=1, threads=1), tmp_path, options)
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        there = race_at(Place(cluster=cluster.scheduler_address), tmp_path, options)
+        there = race_at(JobPlacement(cluster=cluster.scheduler_address), tmp_path, options)
     assert there == here
     assert here[0]["over"]
 

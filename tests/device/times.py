@@ -12,7 +12,7 @@ from core.capture.sweeping import every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
 from core.studies.attention import features, passes, relations, statistics
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding
@@ -95,7 +95,7 @@ def features_ratio(device: torch.device, rows: int) -> float:
     opened = open_checkpoint("atlas-encoder", device="cpu")
     checkpoint = Checkpoint(opened.name, opened.model.to(device), opened.tokenizer)
     texts = [row.text for row in read_rows("sst2", "dev")[:rows]]
-    sources = [Source(k, str(k), text, None) for k, text in enumerate(texts)]
+    sources = [SourceText(k, str(k), text, None) for k, text in enumerate(texts)]
 
     def bare() -> None:
         run(checkpoint, [checkpoint.encode(text) for text in texts], [])

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from core.drawing.maps_page import Source, maps_page
+from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.packing import MIDDLE, MOST_BYTES, Grid, pack, pack_together
 from core.drawing.page import Chart, Table, Words, as_script_data, html_page, policy
 from core.drawing.panes import Pane, difference, telling_head
@@ -37,7 +37,7 @@ def restored(text):
 
 def test_144_heads_of_64_tokens_are_under_2_megabytes_with_every_weight_to_16_bits():
     pane = random_pane(12, 12, 64)
-    page = maps_page([pane], Source("checkpoint", "a text"))
+    page = maps_page([pane], MapsSource("checkpoint", "a text"))
     assert len(page.encode()) <= 2_000_000
     header, (weights,) = restored(re.search(r"id='grid-0-maps'>([^<]*)<", page)[1])
     assert header["bits"] == 16
@@ -78,7 +78,7 @@ def test_300_heads_of_512_tokens_say_what_is_left_out():
     rng = np.random.default_rng(0)
     numbers = rng.integers(0, 65535, (300, 512, 512), dtype=np.uint16)
     pane = Pane("large", 20, 15, tuple(f"t{k}" for k in range(512)), numbers.tobytes())
-    page = maps_page([pane], Source("large", "long"))
+    page = maps_page([pane], MapsSource("large", "long"))
     assert len(page.encode()) <= 2_100_000
     header, (kept,) = restored(re.search(r"id='grid-0-maps'>([^<]*)<", page)[1])
     assert "300 heads of 512 tokens do not fit into 2 MB" in header["note"]
@@ -121,7 +121,7 @@ def test_a_table_that_is_cut_says_so():
 
 
 def test_the_command_that_makes_the_page_again_stands_on_it():
-    source = Source("a b", "it's", "so", words=True, revision="r").with_command()
+    source = MapsSource("a b", "it's", "so", words=True, revision="r").with_command()
     assert source.command == (
         "python -m core maps 'a b' --text 'it'\"'\"'s' --pair so --revision r --words --out maps.html"
     )

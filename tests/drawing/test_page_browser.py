@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.attention import AttentionMaps
-from core.drawing.maps_page import Source, maps_page
+from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.page import Chart, Grid, GridTabs, Table, Words, html_page
 from core.drawing.panes import scored_pane
 from core.findings.result_page import result_page
@@ -49,7 +49,7 @@ def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_run
     maps = random_maps(3, 4, 6)
     maps = AttentionMaps(maps.weights, (EVIL, "the", "cat", "sat", "</script>", "[SEP]"), maps.segments)
     pane = scored_pane(EVIL, maps, first=0, separators=[5])
-    page = opened(maps_page([pane], Source(EVIL, EVIL, EVIL), head="L1H2"))
+    page = opened(maps_page([pane], MapsSource(EVIL, EVIL, EVIL), head="L1H2"))
     root = page.locator(".root")
     expect(root).to_have_attribute("data-head", "L1H2")
     page.locator(".allBox").focus()

@@ -13,7 +13,7 @@ import core.__main__
 from core import config
 from core.attention import Head
 from core.commands.jobs import _option
-from core.drawing.maps_page import Source, grid_of
+from core.drawing.maps_page import MapsSource, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
 from core.findings.figures import numbers_of, pictures_of
@@ -25,7 +25,7 @@ from core.store.people import Person, RightsError
 from core.store.runs import Provenance
 from core.store.shipped import ABOUT
 from core.studies.contract import as_json, identity
-from core.studies.hypotheses.records import Criterion, Judged
+from core.studies.hypotheses.records import Criterion, JudgedHypothesis
 from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
@@ -153,7 +153,7 @@ def test_shares_are_made_again_by_their_own_command(db):
 def pinned(db):
     run, _ = stored_run(db)
     pinning.pin_run(db, run, EVIL, annotator=EVIL[:40], title=EVIL)
-    source = Source("atlas-encoder", "a cat", weights_hash="cd" * 32).with_command()
+    source = MapsSource("atlas-encoder", "a cat", weights_hash="cd" * 32).with_command()
     grid = grid_of([random_pane(2, 3, 6)], source, head="L2H1")
     pinning.pin_maps(db, grid, source, random_maps(2, 3, 6), pinning.Remark("maps"))
     return findings.findings(db)
@@ -164,8 +164,10 @@ def test_the_dossier_of_a_head_is_a_finding_with_its_hypotheses(db):
         hypothesis="1", subject="L2H1", sentence=EVIL, criterion="held out", state="met", measure="weight",
         amount=0.75, low=0.7, high=0.8, baseline=0.1, n=150, adjusted=0.003, level=0.05, measured_by="run", note="",
     )  # fmt: skip
-    known = pinning.HeadFacts("class: Diagonal.", [Number("L2H1", "previous", 0.9, n=60)], [Judged(EVIL, [criterion])])
-    source = Source("atlas-encoder", "", weights_hash="cd" * 32, command="python -m core atlas atlas-encoder")
+    known = pinning.HeadFacts(
+        "class: Diagonal.", [Number("L2H1", "previous", 0.9, n=60)], [JudgedHypothesis(EVIL, [criterion])]
+    )
+    source = MapsSource("atlas-encoder", "", weights_hash="cd" * 32, command="python -m core atlas atlas-encoder")
     pinning.pin_head(db, Head(1, 0), source, known, pinning.Remark("look"))
     (one,) = findings.findings(db)
     assert one.title == "L2H1 of atlas-encoder"

@@ -1,14 +1,14 @@
 import pytest
 
 from core.jobs.api import runner
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store.database import Database
 
 
 @pytest.fixture
 def db(tmp_path):
     database = Database(tmp_path / "atlas.duckdb")
-    keeper = runner(database, Place(workers=2))
+    keeper = runner(database, JobPlacement(workers=2))
     yield database
     keeper.close()
     database.close()

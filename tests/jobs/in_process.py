@@ -11,13 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 
 
 class InProcess(Executor):
     """One thread that does one task after another; what waits is dropped when it is shut down."""
 
-    def __init__(self, place: Place):
+    def __init__(self, place: JobPlacement):
         self._tasks: queue.SimpleQueue[tuple[Future, Callable, tuple] | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         threading.Thread(target=self._work, daemon=True).start()

@@ -183,7 +183,7 @@ def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units
     job = store.add_job(db, TINY, "Earlier", {"counted": 3, "folder": str(folder)})
     units = [{"key": f"square-{k}", "size": 10, "arguments": {"k": k}} for k in range(3)]
     store.add_units(db, job, {"counted": 3, "folder": str(folder)}, units)
-    store.store_outcome(db, job, 0, store.Outcome(rows=[{"k": 0, "square": 0, "third": 0.0}]))
+    store.store_outcome(db, job, 0, store.UnitEnd(rows=[{"k": 0, "square": 0, "third": 0.0}]))
     store.set_state(db, job, "interrupted")
     assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
     assert api.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None
@@ -207,7 +207,7 @@ def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     store.set_state(db, done, "done", run=run)
     stopped = store.add_job(db, TINY, "stopped", options)
     store.add_units(db, stopped, options, [{"key": str(k), "size": 1, "arguments": {"k": k}} for k in range(3)])
-    store.store_outcome(db, stopped, 0, store.Outcome(rows=[], seconds=1.0, provenance=about))
+    store.store_outcome(db, stopped, 0, store.UnitEnd(rows=[], seconds=1.0, provenance=about))
     store.set_state(db, stopped, "interrupted")
     assert api.finished_like(db, TINY, options) == (run if taken_up else None)
     assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)

@@ -7,7 +7,7 @@ import pytest
 from core.errors import JobError
 from core.jobs import api
 from core.jobs.chain import JobRequest, at_work, begin, run_in_turn
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store import jobs, runs
 from core.store.database import Database
 from tests.pages.browsing import until
@@ -46,7 +46,7 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
     """The first process ends in the middle of the second job; the next one runs only what is not stored."""
     path, work = tmp_path / "own.duckdb", asked(folder, 2, 8, seconds=0.2)
     with Database(path) as db:
-        api.runner(db, Place(workers=1))
+        api.runner(db, JobPlacement(workers=1))
 
         def stop_in_the_middle(db, job):
             until(lambda: ran(folder) >= 5 or api.status(db, job).state == "done")
@@ -59,7 +59,7 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
         done = int(jobs.jobs(db)["done"].sum())
         assert 2 < done < 10
     with Database(path) as db:
-        api.runner(db, Place(workers=1))
+        api.runner(db, JobPlacement(workers=1))
         before = ran(folder)
         found = run_in_turn(db, work)
         assert [one.kept for one in found] == [True, False]

@@ -13,7 +13,7 @@ import pytest
 from core import config
 from core.errors import JobError
 from core.jobs import api, executors, worker
-from core.jobs.executors import Place, Pool
+from core.jobs.executors import JobPlacement, Pool
 from core.store import jobs as store
 from core.store import labels, runs
 from tests.event_loops import finished
@@ -40,12 +40,12 @@ def rows_of(db, place, options):
 
 
 def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed(db, folder, cluster):
-    here = rows_of(db, Place(workers=2, threads=1), {})
-    there = rows_of(db, Place(cluster=cluster.scheduler_address), {})
+    here = rows_of(db, JobPlacement(workers=2, threads=1), {})
+    there = rows_of(db, JobPlacement(cluster=cluster.scheduler_address), {})
     assert there == here
     assert {row["partial"]["threads"] for row in there[0]} == {1}
 
-    api.runner(db, Place(cluster=cluster.scheduler_address))
+    api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     job = api.start(db, FORWARD, {"folder": str(folder), "seconds": 0.3})
     end = time.monotonic() + 120
     while api.status(db, job).done < 2:
@@ -61,7 +61,7 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
 @pytest.mark.slow  # 7 CPU seconds: torch in two workers; rows of a cluster are compared above
 @pytest.mark.skipif(not (config.BUNDLED_MODELS / config.ENCODER).is_dir(), reason="the bundled encoder is missing")
 def test_maps_that_a_cluster_drew_are_stored(db, cluster):
-    api.runner(db, Place(cluster=cluster.scheduler_address))
+    api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     done = api.wait(db, api.start(db, "draw-maps", {"texts": ["The cat sat.", "A dog ran."], "count": 6}), 240)
     assert done.state == "done", done.error
     assert len(labels.map_facts(db)) == 6
@@ -70,17 +70,17 @@ def test_maps_that_a_cluster_drew_are_stored(db, cluster):
 def test_large_options_are_sent_once_and_give_the_local_rows(db, cluster, recwarn):
     """12 MiB of options, which would go with every unit: dask warns of graphs beyond 10."""
     options = {"count": 6, "padding": "x" * (12 << 20)}
-    api.runner(db, Place(cluster=cluster.scheduler_address))
+    api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     done = api.wait(db, api.start(db, TINY, options), 120)
     assert done.state == "done", done.error
     assert not [one for one in recwarn if "large graph" in str(one.message)]
-    api.runner(db, Place(workers=1))
+    api.runner(db, JobPlacement(workers=1))
     here = api.wait(db, api.start(db, TINY, {"count": 6}), 120)
     assert store.job_rows(db, done.job) == store.job_rows(db, here.job)
 
 
 def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
-    api.runner(db, Place(cluster=cluster.scheduler_address))
+    api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
     failed = api.wait(db, job, 120)
     assert failed.error == "1 of 4 units failed, the first with: ValueError: unit 2 is unlucky"
@@ -104,12 +104,12 @@ def test_a_cluster_is_reached_from_a_thread_whose_loop_runs_as_a_notebooks_does(
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resumed_here(db):
-    api.runner(db, Place(cluster="tcp://127.0.0.1:9"))
+    api.runner(db, JobPlacement(cluster="tcp://127.0.0.1:9"))
     job = api.start(db, TINY, {})
     failed = api.wait(db, job, 60)
     assert failed.state == "failed"
     assert "A Dask scheduler must answer at tcp://127.0.0.1:9" in failed.error
-    api.runner(db, Place(workers=1))
+    api.runner(db, JobPlacement(workers=1))
     api.resume(db, job)
     assert api.wait(db, job, 60).state == "done"
 
@@ -169,15 +169,15 @@ def scheduler_and_worker():
 def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db, monkeypatch):
     with scheduler_and_worker() as (scheduler, address, worker):
         with pytest.raises(JobError, match="must answer at"):
-            Pool(Place(cluster=worker))  # a worker is no scheduler
+            Pool(JobPlacement(cluster=worker))  # a worker is no scheduler
         with monkeypatch.context() as other:
             other.setattr(executors, "code_version", lambda: "0.0+other")
-            api.runner(db, Place(cluster=address))
+            api.runner(db, JobPlacement(cluster=address))
             refused = api.wait(db, api.start(db, TINY, {}), 120)
         assert refused.state == "failed"
         assert "Workers must run the same code" in refused.error
         one_sentence(refused.error)
-        api.runner(db, Place(cluster=address))
+        api.runner(db, JobPlacement(cluster=address))
         job = api.start(db, TINY, {"count": 6, "seconds": 0.5})
         until(lambda: api.status(db, job).done >= 1)
         scheduler.kill()
@@ -187,6 +187,6 @@ def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db
     assert "resume" in gone.error
     done_there = api.status(db, job).done
     assert 1 <= done_there < 6
-    api.runner(db, Place(workers=1))
+    api.runner(db, JobPlacement(workers=1))
     api.resume(db, job)
     assert api.wait(db, job, 120).state == "done"

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import JobError
 from core.jobs import executors
-from core.jobs.executors import Place, Pool
+from core.jobs.executors import JobPlacement, Pool
 from tests.robustness.doors import one_sentence
 
 TINY = "tests.jobs.tiny"
@@ -64,7 +64,7 @@ def test_another_service_at_the_schedulers_address_is_a_sentence_within_seconds(
     monkeypatch.setattr(executors, "ANSWERS_SECONDS", 1.0)
     began = time.monotonic()
     with pytest.raises(JobError, match="must answer at") as error:
-        Pool(Place(cluster=address(SERVICES[name])))
+        Pool(JobPlacement(cluster=address(SERVICES[name])))
     one_sentence(str(error.value))
     assert time.monotonic() - began < 20
 

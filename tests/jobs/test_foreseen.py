@@ -28,7 +28,7 @@ def timed(db, seconds, study="statistics", **options):
     run = runs.record_run(db, study, options, Provenance(row_ids=ids), title="Before")
     job = jobs.add_job(db, study, "Before", options)
     jobs.add_units(db, job, options, [{"key": "a", "size": 10, "arguments": {}}])
-    jobs.store_outcome(db, job, 0, jobs.Outcome(seconds=seconds))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(seconds=seconds))
     jobs.set_state(db, job, "done", run=run)
 
 
@@ -100,7 +100,7 @@ def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
     with pytest.raises(JobError, match="queued with 0 of 3 units"):
         keep_partial(db, job)
     for place in (0, 2):
-        jobs.store_outcome(db, job, place, jobs.Outcome(rows=run_unit(TINY, options, units[place])["rows"]))
+        jobs.store_outcome(db, job, place, jobs.UnitEnd(rows=run_unit(TINY, options, units[place])["rows"]))
     jobs.set_state(db, job, "cancelled")
     run = keep_partial(db, job)
     assert runs.one_run(db, run)["title"] == "Squares (stopped: 2 of 3 units)"

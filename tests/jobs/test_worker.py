@@ -7,7 +7,7 @@ import pytest
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import worker
-from core.jobs.executors import Place, Pool
+from core.jobs.executors import JobPlacement, Pool
 from core.studies import lookup
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares, Tiny
@@ -80,7 +80,7 @@ def test_provenance_of_many_units_becomes_one(parts, whole):
 
 @pytest.mark.processes
 def test_the_threads_of_a_worker_do_not_spin_for_each_other():
-    pool = Pool(Place(workers=1, threads=2))
+    pool = Pool(JobPlacement(workers=1, threads=2))
     try:
         told = [pool.executor.submit(os.getenv, name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")]
         assert [future.result(60) for future in told] == ["2", "PASSIVE"]

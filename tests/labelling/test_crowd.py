@@ -7,13 +7,13 @@ import pytest
 from core.errors import InputError
 from core.labelling import adjudicating, crowd
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect
 from core.patterns.people_spread import class_rate_spread, skill_spread
 from core.patterns.snapshot import read, snapshot, write
 from core.patterns.training import Known, fit
-from core.patterns.training import Recipe as Fit
+from core.patterns.training import ClassifierRecipe as Fit
 from core.patterns.truth import truth
 from core.store import labels
 from core.store.database import Database
@@ -34,7 +34,7 @@ def db(tmp_path):
 
 def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):
     labels.record_events(db, [event(1, "m0", "block", annotator="expert"), event(2, "m1", "block", annotator="expert")])
-    recipe = Recipe(count=5, gold=1, exemplars=1, known_from="expert")
+    recipe = ProjectRecipe(count=5, gold=1, exemplars=1, known_from="expert")
     project = make_project(db, Heading("p", "bert"), recipe, Rules(k=1, gold_rate=0.5))
     for person in ("ada", "bob"):
         hand = Hand(db, project, person)

@@ -217,11 +217,11 @@ def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, sa
 
 def a_team(db):
     from core.labelling.happenings import Rules
-    from core.labelling.projects import Recipe, make_project
+    from core.labelling.projects import ProjectRecipe, make_project
     from core.store.projects import Heading
 
     project = make_project(
-        db, Heading("p", "bert", annotator="ada"), Recipe(count=4), Rules(k=2, people=("ada", "bob"))
+        db, Heading("p", "bert", annotator="ada"), ProjectRecipe(count=4), Rules(k=2, people=("ada", "bob"))
     )
     for who in ("ada", "bob"):
         hand = Hand(db, project, who)

@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.labelling import handing
 from core.labelling.happenings import Rules
 from core.labelling.progress import progress
-from core.labelling.projects import Recipe, make_project, order_anew
+from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import labels, projects
 from core.store.database import Database
 from core.store.label_checks import now
@@ -29,7 +29,7 @@ def db(tmp_path):
 
 
 def test_counts_are_exact_with_twenty_people_at_once(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=24), Rules(k=3, ahead=2))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=24), Rules(k=3, ahead=2))
     hands = [Hand(db, project, person) for person in PEOPLE]
 
     def work(hand):
@@ -48,7 +48,7 @@ def test_counts_are_exact_with_twenty_people_at_once(db):
 
 
 def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=2), Rules(k=1, lapse=60.0, ahead=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=2), Rules(k=1, lapse=60.0, ahead=1))
     late, prompt = Hand(db, project, "ada"), Hand(db, project, "bob")
     (first,) = late.holds(now=START)
     late.say(first, now=START)
@@ -66,7 +66,7 @@ def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
 
 
 def test_the_most_uncertain_maps_come_first_anew(db):
-    project = make_project(db, Heading("p", "bert", annotator="ada"), Recipe(count=24), Rules(k=1, ahead=1))
+    project = make_project(db, Heading("p", "bert", annotator="ada"), ProjectRecipe(count=24), Rules(k=1, ahead=1))
     hand = Hand(db, project, "ada")
     (first,) = hand.holds()
     hand.say(first)
@@ -90,7 +90,7 @@ def test_the_most_uncertain_maps_come_first_anew(db):
 
 
 def test_an_order_needs_a_classifier_and_an_admin(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules())
     with pytest.raises(InputError, match="only when a classifier suggests"):
         order_anew(db, project, None)
     with pytest.raises(RightsError):
@@ -98,7 +98,7 @@ def test_an_order_needs_a_classifier_and_an_admin(db):
 
 
 def test_the_end_is_expected_at_the_pace_of_the_last_hour(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=24), Rules(k=2))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=24), Rules(k=2))
     hand = Hand(db, project, "ada")
     choices = hand.holds(now=START)
     for minute, choice in enumerate(choices):
@@ -115,7 +115,7 @@ def test_the_end_is_expected_at_the_pace_of_the_last_hour(db):
 
 @pytest.mark.parametrize(("kind", "counted"), [(None, 1), ("pause", 1), ("close", 0), ("archive", 0)])
 def test_labels_of_maps_handed_out_before_a_project_ended_are_kept_as_surplus(db, kind, counted):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=1), Rules(k=1))
     hand = Hand(db, project, "ada")
     (choice,) = hand.holds()
     if kind:
@@ -128,7 +128,7 @@ def test_labels_of_maps_handed_out_before_a_project_ended_are_kept_as_surplus(db
 
 
 def test_labels_of_somebody_excluded_are_kept_as_surplus(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=2), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=2), Rules(k=1))
     hand = Hand(db, project, "ada")
     first, second = hand.holds()
     projects.judge_person(db, project, "ada", admitted=False, annotator="admin")
@@ -139,7 +139,7 @@ def test_labels_of_somebody_excluded_are_kept_as_surplus(db):
 
 
 def test_labels_of_another_class_set_complete_no_project(db):
-    project = make_project(db, Heading("p", "gpt2"), Recipe(count=6), Rules(k=1))
+    project = make_project(db, Heading("p", "gpt2"), ProjectRecipe(count=6), Rules(k=1))
     hand = Hand(db, project, "ada")
     for choice in hand.holds():
         for kind in ("label", "skip", "note", "flag"):
@@ -153,7 +153,7 @@ def test_labels_of_another_class_set_complete_no_project(db):
 
 
 def test_names_that_label_nothing_stop_nobody(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=6), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=6), Rules(k=1))
     for number in range(5):
         Hand(db, project, f"invented-{number}").holds()
     label_all(db, project, ["ada"])
@@ -162,7 +162,7 @@ def test_names_that_label_nothing_stop_nobody(db):
 
 @pytest.mark.parametrize("name", ["", " ", "\0", "a\u202eb", "\ud800", "x" * 201, "\u200b", "e\u0301", "a\nb"])
 def test_maps_are_handed_to_names_that_one_can_read(db, name):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=6), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=6), Rules(k=1))
     with pytest.raises(InputError):
         handing.next_maps(db, project, name)
     assert projects.handed(db.cursor(), project) == {}
@@ -170,14 +170,14 @@ def test_maps_are_handed_to_names_that_one_can_read(db, name):
 
 @pytest.mark.parametrize("said", ["9998-12-31T00:00:00Z", "2099-01-01T00:00:00", "1970-01-01T00:00:00Z"])
 def test_a_browser_whose_clock_is_wrong_labels_at_the_time_its_labels_arrive(db, said):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=1), Rules(k=1))
     hand = Hand(db, project, "ada")
     hand.say(hand.holds(now=START)[0], now=START, happened=said)
     assert labels.all_events(db)[0]["happened"] == START
 
 
 def test_a_label_that_waited_in_a_browser_keeps_its_time(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=1), Rules(k=1))
     hand = Hand(db, project, "ada")
     hand.say(hand.holds(now=START)[0], now=START, happened="2025-06-01T10:00:00Z")
     assert str(labels.all_events(db)[0]["happened"]) == "2025-06-01 10:00:00"

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from core.errors import AtlasError, InputError
 from core.labelling import handing
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
 from core.store.people import Person, RightsError
@@ -73,13 +73,19 @@ def label_all(db, project, people, **when):
 
 
 def test_a_project_spreads_over_checkpoints_and_heads_by_its_seed(db):
-    found = projects.project_maps(db, make_project(db, Heading("first", "bert"), Recipe(count=8, seed=1), Rules()))
+    found = projects.project_maps(
+        db, make_project(db, Heading("first", "bert"), ProjectRecipe(count=8, seed=1), Rules())
+    )
     facts = labels.map_facts(db).set_index("map_id")
     chosen = [facts.loc[one.map_id] for one in found]
     assert Counter(row["checkpoint"] for row in chosen) == {"one": 4, "two": 4}
     assert len({(row["layer"], row["head"]) for row in chosen if row["checkpoint"] == "one"}) == 4
-    again = projects.project_maps(db, make_project(db, Heading("again", "bert"), Recipe(count=8, seed=1), Rules()))
-    other = projects.project_maps(db, make_project(db, Heading("other", "bert"), Recipe(count=8, seed=2), Rules()))
+    again = projects.project_maps(
+        db, make_project(db, Heading("again", "bert"), ProjectRecipe(count=8, seed=1), Rules())
+    )
+    other = projects.project_maps(
+        db, make_project(db, Heading("other", "bert"), ProjectRecipe(count=8, seed=2), Rules())
+    )
     assert found == again
     assert found != other
 
@@ -87,39 +93,39 @@ def test_a_project_spreads_over_checkpoints_and_heads_by_its_seed(db):
 def test_the_most_uncertain_maps_come_first_of_every_head(db):
     margins = {f"m{k}": 0.01 * k for k in range(24)}
     hints = lambda names: {name: ("block", 0.5, margins[name]) for name in names}  # noqa: E731
-    project = make_project(db, Heading("p", "bert"), Recipe(count=24), Rules(order="uncertain"), hints=hints)
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=24), Rules(order="uncertain"), hints=hints)
     facts = labels.map_facts(db).set_index("map_id")
     order = [one.map_id for one in projects.project_maps(db, project)]
     for _, mine in facts.groupby(["checkpoint", "layer", "head"]):
         own = [name for name in order if name in mine.index]
         assert own == sorted(own, key=margins.get)
     with pytest.raises(InputError, match="only when a classifier suggests"):
-        make_project(db, Heading("q", "bert"), Recipe(), Rules(order="uncertain"))
+        make_project(db, Heading("q", "bert"), ProjectRecipe(), Rules(order="uncertain"))
 
 
 def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
     classes = ("vertical", "diagonal", "block")
     labels.record_events(db, [event(k + 1, f"m{k}", classes[k % 3], annotator="expert") for k in range(12)])
-    project = make_project(db, Heading("p", "bert"), Recipe(gold=3, exemplars=3, known_from="expert"), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(gold=3, exemplars=3, known_from="expert"), Rules())
     found = projects.project_maps(db, project)
     for kind in ("gold", "exemplar"):
         assert {one.given for one in found if one.kind == kind} == set(classes)
     assert len({one.map_id for one in found}) == len(found) == 24
     with pytest.raises(InputError, match="only 12 maps have a class known"):
-        make_project(db, Heading("p", "bert"), Recipe(gold=10, exemplars=3, known_from="expert"), Rules())
+        make_project(db, Heading("p", "bert"), ProjectRecipe(gold=10, exemplars=3, known_from="expert"), Rules())
 
 
 @pytest.mark.parametrize(
     ("recipe", "rules", "said"),
     [
-        (Recipe(count=0), Rules(), "recipe finds none"),
-        (Recipe(checkpoints=("gone",)), Rules(), "recipe finds none"),
-        (Recipe(), Rules(k=3, people=("ada", "bob")), "only 2 may label"),
-        (Recipe(), Rules(k=0), "1 to 25 people"),
-        (Recipe(), Rules(gold_rate=0.9), "at most half"),
-        (Recipe(), Rules(threshold=1.5), "between 0 and 1"),
-        (Recipe(), Rules(lapse=1.0), "10 seconds to a week"),
-        (Recipe(), Rules(order="newest"), "the order is one of"),
+        (ProjectRecipe(count=0), Rules(), "recipe finds none"),
+        (ProjectRecipe(checkpoints=("gone",)), Rules(), "recipe finds none"),
+        (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "only 2 may label"),
+        (ProjectRecipe(), Rules(k=0), "1 to 25 people"),
+        (ProjectRecipe(), Rules(gold_rate=0.9), "at most half"),
+        (ProjectRecipe(), Rules(threshold=1.5), "between 0 and 1"),
+        (ProjectRecipe(), Rules(lapse=1.0), "10 seconds to a week"),
+        (ProjectRecipe(), Rules(order="newest"), "the order is one of"),
     ],
 )
 def test_what_cannot_be_made_is_a_sentence(db, recipe, rules, said):
@@ -130,16 +136,16 @@ def test_what_cannot_be_made_is_a_sentence(db, recipe, rules, said):
 
 def test_more_people_a_map_than_are_there(db):
     with pytest.raises(InputError, match=r"3 different people, but only 1 may label here \(ada\)"):
-        make_project(db, Heading("p", "bert"), Recipe(), Rules(k=3), people_there=["ada"])
+        make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules(k=3), people_there=["ada"])
     with pytest.raises(InputError, match="nobody"):
-        make_project(db, Heading("p", "bert"), Recipe(), Rules(k=1), people_there=[])
+        make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules(k=1), people_there=[])
 
 
 def test_only_an_admin_makes_and_closes(db):
     grace = db.acting_as(Person("grace", "annotator"))
     with pytest.raises(RightsError):
-        make_project(grace, Heading("p", "bert"), Recipe(), Rules())
-    project = make_project(db, Heading("p", "bert"), Recipe(), Rules())
+        make_project(grace, Heading("p", "bert"), ProjectRecipe(), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
     with pytest.raises(RightsError):
         projects.change_project(grace, project, "close", annotator="grace")
     with pytest.raises(RightsError):
@@ -151,7 +157,7 @@ def test_only_an_admin_makes_and_closes(db):
 
 
 def test_a_project_is_paused_opened_closed_and_archived(db):
-    project = make_project(db, Heading("p", "bert", annotator="ada"), Recipe(), Rules())
+    project = make_project(db, Heading("p", "bert", annotator="ada"), ProjectRecipe(), Rules())
     for kind, state in (("pause", "paused"), ("open", "open"), ("close", "closed"), ("archive", "archived")):
         projects.change_project(db, project, kind, annotator="ada")
         assert projects.one_project(db, project).state == state
@@ -163,7 +169,7 @@ def test_a_project_is_paused_opened_closed_and_archived(db):
 
 
 def test_of_two_admins_who_close_at_once_one_is_told(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
 
     def close(who):
         try:
@@ -181,7 +187,7 @@ def test_of_two_admins_who_close_at_once_one_is_told(db):
 
 
 def test_labels_that_wait_while_a_project_closes_are_kept(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules(k=1))
     hand = Hand(db, project, "ada")
     choice = hand.holds()[0]
     projects.change_project(db, project, "close", annotator="bob")
@@ -190,7 +196,7 @@ def test_labels_that_wait_while_a_project_closes_are_kept(db):
 
 
 def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules())
     other = next(
         name for name in labels.stored_at(db) if name not in {m.map_id for m in projects.project_maps(db, project)}
     )
@@ -202,15 +208,15 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
 
 
 def test_a_title_names_one_project(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
     with pytest.raises(InputError, match="'p' is taken"):
-        make_project(db, Heading(" p ", "bert"), Recipe(), Rules())
+        make_project(db, Heading(" p ", "bert"), ProjectRecipe(), Rules())
     projects.change_project(db, project, "archive", annotator="ada")
-    make_project(db, Heading("p", "bert"), Recipe(), Rules())
+    make_project(db, Heading("p", "bert"), ProjectRecipe(), Rules())
 
 
 def test_two_projects_on_the_same_maps_count_apart(db):
-    one, two = (make_project(db, Heading(name, "bert"), Recipe(count=4), Rules(k=1)) for name in "ab")
+    one, two = (make_project(db, Heading(name, "bert"), ProjectRecipe(count=4), Rules(k=1)) for name in "ab")
     label_all(db, one, ["ada"])
     assert handing.board_of(db, one).complete
     assert handing.board_of(db, two).counted == 0
@@ -227,7 +233,7 @@ def test_a_class_that_is_removed_in_the_middle_takes_nothing_with_it(db):
         taken=["block"],
     )
     labels.record_events(db, [event(k, f"m{k}", "wave", annotator="expert") for k in range(1, 7)])
-    recipe = Recipe(count=6, gold=6, known_from="expert")
+    recipe = ProjectRecipe(count=6, gold=6, known_from="expert")
     project = make_project(db, Heading("p", "bert"), recipe, Rules(k=1, gold_rate=0.5, ahead=4))
     hand = Hand(db, project, "ada")
     for choice in hand.holds():
@@ -246,7 +252,7 @@ def test_a_class_that_is_removed_in_the_middle_takes_nothing_with_it(db):
 
 def test_an_exemplar_answers_with_what_is_right(db):
     labels.record_events(db, [event(1, "m1", "block", annotator="expert")])
-    project = make_project(db, Heading("p", "bert"), Recipe(exemplars=1, known_from="expert"), Rules())
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(exemplars=1, known_from="expert"), Rules())
     hand = Hand(db, project, "ada")
     found = hand.say(hand.holds()[0], "vertical")
     (told,) = found.feedback
@@ -258,7 +264,7 @@ def test_an_exemplar_answers_with_what_is_right(db):
 
 def test_counts_of_many_projects_are_each_projects_own(db):
     first, second, empty = (
-        make_project(db, Heading(title, "bert"), Recipe(count=4), Rules(k=k))
+        make_project(db, Heading(title, "bert"), ProjectRecipe(count=4), Rules(k=k))
         for title, k in (("p", 1), ("q", 2), ("r", 3))
     )
     label_all(db, first, ["ada"])
@@ -284,7 +290,7 @@ class Killed(RuleBasedStateMachine):
         self.db = Database(Path(self.folder.name) / "0.duckdb")
         fill(self.db, 6)
         rules = Rules(k=k, lapse=60.0, ahead=2, repeat_rate=0.1)
-        self.project = make_project(self.db, Heading("p", "bert"), Recipe(count=5), rules)
+        self.project = make_project(self.db, Heading("p", "bert"), ProjectRecipe(count=5), rules)
         self.hands = {name: Hand(self.db, self.project, name) for name in ("ada", "bob", "cyd")}
         self.given = {name: [] for name in self.hands}
 
@@ -374,7 +380,7 @@ class TestOftenKilled(Killed.TestCase):
 
 
 def test_where_the_store_takes_nothing_the_books_say_nothing(db, monkeypatch):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules(k=1))
+    project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules(k=1))
     hand = Hand(db, project, "ada")
     choice = hand.holds()[0]
 

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core import config
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store import runs
 from core.studies.attention import effective, features, relations, statistics
 from pages.parts.maps import panes
@@ -24,7 +24,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources._database.clear()
     database = resources.database()
-    keeper = api.runner(database, Place(workers=1))
+    keeper = api.runner(database, JobPlacement(workers=1))
     yield database
     keeper.close()
     resources._database.clear()

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core.atlas.scores import atlas
 from core.jobs import api, worker
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.models.present import present_weights
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import lookup
@@ -34,7 +34,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources._database.clear()
     database = resources.database()
-    keeper = api.runner(database, Place(workers=1))
+    keeper = api.runner(database, JobPlacement(workers=1))
     yield database
     keeper.close()
     resources._database.clear()

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.patterns.classifier_registry import training_options
 from core.patterns.snapshot import snapshot
 from core.store import classifiers, exchange, runs
@@ -28,7 +28,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()
     database = resources.database()
-    keeper = api.runner(database, Place(workers=1))
+    keeper = api.runner(database, JobPlacement(workers=1))
     yield database
     keeper.close()
     resources.database.clear()

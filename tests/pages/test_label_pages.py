@@ -19,7 +19,7 @@ from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classes import BERT
 from core.patterns.classifier_registry import bundled_classifier, training_options
-from core.patterns.retraining import Difference, Interval
+from core.patterns.retraining import Interval, RetrainingChange
 from core.store import classifiers, labels
 from core.store import jobs as store_jobs
 from core.store.database import Database
@@ -144,7 +144,9 @@ def retrained(monkeypatch, *, worse):
     classifiers.choose(db, "bert", of_before, annotator="ada")
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
     change = Interval(-0.2, -0.3, -0.1) if worse else Interval(0.1, -0.1, 0.3)
-    figure = Difference("unseen heads", "macro F1", Interval(0.8, 0.7, 0.9), Interval(0.6, 0.5, 0.7), change, 40, 8)
+    figure = RetrainingChange(
+        "unseen heads", "macro F1", Interval(0.8, 0.7, 0.9), Interval(0.6, 0.5, 0.7), change, 40, 8
+    )
     monkeypatch.setattr(label_retrain, "compared", lambda *_: [figure])
 
     def hints_of(db, classifier, names):

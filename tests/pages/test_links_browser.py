@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import TimeoutError, expect
 
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import jobs
 from core.store.database import Database
 from core.store.projects import Heading
@@ -81,7 +81,7 @@ def worked_address(tmp_path_factory):
     db = Database(folder / "atlas.duckdb")
     fill(db, 12)
     for title in ("First", "Second"):
-        project = make_project(db, Heading(title, "bert", annotator="ada"), Recipe(count=4), Rules(k=3))
+        project = make_project(db, Heading(title, "bert", annotator="ada"), ProjectRecipe(count=4), Rules(k=3))
         label_all(db, project, ("ada", "bob", "cyd"))
     jobs.set_state(db, jobs.add_job(db, "statistics", "A job", {}), "cancelled")
     db.close()

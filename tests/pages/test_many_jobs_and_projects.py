@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import jobs as store
 from core.store import projects
 from core.store.database import Database
@@ -37,7 +37,7 @@ def fill_jobs(db: Database, count: int) -> None:
             store.add_units(db, job, {"count": 4}, [{"key": str(k), "arguments": {}, "size": 1} for k in range(4)])
             for position in range(4):
                 error = "ValueError: unlucky" if number % 10 == 0 else None
-                store.store_outcome(db, job, position, store.Outcome(rows=[{"k": 1}], error=error, seconds=0.1))
+                store.store_outcome(db, job, position, store.UnitEnd(rows=[{"k": 1}], error=error, seconds=0.1))
             store.set_state(db, job, "failed" if number % 10 == 0 else "done")
 
 
@@ -73,11 +73,11 @@ def test_five_hundred_jobs(db, asked):
 def test_two_hundred_projects(db, asked):
     fill(db, 12)
     for number in range(5):
-        make_project(db, Heading(f"Project {number}", "bert", annotator="ada"), Recipe(count=4), Rules(k=2))
+        make_project(db, Heading(f"Project {number}", "bert", annotator="ada"), ProjectRecipe(count=4), Rules(k=2))
     few = asked_by("projects", asked)
     counted = [projects.one_project(db, each.project).title for each in projects.projects(db)]
     assert counted == [f"Project {number}" for number in reversed(range(5))]
     for number in range(5, PROJECTS):
-        make_project(db, Heading(f"Project {number}", "bert", annotator="ada"), Recipe(count=4), Rules(k=2))
+        make_project(db, Heading(f"Project {number}", "bert", annotator="ada"), ProjectRecipe(count=4), Rules(k=2))
     many = asked_by("projects", asked)
     assert many <= few  # as many statements for two hundred as for five

@@ -247,7 +247,7 @@ def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db, monke
     units = divide(TINY, asked)["units"]
     job = jobs.add_job(db, TINY, "Squares", asked)
     jobs.add_units(db, job, asked, units)
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=run_unit(TINY, asked, units[0])["rows"]))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=run_unit(TINY, asked, units[0])["rows"]))
     jobs.set_state(db, job, "cancelled")
     monkeypatch.setattr(job_progress, "jobs_under_way", lambda *studies: [job])
     app = opened("disable", view="A task's rows")

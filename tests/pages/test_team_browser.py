@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from core.labelling import adjudicating, handing
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels
 from core.store.database import Database
 from core.store.projects import Heading
@@ -23,7 +23,7 @@ def made(folder, **rules) -> str:
     db = Database(folder / "atlas.duckdb")
     fill(db, 12)
     labels.record_events(db, [event(1, "m0", "vertical", annotator="expert")])
-    recipe = Recipe(count=6, exemplars=1, known_from="expert")
+    recipe = ProjectRecipe(count=6, exemplars=1, known_from="expert")
     project = make_project(db, Heading("Who sees what", "bert"), recipe, Rules(k=1, ahead=3, **rules))
     db.close()
     return project

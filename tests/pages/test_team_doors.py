@@ -11,7 +11,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from core.labelling import handing
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
 from core.store.projects import Heading
@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
     resources.database.clear()
     db = resources.database()
     fill(db.shared, 8)
-    yield make_project(db.shared, Heading("p", "bert"), Recipe(count=6), Rules(k=1, ahead=4))
+    yield make_project(db.shared, Heading("p", "bert"), ProjectRecipe(count=6), Rules(k=1, ahead=4))
     resources.database.clear()
 
 

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core.labelling import handing
 from core.labelling.happenings import Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.projects import Heading
 from pages.parts.shell import resources
@@ -30,7 +30,7 @@ def db(tmp_path, monkeypatch):
 @pytest.fixture
 def project(db):
     """Four maps that three people labelled, alike but for one map."""
-    found = make_project(db, Heading("Who sees what", "bert", annotator="ada"), Recipe(count=4), Rules(k=3))
+    found = make_project(db, Heading("Who sees what", "bert", annotator="ada"), ProjectRecipe(count=4), Rules(k=3))
     odd = projects.project_maps(db, found)[0].map_id
     for who in ("ada", "bob", "cyd"):
         hand = Hand(db, found, who)
@@ -140,7 +140,7 @@ def test_the_dashboard_says_how_far_who_and_when(db, project):
 
 
 def test_the_dashboard_says_when_people_are_missing(db):
-    found = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules(k=3))
+    found = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules(k=3))
     hand = Hand(db, found, "ada")
     hand.say(hand.holds()[0])
     page = opened("dashboard")

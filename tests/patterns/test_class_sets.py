@@ -170,7 +170,7 @@ def test_the_labels_of_a_deleted_class_go_to_another_and_then_away_with_it(db):
 
 def test_a_class_by_which_a_project_tells_who_is_right_is_not_retired(db):
     labelled(db)
-    recipe = making.Recipe(gold=1, known_from="ada")
+    recipe = making.ProjectRecipe(gold=1, known_from="ada")
     making.make_project(db, projects.Heading("Sea", "sea", annotator="ada"), recipe, making.Rules(k=1))
     maps = projects.project_maps(db, projects.projects(db)[0].project)
     (gold,) = {one.given for one in maps if one.given}

@@ -10,13 +10,13 @@ from core.patterns.evaluated import evaluated
 from core.patterns.evaluation import calibration
 from core.patterns.suggestions import UNSURE, judged
 from core.patterns.synthetic import synthetic_maps
-from core.patterns.training import Recipe, fit
+from core.patterns.training import ClassifierRecipe, fit
 
 
 @pytest.fixture(scope="module")
 def classifier():
     maps, names, _ = synthetic_maps(each=6)
-    return fit(maps, names, BERT.names, Recipe(kind="baseline"))
+    return fit(maps, names, BERT.names, ClassifierRecipe(kind="baseline"))
 
 
 def test_every_figure_is_that_of_its_own_predictions(classifier):

@@ -10,7 +10,7 @@ from core.patterns import retraining
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classifier_registry import training_options
 from core.patterns.percentiles import ends
-from core.patterns.retraining import ACCURACY, ECE, MACRO_F1, NEW_MAPS, Answers, Judged, compared, differences
+from core.patterns.retraining import ACCURACY, ECE, MACRO_F1, NEW_MAPS, Answers, LabelledMaps, compared, differences
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.studies.contract import Finished
@@ -27,7 +27,7 @@ def drawn(seed, right, *, inputs=12, each=5):
     wrong = rng.random(len(truth)) >= right
     said = np.where(wrong, rng.choice(CLASSES, len(truth)), truth)
     groups = [f"input {k // each}" for k in range(len(truth))]
-    return Judged(list(truth), groups), Answers(list(said), list(rng.uniform(0.4, 1, len(truth)).round(3)))
+    return LabelledMaps(list(truth), groups), Answers(list(said), list(rng.uniform(0.4, 1, len(truth)).round(3)))
 
 
 def test_each_figure_and_the_interval_of_the_change_are_those_of_drawn_inputs(monkeypatch):

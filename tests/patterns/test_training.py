@@ -7,9 +7,9 @@ from core.patterns import training
 from core.patterns.classes import BERT, GPT2
 from core.patterns.suggestions import probabilities, suggestions
 from core.patterns.synthetic import synthetic_maps
-from core.patterns.training import CancelledError, Classifier, Course, Known, Recipe, fit
+from core.patterns.training import CancelledError, Classifier, ClassifierRecipe, Course, Known, fit
 
-QUICK = Recipe(epochs=2, batch=16)
+QUICK = ClassifierRecipe(epochs=2, batch=16)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def small():
 def test_the_baseline_learns_maps_drawn_from_the_definitions(class_set):
     maps, labels, _ = synthetic_maps(class_set, each=20)
     unseen, truth, _ = synthetic_maps(class_set, each=10, seed=1)
-    classifier = fit(maps, labels, class_set.names, Recipe(kind="baseline"))
+    classifier = fit(maps, labels, class_set.names, ClassifierRecipe(kind="baseline"))
     named = [one.name for one in suggestions(classifier, unseen)]
     assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.9
 
@@ -29,7 +29,7 @@ def test_the_baseline_learns_maps_drawn_from_the_definitions(class_set):
 def test_the_papers_network_learns_maps_drawn_from_the_definitions():
     maps, labels, _ = synthetic_maps(each=24)
     unseen, truth, _ = synthetic_maps(each=10, seed=1)
-    classifier = fit(maps, labels, BERT.names, Recipe(epochs=40, batch=16))
+    classifier = fit(maps, labels, BERT.names, ClassifierRecipe(epochs=40, batch=16))
     named = [one.name for one in suggestions(classifier, unseen, dtype="float32")]
     assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.8
 
@@ -46,7 +46,7 @@ def test_no_input_is_on_both_sides_of_a_fold_and_every_map_is_tested_once():
 @pytest.mark.parametrize("kind", ["paper", "replication"])
 def test_a_cancelled_fit_goes_on_and_ends_with_the_same_weights(kind, small, tmp_path):
     maps, labels, _ = small
-    recipe = Recipe(kind=kind, epochs=4, batch=16)
+    recipe = ClassifierRecipe(kind=kind, epochs=4, batch=16)
     state = tmp_path / "fit.safetensors"
     with pytest.raises(CancelledError):
         fit(maps, labels, BERT.names, recipe, course=Course(state=state, on_epoch=lambda epoch: epoch.number < 2))
@@ -82,7 +82,7 @@ def test_fitting_leaves_the_global_generator_and_the_maps_alone(small):
 @pytest.mark.parametrize("kind", training.KINDS)
 def test_a_classifier_survives_its_bytes(kind, small):
     maps, labels, _ = small
-    classifier = fit(maps, labels, BERT.names, Recipe(kind=kind, epochs=1, batch=16))
+    classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind=kind, epochs=1, batch=16))
     again = Classifier.from_bytes(classifier.as_bytes())
     assert again.recipe == classifier.recipe
     assert again.classes == BERT.names
@@ -97,7 +97,7 @@ def test_bytes_of_something_else_are_refused():
 @pytest.mark.parametrize("kind", training.KINDS)
 def test_probabilities_sum_to_one_and_do_not_depend_on_the_batch(kind, small):
     maps, labels, _ = small
-    classifier = fit(maps, labels, BERT.names, Recipe(kind=kind, epochs=1, batch=16))
+    classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind=kind, epochs=1, batch=16))
     together, _ = probabilities(classifier, maps)
     alone = np.concatenate([probabilities(classifier, [one])[0] for one in maps])
     np.testing.assert_allclose(together.sum(1), 1, atol=1e-5)
@@ -113,7 +113,7 @@ def test_longer_maps_at_inference_are_cropped_and_counted(small):
 def test_a_class_without_labels_is_never_suggested_by_the_baseline(small):
     maps, labels, _ = small
     kept = [k for k, name in enumerate(labels) if name != "block"]
-    classifier = fit([maps[k] for k in kept], [labels[k] for k in kept], BERT.names, Recipe(kind="baseline"))
+    classifier = fit([maps[k] for k in kept], [labels[k] for k in kept], BERT.names, ClassifierRecipe(kind="baseline"))
     assert probabilities(classifier, maps)[0][:, BERT.names.index("block")].max() == 0
 
 
@@ -138,11 +138,11 @@ def test_too_few_labels_say_what_is_missing(labels, said):
 
 def test_unknown_kinds_and_lengths_are_refused():
     with pytest.raises(InputError, match="baseline"):
-        Recipe(kind="forest")
+        ClassifierRecipe(kind="forest")
     with pytest.raises(InputError, match="1 epoch"):
-        Recipe(epochs=0)
+        ClassifierRecipe(epochs=0)
     maps, labels, _ = synthetic_maps(each=3)
-    classifier = fit(maps, labels, BERT.names, Recipe(kind="baseline"))
+    classifier = fit(maps, labels, BERT.names, ClassifierRecipe(kind="baseline"))
     with pytest.raises(InputError, match="bfloat16"):
         probabilities(classifier, maps, dtype="int8")
 
@@ -150,7 +150,7 @@ def test_unknown_kinds_and_lengths_are_refused():
 def test_both_is_the_mean_of_the_network_and_the_baseline(small):
     maps, labels, _ = small
     one, two, both = (
-        probabilities(fit(maps, labels, BERT.names, Recipe(kind=kind, epochs=1, batch=16)), maps)[0]
+        probabilities(fit(maps, labels, BERT.names, ClassifierRecipe(kind=kind, epochs=1, batch=16)), maps)[0]
         for kind in ("paper", "baseline", "both")
     )
     np.testing.assert_allclose(both, (one + two) / 2, atol=1e-6)
@@ -161,7 +161,7 @@ def test_both_is_the_mean_of_the_network_and_the_baseline(small):
     [(4, 0.5, [1, 1, 1, 0.5]), (4, 1.0, [1, 0.75, 0.5, 0.25]), (3, 0.0, [1, 1, 1]), (5, 0.4, [1, 1, 1, 1, 0.5])],
 )
 def test_the_rate_falls_over_the_last_epochs_and_is_never_zero(epochs, falling, rates):
-    recipe = Recipe(epochs=epochs, falling=falling)
+    recipe = ClassifierRecipe(epochs=epochs, falling=falling)
     assert [training._rate(epoch, recipe) for epoch in range(epochs)] == pytest.approx(rates)
 
 

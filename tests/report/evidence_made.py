@@ -2,7 +2,7 @@
 
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.plan import Step
+from core.report.plan import ReportStep
 from core.studies.attention import features
 from core.studies.tuning import finetune
 
@@ -11,7 +11,7 @@ CHECKPOINT = "one/of-ours"
 
 def found(part, rows, task=None, *, options=None, error=""):
     kind = {"tuning": finetune.Options, "features": features.Options}.get(part, dict)
-    step = Step(Part(part), part, kind(**(options or {})), CHECKPOINT, part, task)
+    step = ReportStep(Part(part), part, kind(**(options or {})), CHECKPOINT, part, task)
     return StepResult(step, None if error else f"run of {part}", tuple(rows), error)
 
 

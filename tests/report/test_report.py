@@ -10,7 +10,7 @@ import pytest
 
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
-from core.report.plan import ReportOptions, Step
+from core.report.plan import ReportOptions, ReportStep
 from core.report.records import records_of, rows_of
 from core.report.rendering.words import About, command_of, needed_rows
 from core.report.report import records_of as report_of
@@ -69,7 +69,7 @@ def records(earlier):
     for one in earlier["steps"]:
         part, options = Part(one["part"]), one.get("options", {})
         typed = {Part.FEATURES: features.Options, Part.TUNING: finetune.Options}.get(part, Untold)(**options)
-        step = Step(part, one["study"], typed, one["checkpoint"], one["title"], one["task"])
+        step = ReportStep(part, one["study"], typed, one["checkpoint"], one["title"], one["task"])
         origin = Origin(seconds=None if one["error"] else 1.0)
         results.append(StepResult(step, one["run"], tuple(one["rows"]), one["error"], origin))
     evidence = [

@@ -16,9 +16,9 @@ from core.report.estimates import (
 )
 from core.report.ids import Condition, ExhibitId, Item, Quantity
 from core.report.published import BERT, GPT2, PAPER, Figure
-from core.report.verdicts import AGREES, CANNOT, DIFFERS, Measured, Place, is_checkpoint, paired, verdict
+from core.report.verdicts import AGREES, CANNOT, DIFFERS, Measured, MeasurementContext, is_checkpoint, paired, verdict
 
-BASE = Place(BERT, ("rte",))
+BASE = MeasurementContext(BERT, ("rte",))
 ITEM, OTHER, THIRD = (Item(Quantity.SCORE, name) for name in ("a", "b", "only ours"))
 ABOUT = {"exhibit": ExhibitId.TABLE_1, "task": "rte", "item": ITEM, "condition": Condition.NONE}
 
@@ -41,10 +41,16 @@ def ours(value=0.5, low=0.4, high=0.6, **changes):
         (figure(value=0.3), ours(), BASE, DIFFERS, "0.2 above"),
         (figure(), ours(low=None, high=None), BASE, CANNOT, "no interval"),
         (figure(), None, BASE, CANNOT, "not measured"),
-        (figure(), ours(), Place("atlas-encoder", ("rte",)), CANNOT, "another checkpoint"),
+        (figure(), ours(), MeasurementContext("atlas-encoder", ("rte",)), CANNOT, "another checkpoint"),
         (figure(checkpoint=GPT2), ours(), BASE, CANNOT, "printed for gpt2"),
-        (figure(), ours(), Place(BERT), CANNOT, "other rows"),
-        (figure(task=None), ours(task=None), Place(BERT), AGREES, "within"),  # no rows of a task are asked for
+        (figure(), ours(), MeasurementContext(BERT), CANNOT, "other rows"),
+        (
+            figure(task=None),
+            ours(task=None),
+            MeasurementContext(BERT),
+            AGREES,
+            "within",
+        ),  # no rows of a task are asked for
         (figure(flaw="it is wrong"), ours(), BASE, CANNOT, "it is wrong"),
     ],
 )

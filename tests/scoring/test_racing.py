@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from core.errors import InputError
 from core.scoring.racing import (
-    Choice,
+    FirstOrderChoice,
     Rules,
     Work,
     batch_half_widths,
@@ -43,7 +43,7 @@ def run(exact, first_order, rules, work=None, *, control=None):
             beside[:, rows] = first_order[:, rows]
         if choice is None:
             choice = choose(seen[:, : rules.first], beside[:, : rules.first], rules, work)
-            choice = choice if control is None else Choice(control, choice.without, choice.with_control)
+            choice = choice if control is None else FirstOrderChoice(control, choice.without, choice.with_control)
 
 
 def effects(generator, means, rows, spread, noise=0.1):

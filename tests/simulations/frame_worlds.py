@@ -10,10 +10,10 @@ from core.capture.running import run
 from core.frames.records import AnnotatedSentence
 from core.store.rows import Row
 from core.studies.attention import dependencies, features, norms
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import RelationMeasure, linked_words
 from core.studies.attention.norm_measure import NormMeasure
-from core.studies.attention.partials import Place
+from core.studies.attention.partials import InputOffset
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_partials import links_in_pieces
 from core.studies.frames.frame_scoring import score_sentences
@@ -80,8 +80,8 @@ def _dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
             ]
             linked.append(linked_words(encoding, [[(word.start, word.end) for word in tree.words]], pairs))
         run(checkpoint, encodings, [measure.attention.take(linked, range(inputs))])
-        parts.append(measure.sums(Place(part, "", 0)))
-    return dependencies.STUDY.rows(dependencies.Options(), dependencies.Seen(tuple(parts)))
+        parts.append(measure.sums(InputOffset(part, "", 0)))
+    return dependencies.STUDY.rows(dependencies.Options(), dependencies.DependencyPartial(tuple(parts)))
 
 
 @cache
@@ -95,7 +95,7 @@ def norm_claims(values: str, allowed: frozenset[str], inputs: int, seed: int) ->
     texts = planting.drawn("sst2", inputs, seed)
     checkpoint = planting.planted(planting.WORLDS["uniform"], texts, seed, values=values)
     measure = NormMeasure(checkpoint, features.FEATURES, seed=0)
-    measure.observe(planting.pipeline(), [Source(k, str(k), str(text), None) for k, text in enumerate(texts)])
+    measure.observe(planting.pipeline(), [SourceText(k, str(k), str(text), None) for k, text in enumerate(texts)])
     return float(bool(claimed(norms.rows_of(measure.sums(AT))) - allowed))
 
 

@@ -9,12 +9,12 @@ import torch
 from core.capture.running import run
 from core.models.checkpoint import Checkpoint
 from core.studies.attention.inputs import PASTED
-from core.studies.attention.partials import Place, Sums
+from core.studies.attention.partials import InputOffset, Sums
 from core.studies.attention.passes import Measure, Prepared
 from core.studies.tagging import tag
 from tests.simulations import planted_attention as planting
 
-AT = Place("planted", PASTED, 0)
+AT = InputOffset("planted", PASTED, 0)
 
 
 @dataclass(frozen=True, eq=False)

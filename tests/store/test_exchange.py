@@ -26,7 +26,7 @@ def filled(db):
     runs.store_rows(db, run, ROWS)
     job = jobs.add_job(db, "heads", "t", {"a": 1})
     jobs.add_units(db, job, {"a": 1}, [{"key": "k", "size": 3, "arguments": {}}])
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=[{"b": [1, None]}], seconds=0.25))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"b": [1, None]}], seconds=0.25))
     return db, run
 
 

@@ -32,21 +32,21 @@ def test_a_queued_job_lists_its_units_in_order(db, job):
 
 
 def test_a_stored_unit_is_not_open_again_and_rows_keep_the_units_order(db, job):
-    jobs.store_outcome(db, job, 2, jobs.Outcome(rows=[{"a": 2}, {"a": 2.5}], seconds=1.0))
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=[{"a": 0}]))
-    jobs.store_outcome(db, job, 2, jobs.Outcome(rows=[{"a": "twice"}]))
+    jobs.store_outcome(db, job, 2, jobs.UnitEnd(rows=[{"a": 2}, {"a": 2.5}], seconds=1.0))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"a": 0}]))
+    jobs.store_outcome(db, job, 2, jobs.UnitEnd(rows=[{"a": "twice"}]))
     assert [unit["position"] for unit in jobs.open_units(db, job)] == [1, 3]
     assert jobs.job_rows(db, job) == [{"a": 0}, {"a": 2}, {"a": 2.5}]
 
 
 def test_a_failed_unit_waits_until_it_is_asked_again(db, job):
-    jobs.store_outcome(db, job, 1, jobs.Outcome(error="ValueError: too short"))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(error="ValueError: too short"))
     assert [unit["position"] for unit in jobs.open_units(db, job)] == [0, 2, 3]
     outcome = jobs.unit_outcomes(db, job).iloc[1]
     assert (outcome["state"], outcome["error"], outcome["attempts"]) == ("failed", "ValueError: too short", 1)
     assert jobs.ask_again(db, job) == 1
     assert jobs.open_units(db, job)[1]["attempts"] == 1
-    jobs.store_outcome(db, job, 1, jobs.Outcome(rows=[{"a": 1}]))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[{"a": 1}]))
     outcome = jobs.unit_outcomes(db, job).iloc[1]
     assert (outcome["state"], outcome["attempts"]) == ("done", 2)
     assert outcome["error"] is None or outcome["error"] != outcome["error"]
@@ -54,11 +54,11 @@ def test_a_failed_unit_waits_until_it_is_asked_again(db, job):
 
 
 def test_who_did_what_is_told_with_what_was_tried_again(db, job):
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=[], seconds=2.0, worker="one:11"))
-    jobs.store_outcome(db, job, 1, jobs.Outcome(error="ValueError: x", seconds=1.0, worker="one:11"))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[], seconds=2.0, worker="one:11"))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(error="ValueError: x", seconds=1.0, worker="one:11"))
     jobs.ask_again(db, job)
-    jobs.store_outcome(db, job, 1, jobs.Outcome(rows=[], seconds=1.5, worker="two:22"))
-    jobs.store_outcome(db, job, 2, jobs.Outcome(rows=[], seconds=1.0, worker="two:22", deaths=2))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[], seconds=1.5, worker="two:22"))
+    jobs.store_outcome(db, job, 2, jobs.UnitEnd(rows=[], seconds=1.0, worker="two:22", deaths=2))
     found = jobs.by_worker(db, job)
     assert found[["worker", "units", "failed", "retries", "seconds"]].values.tolist() == [
         ["two:22", 2, 0, 3, 2.5],
@@ -72,8 +72,8 @@ def test_who_did_what_is_told_with_what_was_tried_again(db, job):
 
 
 def test_progress_counts_units_and_tokens(db, job):
-    jobs.store_outcome(db, job, 1, jobs.Outcome(rows=[], seconds=2.0))
-    jobs.store_outcome(db, job, 3, jobs.Outcome(error="x", seconds=1.0))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[], seconds=2.0))
+    jobs.store_outcome(db, job, 3, jobs.UnitEnd(error="x", seconds=1.0))
     assert jobs.progress(db, job) == {"units": 4, "done": 1, "failed": 1, "size": 100, "size_done": 20, "seconds": 3.0}
 
 
@@ -88,7 +88,7 @@ def test_unfinished_jobs_are_interrupted_by_a_new_start(db, job):
 
 
 def test_a_deleted_job_is_gone_with_its_units(db, job):
-    jobs.store_outcome(db, job, 1, jobs.Outcome(rows=[{"a": 1}]))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[{"a": 1}]))
     jobs.delete_job(db, job)
     assert jobs.jobs(db).empty
     assert jobs.job_rows(db, job) == []
@@ -104,12 +104,12 @@ def test_jobs_of_a_study_say_what_they_were_asked(db, job):
 
 
 def test_units_whose_rows_have_another_form_are_opened_again(db, job):
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=[{"a": 1}]))
-    jobs.store_outcome(db, job, 1, jobs.Outcome(rows=[{"partial": {"a": 1}}]))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"a": 1}]))
+    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[{"partial": {"a": 1}}]))
     assert jobs.reopen_others(db, job, '{"partial"') == 1
     assert 0 in [unit["position"] for unit in jobs.open_units(db, job)]
     assert jobs.job_rows(db, job) == [{"partial": {"a": 1}}]
-    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=[{"partial": {"a": 2}}]))
+    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"partial": {"a": 2}}]))
     assert jobs.job_rows(db, job) == [{"partial": {"a": 2}}, {"partial": {"a": 1}}]
 
 
@@ -137,7 +137,7 @@ def test_states_follow_a_plain_model(shared, steps):
             jobs.ask_again(shared, job)
             model = {place: None if state == "failed" else state for place, state in model.items()}
         else:
-            jobs.store_outcome(shared, job, position, jobs.Outcome(error="bad" if event == "failed" else None))
+            jobs.store_outcome(shared, job, position, jobs.UnitEnd(error="bad" if event == "failed" else None))
             model[position] = model[position] if model[position] == "done" else event
     assert [unit["position"] for unit in jobs.open_units(shared, job)] == [p for p, state in model.items() if not state]
     counted = jobs.progress(shared, job)
@@ -150,7 +150,7 @@ def test_a_hundred_thousand_units_are_listed_and_counted_in_seconds(db):
     many = [{"key": f"unit-{k}", "size": 10, "arguments": {"k": k}} for k in range(100_000)]
     job, begun = jobs.add_job(db, "heads", "many", {}), time.process_time()
     jobs.add_units(db, job, {}, many)
-    jobs.store_outcome(db, job, 5, jobs.Outcome(rows=[{"k": 5}], seconds=0.1))
+    jobs.store_outcome(db, job, 5, jobs.UnitEnd(rows=[{"k": 5}], seconds=0.1))
     assert len(jobs.open_units(db, job)) == 99_999
     counted = jobs.progress(db, job)
     assert (counted["units"], counted["done"], counted["size"]) == (100_000, 1, 1_000_000)

@@ -9,8 +9,8 @@ from core.capture.running import capture
 from core.errors import InputError
 from core.studies import worker_cache
 from core.studies.attention import dependencies, effective, features, inputs, measures, passes, relations, statistics
-from core.studies.attention.inputs import Chunk
-from core.studies.attention.partials import Place
+from core.studies.attention.inputs import InputChunk
+from core.studies.attention.partials import InputOffset
 from core.studies.contract import Unit
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
@@ -66,7 +66,7 @@ def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline,
     for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
         partials = []
         for start, stop in cuts:
-            done = module.STUDY.run(options, Unit("", Chunk("tiny", inputs.PASTED, start, stop)))
+            done = module.STUDY.run(options, Unit("", InputChunk("tiny", inputs.PASTED, start, stop)))
             partials.append(decode(module.STUDY.partial, json.loads(json.dumps(encode(done.partial)))))
         found[len(cuts)] = module.STUDY.summarize(options, partials)
     assert len(found[1]) == len(found[2]) > 0
@@ -118,7 +118,7 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
         checkpoint = tiny("bert", seed=seed)
         measure = features.STUDY.measure(options, checkpoint)
         passes.observe(checkpoint, pipeline, inputs.sources(options, inputs.PASTED), [measure])
-        seen.append(measure.sums(Place(str(seed), inputs.PASTED, 0)))
+        seen.append(measure.sums(InputOffset(str(seed), inputs.PASTED, 0)))
     rows = features.difference_rows(*seen)
     left, right = (
         {(r["layer"], r["head"], r["statistic"]): r["value"] for r in features.rows_of(m) if "layer" in r} for m in seen

@@ -7,7 +7,7 @@ import torch
 from core.patterns import suggestions
 from core.patterns.classifier_registry import unfamiliar
 from core.studies.patterns import map_classification
-from core.studies.patterns.classify_maps import STUDY, Counts, Options, Piece
+from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, Counts, Options
 from core.studies.patterns.map_classification import ClassCounts
 
 
@@ -31,7 +31,7 @@ def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
 def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
     classes, nothing = np.array([[[0, 1], [1, 1]]]), np.zeros(1)
     partials = [
-        Counts((Piece("one", (str(k),), ("a", "b"), classes, np.array([k]), np.ones(1), nothing, nothing),))
+        Counts((ClassifiedChunk("one", (str(k),), ("a", "b"), classes, np.array([k]), np.ones(1), nothing, nothing),))
         for k in range(2)
     ]
     rows = STUDY.summarize(Options(class_set="own", name="x"), partials)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.studies.patterns.classify_maps import STUDY, Counts, Options, Piece
+from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, Counts, Options
 
 OPTIONS = Options(task="rte", name="c", class_set="bert")
 CLASSES = ("vertical", "diagonal", "block")
@@ -13,7 +13,7 @@ def units(checkpoint, maps):
     """maps: class numbers of one layer of heads, by input; a unit each."""
     nothing = np.zeros(1)
     return [
-        Counts((Piece(checkpoint, (str(k),), CLASSES, np.array([[numbers]]), *[nothing] * 4),))
+        Counts((ClassifiedChunk(checkpoint, (str(k),), CLASSES, np.array([[numbers]]), *[nothing] * 4),))
         for k, numbers in enumerate(maps)
     ]
 

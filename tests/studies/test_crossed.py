@@ -155,7 +155,7 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     facts = {}
     for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
         key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
-        run = finetuning_run.Run(
+        run = finetuning_run.FinetuningRun(
             task_of("sst2"), "pretrained", "pretrained", seeds_of_run, "small",
             Recipe.of("small", SMALL | {"train_limit": 16}), None, str(folder / "apart"), key,
         )  # fmt: skip

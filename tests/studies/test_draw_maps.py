@@ -9,7 +9,7 @@ from core import config
 from core.attention import Head
 from core.errors import InputError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
@@ -69,7 +69,7 @@ def test_drawn_maps_say_where_they_are_from_and_keep_their_weights():
 @needs_encoder
 def test_a_job_started_anywhere_keeps_its_maps(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
-        keeper = api.runner(db, Place(workers=1))
+        keeper = api.runner(db, JobPlacement(workers=1))
         job = api.start(db, "draw-maps", {"texts": TEXTS, "count": 8})
         done = api.wait(db, job, 120)
         keeper.close()

@@ -8,7 +8,7 @@ import pytest
 from core.capture.running import predict
 from core.errors import InputError
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.jobs.worker import complete, divide, run_unit, summarize
 from core.models.opening import open_checkpoint
 from core.store import jobs as store
@@ -112,7 +112,7 @@ def die(self):
     os._exit(9)
 training.Fit._save = die
 study = finetune.STUDY
-study.run(study.read({chosen!r}), Unit({unit["key"]!r}, finetune.Run(**{unit["arguments"]!r})))
+study.run(study.read({chosen!r}), Unit({unit["key"]!r}, finetune.RunArguments(**{unit["arguments"]!r})))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
     live = finetune.live_runs(finetune.STUDY.read(chosen), [unit["key"]])[unit["key"]]
@@ -128,7 +128,7 @@ def test_a_cancelled_job_is_resumed_and_leaves_only_the_checkpoint(folder, tmp_p
     settings = {**SMALL, "epochs": 20, "train_limit": 100}
     chosen = {"tasks": ["sst2"], "seeds": [5], "settings": settings}
     db = Database(tmp_path / "atlas.duckdb")
-    keeper = api.runner(db, Place(workers=1, threads=1))
+    keeper = api.runner(db, JobPlacement(workers=1, threads=1))
     try:
         asked = options(folder, **chosen) | {"out": str(tmp_path / "runs")}
         job = api.start(db, "finetune", asked)

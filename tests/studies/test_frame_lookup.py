@@ -13,7 +13,7 @@ from core.models.encoding import Encoding
 from core.scoring.links import relation_score
 from core.studies.frames.distance_null import DistanceNull
 from core.studies.frames.frame_lookup import (
-    Reading,
+    LinkReading,
     headline,
     links_for,
     picture,
@@ -163,7 +163,7 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     made, maps = encoding(TEXT, 8), attention(10)
     links = links_for(made, SENTENCE)
     assert links == (((1, 2), (5,)),)
-    found = picture(maps, made, links, Reading("element_to_target"))
+    found = picture(maps, made, links, LinkReading("element_to_target"))
     np.testing.assert_array_equal(found.score, relation_score(maps.weights, links))
     others = [np.maximum(maps.weights[:, :, 1 + k, 5 + k], maps.weights[:, :, 2 + k, 5 + k]) for k in (1, 2, 3)]
     np.testing.assert_allclose(found.others, np.mean(others, axis=0), rtol=1e-6)
@@ -185,7 +185,7 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
 def test_without_another_place_heads_are_ranked_by_weight_and_the_headline_says_so():
     made, maps = encoding("cook angry", 2), attention(4)
     sentence = AnnotatedSentence("b", "cook angry", ((5, 10),), elements=(Element("Experiencer", ((0, 4),)),))
-    found = picture(maps, made, links_for(made, sentence), Reading("element_to_target"))
+    found = picture(maps, made, links_for(made, sentence), LinkReading("element_to_target"))
     assert found.places == 1
     assert found.rows("difference")[0]["score"] == found.score.max()
     assert [row["rank"] for row in found.rows("difference")] == [1, 2, 3, 4, 5, 6]
@@ -196,7 +196,7 @@ def test_without_another_place_the_bundled_sentences_stand_beside_it():
     made, maps = encoding("cook angry", 2), attention(4)
     sentence = AnnotatedSentence("b", "cook angry", ((5, 10),), elements=(Element("Experiencer", ((0, 4),)),))
     null = DistanceNull(((np.full((*maps.weights.shape[:2], 72, 72), 0.25, dtype=np.float32), tuple(range(1, 72))),))
-    found = picture(maps, made, links_for(made, sentence), Reading("element_to_target"), null=lambda: null)
+    found = picture(maps, made, links_for(made, sentence), LinkReading("element_to_target"), null=lambda: null)
     first = found.rows("difference")[0]
     assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
     assert first["difference"] == pytest.approx(found.score.max() - 0.25)
@@ -206,16 +206,16 @@ def test_without_another_place_the_bundled_sentences_stand_beside_it():
 def test_a_decoder_cannot_look_from_an_earlier_element():
     made, maps = encoding(TEXT, 8), attention(10, causal=True)
     links = links_for(made, SENTENCE)
-    assert not picture(maps, made, links, Reading("element_to_target")).visible
-    assert picture(maps, made, links, Reading("target_to_element")).visible
+    assert not picture(maps, made, links, LinkReading("element_to_target")).visible
+    assert picture(maps, made, links, LinkReading("target_to_element")).visible
 
 
 def test_leaving_out_position_0_changes_the_weights_and_not_the_maps():
     made, maps = encoding(TEXT, 8), attention(10)
     before = maps.weights.copy()
     links = links_for(made, SENTENCE)
-    usual = picture(maps, made, links, Reading("element_to_target"))
-    without = picture(maps, made, links, Reading("element_to_target", without_first=True))
+    usual = picture(maps, made, links, LinkReading("element_to_target"))
+    without = picture(maps, made, links, LinkReading("element_to_target", without_first=True))
     assert (without.score > usual.score).all()
     np.testing.assert_array_equal(maps.weights, before)
 

@@ -11,9 +11,9 @@ from core.errors import AtlasError, InputError, StoreError
 from core.scoring.level_spending import batch_level
 from core.store import hypotheses as store
 from core.store.database import Database
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, RelationMeasure
-from core.studies.attention.partials import Place
+from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
 from core.studies.contract import as_json
 from core.studies.hypotheses import registering
@@ -197,10 +197,10 @@ def draws(world, claim, seed, inputs):
             measure = FeatureMeasure(checkpoint, [parameters["feature"], parameters["control"]], seed=seed)
         else:
             measure = RelationMeasure(checkpoint, [relation_of(parameters[n]) for n in ("relation", "control")])
-        sources = [Source(k, f"row-{k}", *((text, None) if isinstance(text, str) else text))
+        sources = [SourceText(k, f"row-{k}", *((text, None) if isinstance(text, str) else text))
                    for k, text in enumerate(texts)]  # fmt: skip
         observe(checkpoint, worlds.pipeline(), sources, [measure])
-        partials[study, "planted", rows] = SimpleNamespace(pieces=(measure.sums(Place("planted", "t", 0)),))
+        partials[study, "planted", rows] = SimpleNamespace(pieces=(measure.sums(InputOffset("planted", "t", 0)),))
     batch = Batch("planted", batch_level(1), 1)
     return [{row.criterion: row.state for row in criteria_of([one], batch, [], partials)} for one in hypotheses]
 

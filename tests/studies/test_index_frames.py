@@ -8,7 +8,7 @@ from core.frames.records import overlap
 from core.frames.release import open_release
 from core.frames.rows import parse_rows
 from core.jobs import api
-from core.jobs.executors import Place
+from core.jobs.executors import JobPlacement
 from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
@@ -32,7 +32,7 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
     options = Options(str(small))
     assert {unit.arguments.kind for unit in STUDY.units(options)} == {"text"}
     with Database(tmp_path / "a.duckdb") as db:
-        keeper = api.runner(db, Place(workers=1))
+        keeper = api.runner(db, JobPlacement(workers=1))
         done = api.wait(db, api.start(db, "index-frames", {"folder": str(small)}), 300)
         keeper.close()
         assert done.state == "done", done.error

@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.models.family import FAMILIES as RECORDS
 from core.models.fresh import random_copy
 from core.scoring.counterparts import matching
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.comparison import match
 from core.studies.comparison.head_similarity import common_inputs, compared
 from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
@@ -22,7 +22,7 @@ from tests.studies.permuted import permuted
 from tests.studies.through_json import rows_of
 
 TEXTS = [*TEXT, "The small engine ran all night.", "Did the old dog hear it stop?"]
-SOURCES = [Source(k, f"text-{k}", text, None) for k, text in enumerate(TEXTS)]
+SOURCES = [SourceText(k, f"text-{k}", text, None) for k, text in enumerate(TEXTS)]
 EVERY = sorted({*FAMILIES, *NEW_FAMILIES, "gpt_oss", *TRANSLATORS})
 
 

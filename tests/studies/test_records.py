@@ -25,7 +25,7 @@ SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "features": (scores.Score,),
     "finetune": (tuning.TunedScore,),
     "frame-heads": (frames.FrameSummary, frames.FrameHead, frames.FrameSentence),
-    "importance": (pruning.ImportantHead, pruning.RankAgreement),
+    "importance": (pruning.ImportantHead, pruning.ImportanceCorrelation),
     "perturb": (disabling.Untouched, disabling.Perturbation),
     "prune": (pruning.PruneStep,),
     "relations": (scores.RelationScore,),

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.perturbations import KINDS, Choice, Text, names, perturb, words
+from core.tasks.perturbations import KINDS, PerturbationChoice, Text, names, perturb, words
 
 SENTENCE = "Karen said that Daniel was in the big garden"
 
@@ -18,7 +18,7 @@ def test_a_name_is_swapped_for_one_of_another_gender_or_origin_everywhere():
             assert made.text == SENTENCE.replace("Karen", new.name)
             assert made.pair == f"Did {new.name} say so?"
             assert new.name != "Daniel"
-    assert perturb("name-gender", SENTENCE, choice=Choice("Daniel")).made.text.startswith("Karen")
+    assert perturb("name-gender", SENTENCE, choice=PerturbationChoice("Daniel")).made.text.startswith("Karen")
 
 
 def test_negation_comes_and_goes_on_the_claim():
@@ -46,8 +46,10 @@ def test_scrambling_keeps_the_words_and_pairs_of_them(kind):
 
 
 def test_a_word_is_dropped_masked_or_replaced():
-    assert perturb("drop", SENTENCE, choice=Choice("big")).made.text == SENTENCE.replace("big ", "")
-    assert perturb("mask", SENTENCE, choice=Choice("big", "[MASK]")).made.text == SENTENCE.replace("big", "[MASK]")
+    assert perturb("drop", SENTENCE, choice=PerturbationChoice("big")).made.text == SENTENCE.replace("big ", "")
+    assert perturb("mask", SENTENCE, choice=PerturbationChoice("big", "[MASK]")).made.text == SENTENCE.replace(
+        "big", "[MASK]"
+    )
     assert perturb("synonym", SENTENCE).made.text == SENTENCE.replace("big", "large")
     assert perturb("synonym", "Large dogs bark").made.text == "Big dogs bark"
     assert len(perturb("drop", SENTENCE, seed=5).made.text.split()) == len(SENTENCE.split()) - 1
@@ -56,26 +58,26 @@ def test_a_word_is_dropped_masked_or_replaced():
 def test_one_sentence_only_typed_and_the_same():
     assert perturb("first-only", "a b", "c d").made == Text("a b")
     assert perturb("second-only", "a b", "c d").made == Text("c d")
-    assert perturb("typed", "a", choice=Choice(typed=Text("b", "c"))).made == Text("b", "c")
+    assert perturb("typed", "a", choice=PerturbationChoice(typed=Text("b", "c"))).made == Text("b", "c")
     assert perturb("same", "a b", "c d").made == Text("a b", "c d")
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "choice", "said"),
     [
-        ("name-gender", "the dog barks", Choice(), "there is none"),
-        ("name-gender", "Alex came home", Choice(), "Alex has no partner by gender"),
-        ("name-origin", "Karen came", Choice("Daniel"), '"Daniel" is no such name'),
-        ("negate", "birds sing", Choice(), "has none: type the second input"),
-        ("scramble", "one", Choice(), "has too few"),
-        ("scramble-pairs", "one two", Choice(), "has too few"),
-        ("drop", "one", Choice(), "two or more"),
-        ("drop", "one two", Choice("three"), 'does not hold "three"'),
-        ("mask", "one two", Choice(), "this one has none: drop it"),
-        ("synonym", "qwerty", Choice(), "holds none of them"),
-        ("second-only", "one two", Choice(), "has no second sentence"),
-        ("typed", "one", Choice(typed=Text(" ")), "it is empty"),
-        ("upper", "one", Choice(), "is none of them"),
+        ("name-gender", "the dog barks", PerturbationChoice(), "there is none"),
+        ("name-gender", "Alex came home", PerturbationChoice(), "Alex has no partner by gender"),
+        ("name-origin", "Karen came", PerturbationChoice("Daniel"), '"Daniel" is no such name'),
+        ("negate", "birds sing", PerturbationChoice(), "has none: type the second input"),
+        ("scramble", "one", PerturbationChoice(), "has too few"),
+        ("scramble-pairs", "one two", PerturbationChoice(), "has too few"),
+        ("drop", "one", PerturbationChoice(), "two or more"),
+        ("drop", "one two", PerturbationChoice("three"), 'does not hold "three"'),
+        ("mask", "one two", PerturbationChoice(), "this one has none: drop it"),
+        ("synonym", "qwerty", PerturbationChoice(), "holds none of them"),
+        ("second-only", "one two", PerturbationChoice(), "has no second sentence"),
+        ("typed", "one", PerturbationChoice(typed=Text(" ")), "it is empty"),
+        ("upper", "one", PerturbationChoice(), "is none of them"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_a_sentence(kind, text, choice, said):

@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import InputError
 from core.models.opening import open_checkpoint
-from core.studies.attention.inputs import Source, chunks
+from core.studies.attention.inputs import SourceText, chunks
 from core.studies.attention.passes import in_windows
 from core.studies.attention.statistics import STUDY, Options
 from core.tasks import text_files
@@ -34,8 +34,10 @@ def test_stretches_are_the_text_cut_at_white_space(story, monkeypatch):
 def test_windows_hold_every_word_once_and_fit_the_checkpoint(story):
     checkpoint = open_checkpoint("atlas-encoder")
     text = story.read_text()
-    made = in_windows(checkpoint, [Source(0, "stretch-0", text, None, windows=True), Source(1, "b", "It ran.", None)])
-    assert made[-1] == Source(1, "b", "It ran.", None)
+    made = in_windows(
+        checkpoint, [SourceText(0, "stretch-0", text, None, windows=True), SourceText(1, "b", "It ran.", None)]
+    )
+    assert made[-1] == SourceText(1, "b", "It ran.", None)
     windows = made[:-1]
     assert " ".join(part.text for part in windows).split() == text.split()
     lengths = [len(checkpoint.encode(part.text)) for part in windows]
@@ -63,7 +65,7 @@ def test_statistics_of_a_file_count_its_windows(story):
     done = STUDY.run(options, unit)
     rows = STUDY.rows(options, STUDY.merge(options, [done.partial]))
     checkpoint = open_checkpoint("atlas-encoder")
-    count = len(in_windows(checkpoint, [Source(0, "s", story.read_text(), None, windows=True)]))
+    count = len(in_windows(checkpoint, [SourceText(0, "s", story.read_text(), None, windows=True)]))
     assert {row["n"] for row in rows if row["statistic"] == "entropy"} == {count}
     assert {row["task"] for row in rows} == {str(story)}
 

@@ -5,7 +5,7 @@ import torch
 
 from core.attention import Head
 from core.capture.component_masks import block_gradients, every_component, masks_without
-from core.capture.components import Part
+from core.capture.components import LayerBlock
 from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import InputError
@@ -80,7 +80,7 @@ def test_held_weights_stay_away_while_the_others_learn(classifier):
 def test_a_head_and_a_block_without_weights_are_as_if_taken_out(classifier):
     from core.capture.blocks import PartChange
 
-    head, block = Head(1, 2), Part(0, "feedforward")
+    head, block = Head(1, 2), LayerBlock(0, "feedforward")
     zero = Intervention("zero", frozenset([head]))
     encodings = [classifier.encode(text) for text in TEXTS]
     without_head = predict(classifier, encodings, interventions=[zero])
@@ -105,7 +105,9 @@ def test_importance_of_blocks_is_the_slope_of_the_loss(classifier):
         losses = []
         for sign in (1, -1):
             gate = 1 + sign * step
-            handle = writer(classifier, Part(layer, "feedforward")).register_forward_hook(lambda m, a, o, g=gate: o * g)
+            handle = writer(classifier, LayerBlock(layer, "feedforward")).register_forward_hook(
+                lambda m, a, o, g=gate: o * g
+            )
             losses.append(float(torch.nn.functional.cross_entropy(logits_of_one(classifier), torch.tensor([1]))))
             handle.remove()
         assert float(found[layer]) == pytest.approx(abs(losses[0] - losses[1]) / (2 * step), rel=0.05, abs=2e-4)

@@ -9,7 +9,7 @@ from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, MICHEL
 from core.report.ids import ExhibitId, Part
 from core.report.published import PAPER
-from core.studies.circuits.records import HeadPair, OrderContrast, RankAgreement, ShapleyHead, ShapleySum
+from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 
 ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
 AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
@@ -20,7 +20,7 @@ def agrees(evidence: Evidence, part: Part, names: frozenset[str]) -> list[Outcom
     """Spearman's correlation over heads of two ways to rank them, with its bootstrap interval over heads."""
 
     def test(result: StepResult) -> Outcome | None:
-        chosen = [one for one in RankAgreement.among(result.rows) if {one.first, one.second} == names]
+        chosen = [one for one in RankingCorrelation.among(result.rows) if {one.first, one.second} == names]
         if not chosen or chosen[0].value is None:
             return None
         (found,) = chosen

@@ -38,7 +38,7 @@ from core.tuning.recipe import Recipe, Seeds
 from core.tuning.saved import shown_folder
 
 if TYPE_CHECKING:
-    from core.studies.tuning.finetuning_run import Run as TuningRun
+    from core.studies.tuning.finetuning_run import FinetuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -234,18 +234,18 @@ def _sweep(options: Options, folder: str = "-") -> disable.Options:
     )  # fmt: skip
 
 
-def _run(options: Options, number: int) -> "TuningRun":
+def _run(options: Options, number: int) -> "FinetuningRun":
     """Fine-tuning without one part; its folder is named after all that decides it."""
     task = task_of(options.task)
     name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
-    return studies.tuning.finetuning_run.Run(
+    return studies.tuning.finetuning_run.FinetuningRun(
         task, "pretrained", "pretrained", Seeds.all(options.seed), options.preset, _recipe(options), options.data,
         options.out, key,
     )  # fmt: skip
 
 
-def _tuned(options: Options, run: "TuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
+def _tuned(options: Options, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
     base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
     return studies.tuning.finetuning_run.tune_on(base, run, others, own)

@@ -9,7 +9,7 @@ import numpy as np
 
 from core import studies
 from core.attention import Head
-from core.capture.components import Component, Part, every_part, parse_components
+from core.capture.components import Component, LayerBlock, every_part, parse_components
 from core.errors import InputError
 from core.tasks.glue import Task, TaskRow, read_rows, task_of
 from core.tasks.labels import label_order
@@ -117,7 +117,7 @@ class Variant:
     role: str | None = None
     group: int | None = None
     distance: float | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LayerBlock, ...] = ()
 
     @property
     def components(self) -> frozenset[Component]:
@@ -157,14 +157,14 @@ def groups_of(text: str) -> list[tuple[Component, ...]]:
 
 def _group(components: Sequence[Component]) -> Variant:
     heads = tuple(component for component in components if isinstance(component, Head))
-    parts = tuple(component for component in components if isinstance(component, Part))
+    parts = tuple(component for component in components if isinstance(component, LayerBlock))
     return Variant(group_name(components), None, None, heads, parts=parts)
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
     """The same where only heads can be meant. Raises InputError for a block or layer."""
     groups = groups_of(text)
-    if parts := [component for group in groups for component in group if isinstance(component, Part)]:
+    if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads are held at a pattern; {parts[0]} is a block or layer: leave it out.")
     return [tuple(component for component in group if isinstance(component, Head)) for group in groups]
 
@@ -173,7 +173,7 @@ def has_parts(what: str, heads: str) -> bool:
     """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
     if what != "groups":
         return what in PARTS
-    return any(isinstance(component, Part) for group in groups_of(heads) for component in group)
+    return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings,
 from core.studies.outcomes import metrics_of
 from core.studies.provenance import provenance
 from core.studies.tuning import finetune
-from core.studies.tuning.finetune import Run
+from core.studies.tuning.finetune import RunArguments
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_rows
 from core.studies.tuning.records import HeldChange
 from core.tasks.glue import task_of
@@ -58,7 +58,7 @@ class Options:
 class Held(Study[Options, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
-    name, options, partial, arguments = "held", Options, TunedRuns, Run
+    name, options, partial, arguments = "held", Options, TunedRuns, RunArguments
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
@@ -77,15 +77,15 @@ class Held(Study[Options, TunedRuns]):
         for unit in finetune.STUDY.units(plain):
             for kind in (FREE, HELD):
                 key = f"{unit.key}-{_mark(options) if kind == HELD else FREE}"
-                every.append(Unit(key, Run(unit.arguments.task, kind, unit.arguments.seed), unit.size))
+                every.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
         return every
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
-        of: Run = unit.arguments
+        of: RunArguments = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
-        run = studies.tuning.finetuning_run.Run(
+        run = studies.tuning.finetuning_run.FinetuningRun(
             task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key, fixed,
         )  # fmt: skip

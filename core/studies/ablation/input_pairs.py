@@ -62,7 +62,7 @@ def aligned(
 
 
 @dataclass(frozen=True)
-class Difference:
+class LogitDifference:
     """m = the logit of choices[0] less that of choices[1] (of a score, the score), and m on A and on B."""
 
     choices: tuple[int, ...]
@@ -85,17 +85,17 @@ class Difference:
         return self.first - self.second
 
 
-def logit_difference(first: "Tensor", second: "Tensor") -> Difference:
+def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
     """Between what A predicts and what B predicts; its strongest rival on A where they agree.
 
     first, second: logits [pair, choice] of one pair."""
     a, b = first[0], second[0]
     if len(a) == 1:
-        return Difference((0,), float(a[0]), float(b[0]))
+        return LogitDifference((0,), float(a[0]), float(b[0]))
     best, other = int(a.argmax()), int(b.argmax())
     if best == other:
         other = int(a.topk(2).indices[1])
-    return Difference((best, other), float(a[best] - a[other]), float(b[best] - b[other]))
+    return LogitDifference((best, other), float(a[best] - a[other]), float(b[best] - b[other]))
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:

@@ -89,7 +89,7 @@ class PatchStudy(Study[Options, PatchPartial]):
                 checkpoint, [(rows[k].text, rows[k].pair) for k in made], [text for text in texts if text is not None]
             )
             seen = capture.patching.patch(
-                checkpoint, capture.patching.Pairs(*pairs), [variant.components for variant in variants]
+                checkpoint, capture.patching.InputPairs(*pairs), [variant.components for variant in variants]
             )
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
         partial = PatchPartial(

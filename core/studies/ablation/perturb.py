@@ -28,7 +28,7 @@ from core.studies.prediction_changes import metrics_before, prediction_changes
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import Task, task_of
-from core.tasks.perturbations import KINDS, Choice, perturb
+from core.tasks.perturbations import KINDS, PerturbationChoice, perturb
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -136,7 +136,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
     """The row's texts perturbed; None where that cannot be."""
     try:
-        made = perturb(kind, row.text, row.pair, seed=seed, choice=Choice(mask=mask)).made  # type: ignore[attr-defined]
+        made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:
         return None
     return made.text, made.pair

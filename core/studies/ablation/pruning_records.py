@@ -24,7 +24,7 @@ class ImportantHead(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankAgreement(Result):
+class ImportanceCorrelation(Result):
     """Rank correlations over n heads of importance with another score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)

@@ -9,7 +9,7 @@ import numpy as np
 
 from core import capture
 from core.errors import InputError, InterventionError
-from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
+from core.scoring.racing import FirstOrderChoice, RaceStep, Rules, Standings, Work, choose, next_step, standings
 from core.studies.ablation.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
 from core.tasks.glue import Task, TaskRow
 
@@ -159,7 +159,7 @@ class Race:
         return whole[:, draw(self.options, len(self.rows))]
 
     @cached_property
-    def choice(self) -> Choice | None:
+    def choice(self) -> FirstOrderChoice | None:
         """Whether first-order effects serve as a control variate; None before the first look.
 
         Raises InterventionError where the operator did nothing to any row.
@@ -175,7 +175,7 @@ class Race:
             )
         chosen = choose(exact, beside, self.rules, self.work)
         wanted = {"auto": chosen.use, "always": True, "never": False}[self.options.control]
-        return Choice(wanted, chosen.without, chosen.with_control)
+        return FirstOrderChoice(wanted, chosen.without, chosen.with_control)
 
     @cached_property
     def standings(self) -> Standings:
@@ -185,7 +185,7 @@ class Race:
             return standings(self.exact[:, :0], self.rules)  # what decides is still under way
         return standings(self.exact, self.rules, self.first_order if used else None)
 
-    def next(self) -> Step:
+    def next(self) -> RaceStep:
         """What is to be measured next."""
         return next_step(self.exact, self.first_order, self.rules, self.choice)
 

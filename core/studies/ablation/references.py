@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from core.attention import Head
     from core.capture.constants import Fitted
-    from core.capture.interventions import Source
+    from core.capture.interventions import StandInSource
 
 ROWS: int = 200  # reference rows
 FITTED_ROWS = 64  # those that fit constants
@@ -51,7 +51,7 @@ def check(operator: str, options: ReferenceOptions) -> None:
         raise InputError(f"Resampling draws at least one row for each input; {options.draws} were asked for.")
 
 
-def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[Source | None]":
+def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
     """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:

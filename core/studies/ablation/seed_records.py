@@ -30,7 +30,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """A seed's part in the spread of the scores (core.scoring.seeds.Source); "rest" is what none of them explains."""
+    """A seed's part in the spread of the scores (core.scoring.seeds.VarianceSource); "rest": what none explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     name: str

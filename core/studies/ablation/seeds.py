@@ -108,7 +108,7 @@ class SeedStudy(Study[Options, SeedRuns]):
         cell: Seeds = unit.arguments
         base, task = studies.worker_cache.checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
-        run = studies.tuning.finetuning_run.Run(
+        run = studies.tuning.finetuning_run.FinetuningRun(
             task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key
         )  # fmt: skip
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)

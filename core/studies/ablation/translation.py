@@ -63,7 +63,7 @@ class What:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TranslationMeasurement:
     """One measurement. names: heads ("Cross L1H2"), or of a pruning curve those that go, in order, set after set.
 
     exact, share [variant, row]: as of `core.capture.translating.Right`, the untouched model first; of an alignment
@@ -80,16 +80,16 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TranslationPartial:
     """The measurements, as partial results are added up."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[TranslationMeasurement, ...]
 
 
-class TranslationStudy(Study[Options, Measured]):
+class TranslationStudy(Study[Options, TranslationPartial]):
     """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
 
-    name, options, partial, arguments = "translation", Options, Measured, What
+    name, options, partial, arguments = "translation", Options, TranslationPartial, What
     counts = "rows"
 
     def units(self, options: Options) -> list[Unit]:
@@ -104,7 +104,7 @@ class TranslationStudy(Study[Options, Measured]):
             )
         return [Unit(name, What(name), size=len(rows)) for name in options.what]
 
-    def run(self, options: Options, unit: Unit) -> Done[Measured]:
+    def run(self, options: Options, unit: Unit) -> Done[TranslationPartial]:
         """One measurement."""
         checkpoint = studies.worker_cache.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device
@@ -113,15 +113,15 @@ class TranslationStudy(Study[Options, Measured]):
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]
         return Done(
-            Measured((measure(checkpoint, encodings, options),)),
+            TranslationPartial((measure(checkpoint, encodings, options),)),
             provenance(checkpoint, [translated.id for translated in rows]),
         )
 
-    def merge(self, options: Options, partials: Sequence[Measured]) -> Measured:
+    def merge(self, options: Options, partials: Sequence[TranslationPartial]) -> TranslationPartial:
         """All measurements."""
-        return Measured(tuple(seen for part in partials for seen in part.seen))
+        return TranslationPartial(tuple(seen for part in partials for seen in part.seen))
 
-    def rows(self, options: Options, merged: Measured) -> list[Row]:
+    def rows(self, options: Options, merged: TranslationPartial) -> list[Row]:
         """The untouched model, then a row per head or step of each measurement."""
         made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
         return [row for seen in merged.seen for row in made[seen.what](seen, options.seed)]
@@ -170,18 +170,18 @@ def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence
     return np.array([outcome.exact for outcome in seen]), np.array([outcome.share for outcome in seen])
 
 
-def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
     heads = _every_head(checkpoint)
     exact, share = _under(checkpoint, encodings, [[head] for head in heads])
     return _seen("sweep", heads, exact=exact, share=share)
 
 
-def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
     values = np.concatenate([scores.ravel() for scores in capture.translating.part_importance(checkpoint, encodings)])
     return _seen("importance", _every_head(checkpoint), values=values)
 
 
-def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
     train = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
     order: list[Head] = []
     variants: list[Sequence[Head]] = []
@@ -194,7 +194,7 @@ def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
     return _seen("prune", order, exact=exact, share=share)
 
 
-def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
     train = _train_rows(options)
     table = PositionTable([(len(row.source.split()), len(row.target.split()), row.links) for row in train])
     own = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in train])
@@ -218,9 +218,9 @@ def _hits(
     return np.concatenate(counts, 1), np.array(numbers)
 
 
-def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> Seen:
+def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> TranslationMeasurement:
     nothing = {name: np.zeros(0) for name in ("exact", "share", "values", "row")}
-    return Seen(what, tuple(str(head) for head in heads), **(nothing | arrays))
+    return TranslationMeasurement(what, tuple(str(head) for head in heads), **(nothing | arrays))
 
 
 # ---------------------------------------------------------------- rows
@@ -231,7 +231,7 @@ def _about(name: str) -> Any:
     return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
 
 
-def _sweep_rows(seen: Seen, seed: int) -> list[Row]:
+def _sweep_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
     before, after = seen.exact[0], seen.exact[1:]
     p = effects.max_t(before, after, seed=seed)
     intervals = effects.mean_intervals(before, after)
@@ -248,19 +248,19 @@ def _sweep_rows(seen: Seen, seed: int) -> list[Row]:
     return rows
 
 
-def _baseline(seen: Seen) -> Row:
+def _baseline(seen: TranslationMeasurement) -> Row:
     exact, tokens = float(seen.exact[0].mean()), float(seen.share[0].mean())
     return UntouchedTranslation(name="untouched", exact=exact, tokens=tokens, n=int(seen.exact.shape[1])).as_row()
 
 
-def _importance_rows(seen: Seen, seed: int) -> list[Row]:
+def _importance_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
     return [
         ImportantTranslationHead(**_about(name), statistic="importance", value=float(value)).as_row()
         for name, value in zip(seen.names, seen.values, strict=True)
     ]
 
 
-def _prune_rows(seen: Seen, seed: int) -> list[Row]:
+def _prune_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
     """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
     intervals = effects.mean_intervals(seen.exact[0], seen.exact[1:])
     whole = float(seen.exact[0].mean())
@@ -279,7 +279,7 @@ def _prune_rows(seen: Seen, seed: int) -> list[Row]:
     return rows
 
 
-def _align_rows(seen: Seen, seed: int) -> list[Row]:
+def _align_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
     """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
 
     best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.

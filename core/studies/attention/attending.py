@@ -9,14 +9,14 @@ from pydantic import BeforeValidator
 
 from core import studies
 from core.store.rows import Row
-from core.studies.attention.inputs import PASTED, Chunk, Text, chunks, pair_of, sources
-from core.studies.attention.partials import Place, Sums, added
+from core.studies.attention.inputs import PASTED, InputChunk, Text, chunks, pair_of, sources
+from core.studies.attention.partials import InputOffset, Sums, added
 from core.studies.contract import Done, Flag, P, Study, Unit
 from core.studies.options import Checkpoint, Data, Limit, Seed, Split
 from core.studies.provenance import provenance
 
 if TYPE_CHECKING:
-    from core.scoring.intervals import Estimate
+    from core.scoring.intervals import StatisticEstimate
     from core.studies.attention.passes import Measure
 
 Tasks = Annotated[
@@ -52,7 +52,7 @@ class AttendingOptions:
 class Attending(Study[A, P], Generic[A, P]):
     """A study whose units are chunks of rows, and whose partial results are sums over them in its one field."""
 
-    arguments = Chunk
+    arguments = InputChunk
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def measure(self, options: A, checkpoint: Any) -> "Measure":
@@ -69,7 +69,7 @@ class Attending(Study[A, P], Generic[A, P]):
 
     def run(self, options: A, unit: Unit) -> Done[P]:
         """The sums of one unit's inputs."""
-        chunk: Chunk = unit.arguments
+        chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure = self.measure(options, checkpoint)
@@ -77,7 +77,7 @@ class Attending(Study[A, P], Generic[A, P]):
             checkpoint, studies.attention.passes.pipeline_for(measure, options.pipeline), inputs, [measure]
         )
         self.after(options, measure, chunk.start)
-        sums = measure.sums(Place(chunk.checkpoint, chunk.task, chunk.start))
+        sums = measure.sums(InputOffset(chunk.checkpoint, chunk.task, chunk.start))
         return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def after(self, options: A, measure: Any, start: int) -> None:
@@ -93,7 +93,7 @@ class Attending(Study[A, P], Generic[A, P]):
         measure = self.measure(options, checkpoint)
         studies.attention.passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
         self.after(options, measure, 0)
-        return self.rows(options, self.partial((measure.sums(Place(options.checkpoint, PASTED, 0)),)))
+        return self.rows(options, self.partial((measure.sums(InputOffset(options.checkpoint, PASTED, 0)),)))
 
 
 def facts(sums: Sums) -> Row:
@@ -101,7 +101,7 @@ def facts(sums: Sums) -> Row:
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
-def ends(value: "Estimate", layer: int, head: int) -> tuple[float, float, float]:
+def ends(value: "StatisticEstimate", layer: int, head: int) -> tuple[float, float, float]:
     """The value of one head, and the low and high end of its interval."""
     return (
         float(value.value[layer, head, 0]),
@@ -110,7 +110,7 @@ def ends(value: "Estimate", layer: int, head: int) -> tuple[float, float, float]
     )
 
 
-def contrast_columns(value: "Estimate | None", layer: int, head: int) -> Row:
+def contrast_columns(value: "StatisticEstimate | None", layer: int, head: int) -> Row:
     """The columns of a contrast, where there is one."""
     return (
         {}
@@ -119,7 +119,7 @@ def contrast_columns(value: "Estimate | None", layer: int, head: int) -> Row:
     )
 
 
-def estimate(value: "Estimate", layer: int, head: int) -> Row:
+def estimate(value: "StatisticEstimate", layer: int, head: int) -> Row:
     """The columns of a head score."""
     own, low, high = ends(value, layer, head)
     return {"layer": layer, "head": head, "value": own, "low": low, "high": high, "n": int(value.n[0])}

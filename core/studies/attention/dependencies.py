@@ -20,11 +20,11 @@ import pydantic.dataclasses
 from core import capture, scoring, studies
 from core.scoring.corrections import q_values
 from core.scoring.definitions import DIRECTIONS
-from core.scoring.intervals import Estimate
+from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
 from core.studies.attention.attending import contrast_columns, estimate
 from core.studies.attention.inputs import ROWS_A_UNIT
-from core.studies.attention.partials import Place, RelationSums, added
+from core.studies.attention.partials import InputOffset, RelationSums, added
 from core.studies.attention.records import DependencyScore
 from core.studies.attention.relations import visible
 from core.studies.contract import Done, Flag, Study, Unit
@@ -62,7 +62,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Part:
+class TreebankChunk:
     """Sentences `start` to `stop` of a part of the treebank."""
 
     part: str
@@ -71,16 +71,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Seen:
+class DependencyPartial:
     """Attention along gold links; each piece's "checkpoint" is the part of the treebank."""
 
     pieces: tuple[RelationSums, ...]
 
 
-class Dependencies(Study[Options, Seen]):
+class Dependencies(Study[Options, DependencyPartial]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
-    name, options, partial, arguments = "dependencies", Options, Seen, Part
+    name, options, partial, arguments = "dependencies", Options, DependencyPartial, TreebankChunk
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
@@ -90,12 +90,12 @@ class Dependencies(Study[Options, Seen]):
             for start in range(0, len(known), ROWS_A_UNIT):
                 some = known[start : start + ROWS_A_UNIT]
                 size = sum(len(sentence.words) for sentence in some)
-                every.append(Unit(f"{part}|{start}", Part(part, start, start + len(some)), size=size))
+                every.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(some)), size=size))
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[Seen]:
+    def run(self, options: Options, unit: Unit) -> Done[DependencyPartial]:
         """The sums of one unit's sentences."""
-        at: Part = unit.arguments
+        at: TreebankChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         some = sentences(options, at.part)[at.start : at.stop]
         measure, linked = studies.attention.measures.RelationMeasure(checkpoint, _relations()), []
@@ -107,13 +107,15 @@ class Dependencies(Study[Options, Seen]):
         numbers = list(range(at.start, at.start + len(some)))
         capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
         names = [f"{at.part}-{number}" for number in numbers]
-        return Done(Seen((measure.sums(Place(at.part, "", at.start)),)), provenance(checkpoint, names))
+        return Done(
+            DependencyPartial((measure.sums(InputOffset(at.part, "", at.start)),)), provenance(checkpoint, names)
+        )
 
-    def merge(self, options: Options, partials: Sequence[Seen]) -> Seen:
+    def merge(self, options: Options, partials: Sequence[DependencyPartial]) -> DependencyPartial:
         """The sums of each part of the treebank."""
-        return Seen(tuple(added(piece for part in partials for piece in part.pieces)))
+        return DependencyPartial(tuple(added(piece for part in partials for piece in part.pieces)))
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: DependencyPartial) -> list[Row]:
         """One a relation and direction; none while a part has not been looked at."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(PARTS):
@@ -172,7 +174,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
     ]
 
 
-def beyond_kinds(row: Row, on_test: dict[str, Estimate]) -> Row:
+def beyond_kinds(row: Row, on_test: dict[str, StatisticEstimate]) -> Row:
     """Contrast and p of the row's head: that it looks along the links more than distance and kinds of words explain."""
     if row.get("layer") is None:
         return {}
@@ -182,7 +184,7 @@ def beyond_kinds(row: Row, on_test: dict[str, Estimate]) -> Row:
 
 
 def best_of_dev(
-    on_dev: Estimate, on_test: Estimate, dev_distances: "Counter[int]", test_distances: "Counter[int]"
+    on_dev: StatisticEstimate, on_test: StatisticEstimate, dev_distances: "Counter[int]", test_distances: "Counter[int]"
 ) -> Row:
     """The best head of dev on test, beside the best distance of dev on test."""
     if not on_dev.n[0] or not on_test.n[0]:

@@ -16,8 +16,8 @@ from core import studies
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
-from core.studies.attention.inputs import PASTED, Chunk, sources
-from core.studies.attention.partials import EffectiveSums, Place
+from core.studies.attention.inputs import PASTED, InputChunk, sources
+from core.studies.attention.partials import EffectiveSums, InputOffset
 from core.studies.attention.records import Score
 from core.studies.contract import Done, Unit
 from core.studies.headline import Headline, defined, percent
@@ -37,16 +37,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class EffectivePartial:
     """Raw and effective attention, by checkpoint and task."""
 
     pieces: tuple[EffectiveSums, ...]
 
 
-class Effective(Attending[Options, Seen]):
+class Effective(Attending[Options, EffectivePartial]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
-    name, options, partial = "effective", Options, Seen
+    name, options, partial = "effective", Options, EffectivePartial
     section = "beyond weights"
     gives = "effective attention"
 
@@ -54,32 +54,32 @@ class Effective(Attending[Options, Seen]):
         """Smaller chunks than other studies': every head needs a singular value decomposition."""
         every = []
         for unit in super().units(options):
-            whole: Chunk = unit.arguments
+            whole: InputChunk = unit.arguments
             for start in range(whole.start, whole.stop, ROWS_A_UNIT):
                 chunk = replace(whole, start=start, stop=min(start + ROWS_A_UNIT, whole.stop))
                 share = (chunk.stop - start) / (whole.stop - whole.start)
                 every.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[Seen]:
+    def run(self, options: Options, unit: Unit) -> Done[EffectivePartial]:
         """The sums of one unit's inputs."""
-        chunk: Chunk = unit.arguments
+        chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        seen = self._seen(options, checkpoint, inputs, Place(chunk.checkpoint, chunk.task, chunk.start))
+        seen = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
         return Done(seen, provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def _seen(self, options: Options, checkpoint: Any, inputs: list, at: Place) -> Seen:
+    def _seen(self, options: Options, checkpoint: Any, inputs: list, at: InputOffset) -> EffectivePartial:
         measure = studies.attention.measures.EffectiveMeasure(checkpoint)
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
-        return Seen((measure.sums(at),))
+        return EffectivePartial((measure.sums(at),))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
-        at = Place(options.checkpoint, PASTED, 0)
+        at = InputOffset(options.checkpoint, PASTED, 0)
         return self.rows(options, self._seen(options, checkpoint, sources(options, PASTED), at))
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: EffectivePartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

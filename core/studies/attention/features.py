@@ -58,16 +58,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class FeaturePartial:
     """Attention to features, by checkpoint and task."""
 
     pieces: tuple[FeatureSums, ...]
 
 
-class Features(Attending[Options, Seen]):
+class Features(Attending[Options, FeaturePartial]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
-    name, options, partial = "features", Options, Seen
+    name, options, partial = "features", Options, FeaturePartial
     section = "where it looks"
     gives = "attention to features"
 
@@ -83,7 +83,7 @@ class Features(Attending[Options, Seen]):
         """Attention to the features on one checkpoint."""
         return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: FeaturePartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         rows = [row for sums in merged.pieces for row in rows_of(sums)]

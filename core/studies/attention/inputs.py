@@ -36,7 +36,7 @@ class InputOptions(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """An input before it meets a checkpoint. number: its place among all inputs of its task. windows: running text,
     which is as many inputs as the checkpoint needs for it."""
 
@@ -48,7 +48,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class InputChunk:
     """Inputs `start` to `stop` of a task on a checkpoint."""
 
     checkpoint: str
@@ -68,18 +68,18 @@ def pair_of(line: str) -> str | tuple[str, str]:
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
 
-def sources(options: InputOptions, task: str) -> list[Source]:
+def sources(options: InputOptions, task: str) -> list[SourceText]:
     """The inputs of one task, or the pasted ones, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
-        return [Source(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
+        return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
     if is_text_file(task):
-        return [Source(k, f"stretch-{k}", text, None, windows=True) for k, text in enumerate(stretches(task))]
+        return [SourceText(k, f"stretch-{k}", text, None, windows=True) for k, text in enumerate(stretches(task))]
     rows = read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
-    return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
+    return [SourceText(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(options: InputOptions) -> list[tuple[Chunk, int]]:
+def chunks(options: InputOptions) -> list[tuple[InputChunk, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
@@ -91,7 +91,7 @@ def chunks(options: InputOptions) -> list[tuple[Chunk, int]]:
             for start in range(0, len(inputs), most):
                 some = inputs[start : start + most]
                 size = sum(len(source.text) + len(source.pair or "") for source in some) // 4
-                every.append((Chunk(checkpoint, task, start, start + len(some)), max(1, size)))
+                every.append((InputChunk(checkpoint, task, start, start + len(some)), max(1, size)))
     return every
 
 

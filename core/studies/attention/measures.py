@@ -19,7 +19,14 @@ from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics, SpecialPositions
 from core.scoring.tokens import LinkedWords, RelationAttention
-from core.studies.attention.partials import EffectiveSums, FeatureSums, PatternSums, Place, RelationSums, StatisticsSums
+from core.studies.attention.partials import (
+    EffectiveSums,
+    FeatureSums,
+    InputOffset,
+    PatternSums,
+    RelationSums,
+    StatisticsSums,
+)
 from core.studies.attention.passes import Prepared
 from core.tasks.features import feature_of, feature_spans, is_role
 from core.tasks.relations import Relation, links, links_across
@@ -71,7 +78,7 @@ class FeatureMeasure:
             carries[row, list(positions)] = True
         return carries
 
-    def sums(self, at: Place) -> FeatureSums:
+    def sums(self, at: InputOffset) -> FeatureSums:
         """What was seen."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
@@ -145,7 +152,7 @@ class RelationMeasure:
             linked.append(linked_words(ready.encoding, [tagged.spans for tagged in ready.tagged], pairs))
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
-    def sums(self, at: Place) -> RelationSums:
+    def sums(self, at: InputOffset) -> RelationSums:
         """What was seen."""
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
@@ -218,7 +225,7 @@ class StatisticsMeasure:
         ]
         return self.statistics.take(places, [ready.number for ready in inputs])
 
-    def sums(self, at: Place) -> StatisticsSums:
+    def sums(self, at: InputOffset) -> StatisticsSums:
         """What was seen."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
@@ -246,7 +253,7 @@ class PatternMeasure:
         """Say which inputs come."""
         return [self.distances.take([ready.number for ready in inputs]), self.patterns]
 
-    def sums(self, at: Place) -> PatternSums:
+    def sums(self, at: InputOffset) -> PatternSums:
         """What was seen."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
@@ -291,7 +298,7 @@ class EffectiveMeasure:
             total, inputs = self.by_length.get(len(encoding), (0.0, 0.0))
             self.by_length[len(encoding)] = (total + float(np.nanmean(seen)), inputs + 1)
 
-    def sums(self, at: Place) -> EffectiveSums:
+    def sums(self, at: InputOffset) -> EffectiveSums:
         """What was seen."""
         shape = self.means.sums.shape[1:3]
         return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length)

@@ -9,9 +9,9 @@ from core.capture.norms import Contributions, contributions, normalised
 from core.models.checkpoint import Checkpoint
 from core.scoring.definitions import TYPES
 from core.scoring.intervals import Means
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, StatisticsMeasure, token_types
-from core.studies.attention.partials import NormSums, Place
+from core.studies.attention.partials import InputOffset, NormSums
 from core.studies.attention.passes import ROWS_A_CHUNK, prepare
 
 
@@ -26,7 +26,7 @@ class NormMeasure:
         self.statistics = StatisticsMeasure(checkpoint, queries=1, seed=seed)
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
-    def observe(self, pipeline: Any, inputs: Sequence[Source]) -> None:
+    def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
         """One forward pass over all inputs. Raises InputError where the family hands over no values."""
         for start in range(0, len(inputs), ROWS_A_CHUNK):
             prepared = prepare(self.checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
@@ -55,7 +55,7 @@ class NormMeasure:
         counts = np.array([[float(bool(keys)) for keys in mine] for mine in types])
         self.means.update(layer, sums, counts, numbers)
 
-    def sums(self, at: Place) -> NormSums:
+    def sums(self, at: InputOffset) -> NormSums:
         """What was seen."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return NormSums(

@@ -18,8 +18,8 @@ from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
 from core.studies.attention import features
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
-from core.studies.attention.inputs import PASTED, Chunk, sources
-from core.studies.attention.partials import NormSums, Place
+from core.studies.attention.inputs import PASTED, InputChunk, sources
+from core.studies.attention.partials import InputOffset, NormSums
 from core.studies.attention.records import Score
 from core.studies.contract import Done, Flag, Unit
 from core.studies.headline import Headline, defined, percent
@@ -39,16 +39,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class NormPartial:
     """Norms by checkpoint and task."""
 
     pieces: tuple[NormSums, ...]
 
 
-class Norms(Attending[Options, Seen]):
+class Norms(Attending[Options, NormPartial]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
-    name, options, partial = "norms", Options, Seen
+    name, options, partial = "norms", Options, NormPartial
     section = "beyond weights"
     gives = "the same by norms |alpha f(x)|"
 
@@ -58,25 +58,25 @@ class Norms(Attending[Options, Seen]):
             feature_of(name)
         return super().units(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Seen]:
+    def run(self, options: Options, unit: Unit) -> Done[NormPartial]:
         """The sums of one unit's inputs."""
-        chunk: Chunk = unit.arguments
+        chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         sums = self._sums(options, checkpoint, studies.worker_cache.pipeline(options.pipeline), inputs, chunk)
-        return Done(Seen((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
+        return Done(NormPartial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
-        at = Chunk(options.checkpoint, PASTED, 0, len(options.texts))
+        at = InputChunk(options.checkpoint, PASTED, 0, len(options.texts))
         return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
 
-    def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list, at: Chunk) -> NormSums:
+    def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list, at: InputChunk) -> NormSums:
         measure = studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
         measure.observe(pipeline, inputs)
-        return measure.sums(Place(at.checkpoint, at.task, at.start))
+        return measure.sums(InputOffset(at.checkpoint, at.task, at.start))
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: NormPartial) -> list[Row]:
         """One a head and score, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

@@ -10,7 +10,7 @@ from core.scoring.intervals import Means
 
 
 @dataclass(frozen=True)
-class Place:
+class InputOffset:
     """Of which inputs: those of a task on a checkpoint, from number `start` on."""
 
     checkpoint: str
@@ -22,7 +22,7 @@ class Place:
 class Sums:
     """Sums over some inputs of a model with `layers` layers of `heads` heads."""
 
-    at: Place
+    at: InputOffset
     layers: int
     heads: int
     causal: bool

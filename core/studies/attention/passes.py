@@ -13,8 +13,8 @@ from core.capture.running import Observer, run
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.studies import worker_cache
-from core.studies.attention.inputs import Source
-from core.studies.attention.partials import Place, Sums
+from core.studies.attention.inputs import SourceText
+from core.studies.attention.partials import InputOffset, Sums
 from core.studies.tagging import tag
 from core.tasks.language import TaggedSentence
 from core.tasks.text_files import windows
@@ -41,11 +41,11 @@ class Measure(Protocol):
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Get ready for a pass over these inputs; returns what observes it."""
 
-    def sums(self, at: Place) -> Sums:
+    def sums(self, at: InputOffset) -> Sums:
         """What was seen."""
 
 
-def in_windows(checkpoint: Checkpoint, inputs: Sequence[Source]) -> list[Source]:
+def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
     """The same inputs, running text as one for each window of the checkpoint's own maximum."""
 
     def fits(text: str) -> int:
@@ -53,7 +53,7 @@ def in_windows(checkpoint: Checkpoint, inputs: Sequence[Source]) -> list[Source]
         return max(span[1] for span in encoding.offsets if span is not None) if encoding.cut else len(text)
 
     return [
-        Source(WINDOWS * source.number + k, f"{source.row_id}-{k}", part, None) if source.windows else source
+        SourceText(WINDOWS * source.number + k, f"{source.row_id}-{k}", part, None) if source.windows else source
         for source in inputs
         for k, part in enumerate(
             windows(source.text, checkpoint.max_length, fits) if source.windows else (source.text,)
@@ -61,7 +61,7 @@ def in_windows(checkpoint: Checkpoint, inputs: Sequence[Source]) -> list[Source]
     ]
 
 
-def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source]) -> list[Prepared]:
+def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText]) -> list[Prepared]:
     """Encode and tag inputs; each text is tagged once, in batches. pipeline None: no tags."""
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     both = zip(inputs, encodings, strict=True)
@@ -77,7 +77,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source]) -> 
     ]
 
 
-def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source], measures: Iterable[Measure]) -> None:
+def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
     """One forward pass over all inputs, chunk by chunk, that feeds all measures."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):

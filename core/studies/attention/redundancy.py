@@ -38,16 +38,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class RedundancyPartial:
     """Distances between heads and mean patterns, by checkpoint and task."""
 
     pieces: tuple[PatternSums, ...]
 
 
-class Redundancy(Attending[Options, Seen]):
+class Redundancy(Attending[Options, RedundancyPartial]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
-    name, options, partial = "redundancy", Options, Seen
+    name, options, partial = "redundancy", Options, RedundancyPartial
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
 
@@ -64,7 +64,7 @@ class Redundancy(Attending[Options, Seen]):
         """Distances and mean patterns on one checkpoint."""
         return studies.attention.measures.PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: RedundancyPartial) -> list[Row]:
         """Heads, groups, then pairs of checkpoint and task."""
         rows = [row for sums in merged.pieces for row in rows_of(sums, groups=options.groups)]
         return rows + kept_rows(merged.pieces, seed=options.seed)

@@ -47,16 +47,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class RelationPartial:
     """Attention along relations, by checkpoint and task."""
 
     pieces: tuple[RelationSums, ...]
 
 
-class Relations(Attending[Options, Seen]):
+class Relations(Attending[Options, RelationPartial]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
-    name, options, partial = "relations", Options, Seen
+    name, options, partial = "relations", Options, RelationPartial
     section = "relations and frames"
     gives = "attention along relations"
 
@@ -75,7 +75,7 @@ class Relations(Attending[Options, Seen]):
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: RelationPartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

@@ -15,7 +15,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.role_blocks import RoleBlocks
 from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
-from core.studies.attention.partials import Place, RoleSums
+from core.studies.attention.partials import InputOffset, RoleSums
 from core.studies.attention.passes import Prepared
 
 ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
@@ -90,7 +90,7 @@ class RoleMeasure:
         values = copying(checkpoint)
         self.copying = np.zeros((0, 0)) if values is None else values
 
-    def sums(self, at: Place) -> RoleSums:
+    def sums(self, at: InputOffset) -> RoleSums:
         """What was seen."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return RoleSums(at, *shape, self.checkpoint.causal, self.roles.means, self.copying)

@@ -16,7 +16,7 @@ import pydantic.dataclasses
 
 from core import studies
 from core.errors import InputError
-from core.scoring.intervals import Estimate
+from core.scoring.intervals import StatisticEstimate
 from core.scoring.roles import ROLES, TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, ends, estimate, facts
@@ -42,16 +42,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class RolePartial:
     """Means of every role, by checkpoint and task."""
 
     pieces: tuple[RoleSums, ...]
 
 
-class Roles(Attending[Options, Seen]):
+class Roles(Attending[Options, RolePartial]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
-    name, options, partial = "roles", Options, Seen
+    name, options, partial = "roles", Options, RolePartial
     section = "where it looks"
     gives = "roles against baselines"
 
@@ -73,7 +73,7 @@ class Roles(Attending[Options, Seen]):
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: RolePartial) -> list[Row]:
         """One a head and role, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, times=options.times)]
 
@@ -118,7 +118,7 @@ def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
     return rows
 
 
-def _columns(value: Estimate, effect: Estimate, layer: int, head: int) -> Row:
+def _columns(value: StatisticEstimate, effect: StatisticEstimate, layer: int, head: int) -> Row:
     above, low, high = ends(effect, layer, head)
     row = estimate(value, layer, head)
     own, _, _ = ends(value, layer, head)

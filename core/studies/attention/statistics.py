@@ -15,7 +15,7 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
-from core.scoring.intervals import Estimate
+from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
 from core.studies.attention.partials import StatisticsSums
@@ -37,16 +37,16 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Seen:
+class StatisticsPartial:
     """Head statistics and distances, by checkpoint and task."""
 
     pieces: tuple[StatisticsSums, ...]
 
 
-class Statistics(Attending[Options, Seen]):
+class Statistics(Attending[Options, StatisticsPartial]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
-    name, options, partial = "statistics", Options, Seen
+    name, options, partial = "statistics", Options, StatisticsPartial
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
 
@@ -63,7 +63,7 @@ class Statistics(Attending[Options, Seen]):
         """Statistics and distances on one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: StatisticsPartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, seed=options.seed)]
 
@@ -94,7 +94,7 @@ def rows_of(sums: StatisticsSums, *, seed: int) -> list[Row]:
     return rows + _places(sums, whole, seed)
 
 
-def _places(sums: StatisticsSums, whole: Estimate, seed: int) -> list[Row]:
+def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[Row]:
     distances = studies.attention.measures.distances_again(sums).result()
     if np.isnan(distances).any() or len(distances) < 2:
         return []

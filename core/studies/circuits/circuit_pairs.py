@@ -14,7 +14,7 @@ from core.studies.ablation.perturb import DEFAULT, made_of
 from core.tasks.glue import TaskRow
 
 if TYPE_CHECKING:
-    from core.capture.edges import Pairs
+    from core.capture.edges import AlignedPairs
     from core.models.encoding import Encoding
     from core.studies.circuits.circuit import Options
 
@@ -200,7 +200,7 @@ def division_of(options: "Options", pairs: PairSet) -> Division:
 
 def run_inputs(
     options: "Options", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
-) -> "list[tuple[list[int], Pairs]]":
+) -> "list[tuple[list[int], AlignedPairs]]":
     """The pairs of these numbers in batches of one length of A: their places among `numbers`, and the inputs."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
@@ -220,6 +220,6 @@ def run_inputs(
     for place, encoding in enumerate(a):
         batches.setdefault(len(encoding), []).append(place)
     return [
-        (some, capture.edges.Pairs([a[k] for k in some], [b[k] for k in some], [alignments[k] for k in some]))
+        (some, capture.edges.AlignedPairs([a[k] for k in some], [b[k] for k in some], [alignments[k] for k in some]))
         for _, some in sorted(batches.items())
     ]

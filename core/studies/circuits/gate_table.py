@@ -10,7 +10,7 @@ from core.attention import all_heads
 from core.scoring import effects
 from core.scoring.gate_classes import class_shares, classes_of
 from core.scoring.rank_bootstrap import rank_correlation
-from core.studies.circuits.records import GatedHead, PricePoint, RankAgreement, TogetherCheck
+from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck
 from core.studies.outcomes import finite
 from core.studies.records import Result
 
@@ -72,10 +72,10 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
     return [*_path(partial, prices), *heads, *_checks(partial, claimed), *agreements]
 
 
-def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankAgreement:
+def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
     """How two of the ways to rank heads agree."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
-    return RankAgreement(
+    return RankingCorrelation(
         name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),
         high=finite(rho.high), n=rho.n,
     )  # fmt: skip

@@ -65,7 +65,7 @@ class PricePoint(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankAgreement(Result):
+class RankingCorrelation(Result):
     """Spearman's correlation over n heads of two ways to rank them, with its interval over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from core.store.rows import Row
 from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import PASTED, Source, sources
+from core.studies.attention.inputs import PASTED, SourceText, sources
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline
@@ -150,7 +150,7 @@ STUDY = Development()
 
 
 def map_scores(
-    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[Source], names: Sequence[str], *, seed: int
+    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
     """Scores of a checkpoint's heads over inputs.
 
@@ -171,7 +171,7 @@ def map_scores(
 
 
 def class_shares(
-    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[Source], class_set: str
+    checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
     """The share of each head's maps of every pattern class, by the bundled classifier of a class set.
 

@@ -22,7 +22,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.fresh import random_copy
 from core.scoring.counterparts import SimilaritySums, mean_distances, similarity_sums
-from core.studies.attention.inputs import Source
+from core.studies.attention.inputs import SourceText
 
 TOKENS, WORDS = "tokens", "words"
 LEAST_UNITS = 3  # tokens or words that both have: among fewer every head is alike
@@ -68,7 +68,7 @@ class CommonInputs:
 
 
 def common_inputs(
-    first: Checkpoint, other: Checkpoint, sources: Sequence[Source], *, queries: int | None, seed: int
+    first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
     """What both see of these inputs.
 

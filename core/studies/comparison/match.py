@@ -18,7 +18,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import PASTED, Source, sources
+from core.studies.attention.inputs import PASTED, SourceText, sources
 from core.studies.comparison import recurrence
 from core.studies.comparison.records import Counterpart, MatchSummary, RecurrenceSummary
 from core.studies.contract import Done, Flag, Study, Unit
@@ -59,7 +59,7 @@ class Options(AttendingOptions):
 
 
 @dataclass(frozen=True)
-class Piece:
+class MatchChunk:
     """A piece of the work: of the inputs or of the draws, from start to stop, beside the checkpoint `compare`."""
 
     what: str
@@ -105,7 +105,7 @@ class MatchPartial:
 class Match(Study[Options, MatchPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
-    name, options, partial, arguments = "match", Options, MatchPartial, Piece
+    name, options, partial, arguments = "match", Options, MatchPartial, MatchChunk
 
     def title(self, options: Options) -> str:
         """Name both, or say how many there are."""
@@ -128,7 +128,7 @@ class Match(Study[Options, MatchPartial]):
         if len(inputs) < 2:
             raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
         pieces = [
-            Piece(what, start, min(start + step, count), other)
+            MatchChunk(what, start, min(start + step, count), other)
             for other in options.others
             for what, count, step in (
                 (INPUTS, len(inputs), INPUTS_A_UNIT),
@@ -143,7 +143,7 @@ class Match(Study[Options, MatchPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[MatchPartial]:
         """Some inputs in both checkpoints, or some draws of random weights."""
-        piece: Piece = unit.arguments
+        piece: MatchChunk = unit.arguments
         first, other = (
             studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.checkpoint, piece.compare)
         )
@@ -210,14 +210,16 @@ class Match(Study[Options, MatchPartial]):
 STUDY = Match()
 
 
-def inputs_of(options: Options) -> list[Source]:
+def inputs_of(options: Options) -> list[SourceText]:
     """All inputs, numbered through. Raises InputError without any."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     found = [source for task in tasks for source in sources(options, task)]
     return [replace(source, number=number) for number, source in enumerate(found)]
 
 
-def _compared(piece: Piece, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs") -> tuple[Compared, ...]:
+def _compared(
+    piece: MatchChunk, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs"
+) -> tuple[Compared, ...]:
     sums = studies.comparison.head_similarity.compared(first, other, shared)
     sets = first.sets[0], other.sets[0]
     return (
@@ -228,7 +230,9 @@ def _compared(piece: Piece, first: "Checkpoint", other: "Checkpoint", shared: "C
     )  # fmt: skip
 
 
-def _drawn(options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: Piece) -> Drawn:
+def _drawn(
+    options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: MatchChunk
+) -> Drawn:
     seen = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
     similarity, largest = studies.comparison.head_similarity.beside_random(first, other, seen, seeds)

@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.scoring.ratio_moments import RatioMoments, Ratios
 from core.store.rows import Row
 from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import Chunk, chunks, sources
+from core.studies.attention.inputs import InputChunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.explanation.records import Removal, RemovalAgreement, ScoreShare, SortScore
 from core.studies.headline import Headline
@@ -92,7 +92,7 @@ class WhyPartial:
 class Why(Study[Options, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
-    name, options, partial, arguments = "why", Options, WhyPartial, Chunk
+    name, options, partial, arguments = "why", Options, WhyPartial, InputChunk
     section = "why it looks there"
 
     def units(self, options: Options) -> list[Unit]:
@@ -103,7 +103,7 @@ class Why(Study[Options, WhyPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[WhyPartial]:
         """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
-        chunk: Chunk = unit.arguments
+        chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.task)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]

@@ -17,7 +17,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, Selection, select
 from core.frames.papers import read_list
-from core.frames.records import Reading
+from core.frames.records import FrameReading
 from core.frames.rows import parse_rows, read_rows
 from core.scoring import link_tests
 from core.scoring.few_inputs import FEWEST
@@ -151,7 +151,7 @@ class FrameHeads(Study[Options, Scores]):
 STUDY = FrameHeads()
 
 
-def read(options: Options) -> Reading:
+def read(options: Options) -> FrameReading:
     """The sentences that the options name: JSON lines given as text, a file, or the bundled ones.
 
     A .json file is one of the papers' lists. Raises InputError.
@@ -168,7 +168,7 @@ def rules_of(options: Options) -> Filter:
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
-def chosen(options: Options) -> tuple[Selection, Reading]:
+def chosen(options: Options) -> tuple[Selection, FrameReading]:
     """The sentences that pass the filter. Raises InputError when none does."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))

@@ -149,7 +149,7 @@ class LinkPicture:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LinkReading:
     """How links are read. without_first: the first key (a decoder's sink) is left out."""
 
     direction: str
@@ -161,7 +161,7 @@ def picture(
     maps: AttentionMaps,
     encoding: Any,
     links: Links,
-    reading: Reading,
+    reading: LinkReading,
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:

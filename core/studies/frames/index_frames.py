@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from core.config import settings
 from core.errors import InputError
-from core.frames.records import Reading, Skipped
+from core.frames.records import FrameReading, Skipped
 from core.frames.release import Release, open_release
 from core.frames.rows import write_rows
 from core.store import frames
@@ -156,7 +156,7 @@ def _release(options: Options) -> Release:
     return open_release(folder)
 
 
-def _readings(release: Release, some: Slice) -> Iterator[Reading]:
+def _readings(release: Release, some: Slice) -> Iterator[FrameReading]:
     if some.kind == "lu":
         for unit in release.lexical_units[some.start : some.start + UNITS_A_SLICE]:
             yield release.exemplars(unit)

@@ -13,7 +13,7 @@ from core.scoring.level_spending import holm
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
 from core.studies.hypotheses.readings import Evidence, Reading, evidence_of, needed_reading
 from core.studies.hypotheses.records import CRITERIA, LEVELLED, Criterion
-from core.studies.hypotheses.runs import EFFECTS, OPERATORS, Run
+from core.studies.hypotheses.runs import EFFECTS, OPERATORS, StudyRun
 
 Partials = Mapping[tuple[str, str, str], Any]
 
@@ -28,7 +28,7 @@ class Batch:
 
 
 def criteria_of(
-    hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[Run], partials: Partials
+    hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
     """All criteria of all hypotheses, in their order. partials: the merged result of each run by its key."""
     sources = {run.key: run.source for run in runs}

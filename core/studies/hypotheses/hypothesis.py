@@ -23,7 +23,7 @@ from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CriteriaMet, Criterion
 from core.studies.hypotheses.row_choice import RowChoice, check_apart
-from core.studies.hypotheses.runs import Run, runs_of
+from core.studies.hypotheses.runs import StudyRun, runs_of
 from core.studies.options import Checkpoint
 from core.studies.records import Result
 from core.studies.transport import decode, encode
@@ -48,7 +48,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RunUnit:
     """A unit of one of the batch's runs. run: its number; unit: the key of the unit."""
 
     run: int
@@ -74,7 +74,7 @@ class HypothesisPartial:
 class HypothesisStudy(Study[Options, HypothesisPartial]):
     """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
 
-    name, options, partial, arguments = "hypothesis", Options, HypothesisPartial, Piece
+    name, options, partial, arguments = "hypothesis", Options, HypothesisPartial, RunUnit
     section = "hypotheses"
     gives = "criteria that hypotheses meet"
 
@@ -96,14 +96,14 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
         check_apart(options.thought, options.judged)
         return [
-            Unit(f"{run.source} {unit.key}", Piece(number, unit.key), unit.size)
+            Unit(f"{run.source} {unit.key}", RunUnit(number, unit.key), unit.size)
             for number, run in enumerate(runs_of(options))
             for unit in _units(run)
         ]
 
     def run(self, options: Options, unit: Unit) -> Done[HypothesisPartial]:
         """One unit of one run."""
-        piece: Piece = unit.arguments
+        piece: RunUnit = unit.arguments
         run = runs_of(options)[piece.run]
         divided = _units(run)
         order = next(k for k, one in enumerate(divided) if one.key == piece.unit)
@@ -156,16 +156,16 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
 STUDY = HypothesisStudy()
 
 
-def _units(run: Run) -> list[Unit]:
+def _units(run: StudyRun) -> list[Unit]:
     return run.does.units(run.options)
 
 
-def _merged(run: Run, parts: Sequence[RunPart]) -> Any:
+def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:
     study = run.does
     return study.merge(run.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
 
 
-def _check_weights(options: Options, run: Run, about: Provenance) -> None:
+def _check_weights(options: Options, run: StudyRun, about: Provenance) -> None:
     if run.checkpoint == options.checkpoint and options.weights and about.weights_hash != options.weights:
         raise InputError(
             f"These hypotheses are about {options.checkpoint} with the weights {options.weights[:12]}, and it has "

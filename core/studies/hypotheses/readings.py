@@ -9,7 +9,7 @@ import numpy as np
 from core import studies
 from core.attention import Head
 from core.scoring.definitions import QUANTITIES
-from core.scoring.intervals import Estimate, Means
+from core.scoring.intervals import Means, StatisticEstimate
 from core.scoring.ratio_moments import Ratios
 from core.scoring.roles import ROLES, TIMES
 from core.studies.hypotheses.predicates import DIRECTIONS, Hypothesis
@@ -50,7 +50,7 @@ class Evidence:
     halves: tuple[Reading, ...] | str
 
 
-def reading(measure: str, estimate: Estimate, head: Head, **others: Any) -> Reading | str:
+def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any) -> Reading | str:
     """One head's number of an estimate [layer, head, 1]."""
     place = (head.layer, head.head, 0)
     n = int(estimate.n[0])

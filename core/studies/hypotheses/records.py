@@ -57,7 +57,7 @@ class CriteriaMet(Result):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedHypothesis:
     """A hypothesis about a head with what came of testing it. criteria: none where it was not tested; standing: "",
     "withdrawn" or "earlier weights"."""
 

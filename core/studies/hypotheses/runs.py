@@ -17,7 +17,7 @@ OPERATORS = ("zero", "mean")
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """One study on some rows. rows: "thought of on" or "judged on"."""
 
     study: str
@@ -42,7 +42,7 @@ class Run:
         return find_study(self.study)
 
 
-def runs_of(options: "Options") -> list[Run]:
+def runs_of(options: "Options") -> list[StudyRun]:
     """Every run that the batch needs, each once, in a fixed order."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
@@ -50,7 +50,7 @@ def runs_of(options: "Options") -> list[Run]:
             needed.setdefault(key, []).append(hypothesis)
     choices = {"thought of on": options.thought, "judged on": options.judged}
     return [
-        Run(*key, choices[key[2]], _options(*key[:2], choices[key[2]], mine, options.pipeline))
+        StudyRun(*key, choices[key[2]], _options(*key[:2], choices[key[2]], mine, options.pipeline))
         for key, mine in needed.items()
     ]
 

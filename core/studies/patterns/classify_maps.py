@@ -46,7 +46,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class MapChunk:
     """ROWS_A_UNIT rows from `start` on, on a checkpoint."""
 
     checkpoint: str
@@ -54,7 +54,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ClassifiedChunk:
     """Class numbers [input, layer, head] of some inputs of a checkpoint; by input how many maps the classifier was
     unsure of, how many lie outside what it was trained on, whether it was cut, and whether cropped; small: inputs that
     are too small to have a pattern, which are left out."""
@@ -74,13 +74,13 @@ class Piece:
 class Counts:
     """Classes of the maps of each checkpoint."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ClassifiedChunk, ...]
 
 
 class ClassifyMaps(Study[Options, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
-    name, options, partial, arguments = "classify-maps", Options, Counts, Chunk
+    name, options, partial, arguments = "classify-maps", Options, Counts, MapChunk
     section = "pattern class"
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
@@ -106,7 +106,7 @@ class ClassifyMaps(Study[Options, Counts]):
         return [
             Unit(
                 f"{checkpoint} rows {start + 1}-{min(start + ROWS_A_UNIT, count)}",
-                Chunk(checkpoint, start),
+                MapChunk(checkpoint, start),
                 min(ROWS_A_UNIT, count - start),
             )
             for checkpoint in options.checkpoints
@@ -115,7 +115,7 @@ class ClassifyMaps(Study[Options, Counts]):
 
     def run(self, options: Options, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
-        of: Chunk = unit.arguments
+        of: MapChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(of.checkpoint)
         rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.start + ROWS_A_UNIT])
         maps = studies.patterns.map_classification.classified(
@@ -136,7 +136,7 @@ class ClassifyMaps(Study[Options, Counts]):
         return Done(
             Counts(
                 (
-                    Piece(
+                    ClassifiedChunk(
                         checkpoint.name,
                         row_ids,
                         maps.names,
@@ -220,18 +220,18 @@ def _bytes(file: str) -> bytes:
         ) from error
 
 
-def _together(pieces: Sequence[Piece]) -> Piece:
+def _together(pieces: Sequence[ClassifiedChunk]) -> ClassifiedChunk:
     def whole(name: str) -> np.ndarray:
         return np.concatenate([getattr(piece, name) for piece in pieces])
 
     row_ids = tuple(row_id for piece in pieces for row_id in piece.row_ids)
-    return Piece(
+    return ClassifiedChunk(
         pieces[0].checkpoint, row_ids, pieces[0].names, whole("classes"), whole("unsure"), whole("outside"),
         whole("cut"), whole("cropped"), sum(piece.small for piece in pieces),
     )  # fmt: skip
 
 
-def _moved_rows(options: Options, pieces: Sequence[Piece]) -> list[Row]:
+def _moved_rows(options: Options, pieces: Sequence[ClassifiedChunk]) -> list[Row]:
     """A row a class: the change of its share from the first checkpoint to the second, paired by input."""
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []

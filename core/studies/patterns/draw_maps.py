@@ -139,7 +139,7 @@ STUDY = DrawMaps()
 
 
 @dataclass(frozen=True)
-class Source:
+class MapInput:
     """One input that maps may come from."""
 
     task: str
@@ -149,12 +149,12 @@ class Source:
     pair: str | None
 
 
-def sources(options: Options) -> list[Source]:
+def sources(options: Options) -> list[MapInput]:
     """Rows of the tasks, or the pasted texts, in their own order."""
     if options.texts:
-        return [Source(PASTED, "", _digest(text), text, None) for text in options.texts]
+        return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
     return [
-        Source(task_of(task).key, options.split, _named(row, options.data), row.text, row.pair)
+        MapInput(task_of(task).key, options.split, _named(row, options.data), row.text, row.pair)
         for task in options.tasks
         for row in read_rows(task, options.split, folder=options.data)
     ]
@@ -188,7 +188,7 @@ def plan(
     return taken
 
 
-def map_id(weights_hash: str, source: Source, head: Head) -> str:
+def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
     """The same map of the same weights has the same name wherever it is drawn."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -217,7 +217,7 @@ def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[
             yield _map(checkpoint, known[number], encodings[number], head, maps.of(head), options.seed)
 
 
-def _map(checkpoint: Any, source: Source, encoding: Any, head: Head, weights: np.ndarray, seed: int) -> DrawnMap:
+def _map(checkpoint: Any, source: MapInput, encoding: Any, head: Head, weights: np.ndarray, seed: int) -> DrawnMap:
     return DrawnMap(
         map_id=map_id(checkpoint.weights_hash, source, head),
         checkpoint=checkpoint.name,

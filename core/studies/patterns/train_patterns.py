@@ -115,7 +115,7 @@ class TrainPatterns(Study[Options, Trained]):
             [kept.maps[k] for k in train],
             [labels[k] for k in train],
             kept.classes,
-            patterns.training.Recipe(**options.recipe()),
+            patterns.training.ClassifierRecipe(**options.recipe()),
             known=patterns.training.Known(
                 None if kept.soft is None else kept.soft[train],
                 [checkpoints[k] for k in train],

@@ -79,7 +79,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Piece:
+class SubnetworkTask:
     """A piece of work. what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model),
     STRUCTURE (full model, order, good subnetwork), or one of KINDS to retrain. kept: components that stay."""
 
@@ -132,7 +132,7 @@ class Subnetworks:
 class SubnetworksStudy(Study[Options, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
-    name, options, partial, arguments = "subnetworks", Options, Subnetworks, Piece
+    name, options, partial, arguments = "subnetworks", Options, Subnetworks, SubnetworkTask
     needs = frozenset({Need.LABELS})
 
     def title(self, options: Options) -> str:
@@ -148,13 +148,13 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         for seed in dict.fromkeys(options.seeds):
             for scope in dict.fromkeys(options.scopes) if "before" in options.moments else ():
                 every += [
-                    Unit(f"{CURVE}|{scope}|{share:g}|{seed}", Piece(CURVE, seed, scope, share), size)
+                    Unit(f"{CURVE}|{scope}|{share:g}|{seed}", SubnetworkTask(CURVE, seed, scope, share), size)
                     for share in dict.fromkeys(options.shares)
                 ]
             if "after" in options.moments:
-                every.append(Unit(f"{AFTER}|{seed}", Piece(AFTER, seed), size))
+                every.append(Unit(f"{AFTER}|{seed}", SubnetworkTask(AFTER, seed), size))
             if options.structured:
-                every.append(Unit(f"{STRUCTURE}|{seed}", Piece(STRUCTURE, seed), 2 * size))
+                every.append(Unit(f"{STRUCTURE}|{seed}", SubnetworkTask(STRUCTURE, seed), 2 * size))
         return every
 
     def more(self, options: Options, partials: Sequence[Subnetworks]) -> list[Unit]:
@@ -162,7 +162,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
-            Unit(f"{kind}|{order.seed}", Piece(kind, order.seed, kept=kept), size)
+            Unit(f"{kind}|{order.seed}", SubnetworkTask(kind, order.seed, kept=kept), size)
             for order in (order for part in partials for order in part.orders)
             for kind, kept in subnetworks(order).items()
             if (kind, order.seed) not in known
@@ -170,7 +170,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
 
     def run(self, options: Options, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
-        of: Piece = unit.arguments
+        of: SubnetworkTask = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint)
         on = studies.probing.trials.bench(base, task_of(options.task), options.recipe, options.data)
         key = _key(options, unit.key)

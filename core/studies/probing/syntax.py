@@ -71,7 +71,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Source:
+class FeatureSource:
     """Whose features a unit takes: those of the trained weights or of random ones."""
 
     source: str
@@ -131,7 +131,7 @@ class Syntax:
 class SyntaxStudy(Study[Options, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
-    name, options, partial, arguments = "syntax", Options, Syntax, Source
+    name, options, partial, arguments = "syntax", Options, Syntax, FeatureSource
     counts = "words"
 
     def title(self, options: Options) -> str:
@@ -140,11 +140,10 @@ class SyntaxStudy(Study[Options, Syntax]):
 
     def units(self, options: Options) -> list[Unit]:
         """The trained weights and the random ones; a treebank that cannot be is refused here."""
-        sizes = [
-            sum(len(sentence.words) for sentence in read_part(options.treebank, part, options.limit).sentences)
-            for part in ("train", "dev", "test")
-        ]
-        return [Unit(TRAINED, Source(TRAINED), 3 * sum(sizes)), Unit(RANDOM, Source(RANDOM), 2 * sum(sizes))]
+        parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
+        words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
+        sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
+        return [Unit(source, FeatureSource(source), size) for source, size in sizes.items()]
 
     def run(self, options: Options, unit: Unit) -> Done[Syntax]:
         """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""

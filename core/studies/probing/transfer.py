@@ -60,7 +60,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Step:
+class TransferUnit:
     """A piece of work. what: LAYER (all layers of `source`) or FREEZE (the first `frozen` layers, with `seed`)."""
 
     what: str
@@ -99,7 +99,7 @@ class TransferPartial:
 class TransferStudy(Study[Options, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
-    name, options, partial, arguments = "transfer", Options, TransferPartial, Step
+    name, options, partial, arguments = "transfer", Options, TransferPartial, TransferUnit
     needs = frozenset({Need.LABELS})
 
     def title(self, options: Options) -> str:
@@ -113,11 +113,13 @@ class TransferStudy(Study[Options, TransferPartial]):
             train, dev = studies.probing.trials.task_rows(task_of(task), options.recipe, options.data)
             size = sum(len(row.text) + len(row.pair or "") for row in [*train, *dev]) // 4
             for source in (TRAINED, RANDOM):
-                every.append(Unit(f"{task}|{source}", Step(LAYER, task, source), size))
+                every.append(Unit(f"{task}|{source}", TransferUnit(LAYER, task, source), size))
             layers = layers_of(options.checkpoint) if options.freeze else -1
             every += [
                 Unit(
-                    f"{task}|freeze {k}|{seed}", Step(FREEZE, task, TRAINED, k, seed), size * options.recipe.epochs * 3
+                    f"{task}|freeze {k}|{seed}",
+                    TransferUnit(FREEZE, task, TRAINED, k, seed),
+                    size * options.recipe.epochs * 3,
                 )
                 for seed in dict.fromkeys(options.seeds)
                 for k in range(layers + 1)
@@ -126,7 +128,7 @@ class TransferStudy(Study[Options, TransferPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[TransferPartial]:
         """Classifiers of all layers, or one fine-tuning."""
-        of: Step = unit.arguments
+        of: TransferUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
         )
@@ -169,7 +171,7 @@ def layers_of(checkpoint: str) -> int:
     return next((int(number) for number in known if number), 0)
 
 
-def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
+def _layers(of: TransferUnit, on: object, shared: tuple) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = studies.probing.frozen_layer_probes.layer_predictions(on)  # type: ignore[arg-type]
     return [
@@ -180,7 +182,7 @@ def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
     ]  # fmt: skip
 
 
-def _frozen(options: Options, of: Step, on: object, shared: tuple) -> list[Predicted]:
+def _frozen(options: Options, of: TransferUnit, on: object, shared: tuple) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = on.base.layers  # type: ignore[attr-defined]
     recipe = replace(options.recipe, train_last=layers - of.frozen)

@@ -9,7 +9,7 @@ import torch
 
 from core.attention import Head
 from core.capture.component_masks import component_importance, every_component, masks_without
-from core.capture.components import Component, Part, parse_components
+from core.capture.components import Component, LayerBlock, parse_components
 from core.models.checkpoint import Checkpoint
 from core.studies.patterns.map_classification import classified
 from core.studies.probing.trials import Bench, predicted, trial
@@ -90,7 +90,7 @@ def _next(tuned: Checkpoint, gone: Sequence[Component], rows: Sequence[tuple[Any
     scores = component_importance(tuned, [encoding for encoding, _ in rows], [label for _, label in rows])
     left = [component for component in every_component(tuned) if component not in set(gone)]
     step: list[Component] = []
-    for kind, total in ((Head, tuned.layers * tuned.heads), (Part, tuned.layers)):
+    for kind, total in ((Head, tuned.layers * tuned.heads), (LayerBlock, tuned.layers)):
         own = sorted(
             (component for component in left if isinstance(component, kind)),
             key=lambda component: (scores[component], str(component)),

@@ -46,7 +46,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ChangeChunk:
     """Rows `start` to `stop` of a task, before and after."""
 
     after: str
@@ -56,7 +56,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Piece:
+class TaskChange:
     """Change over some rows of a task, as `core.scoring.change.Change` packs it."""
 
     after: str
@@ -65,16 +65,16 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ChangePartial:
     """Change of each fine-tuned checkpoint on its task, piece by piece."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TaskChange, ...]
 
 
-class Change(Study[Options, Seen]):
+class Change(Study[Options, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
-    name, options, partial, arguments = "change", Options, Seen, Chunk
+    name, options, partial, arguments = "change", Options, ChangePartial, ChangeChunk
     section = "fine-tuning"
     counts = "words"
 
@@ -94,13 +94,13 @@ class Change(Study[Options, Seen]):
                 some = rows[start : start + ROWS_A_UNIT]
                 words = sum(len(f"{row.text} {row.pair or ''}".split()) for row in some)
                 every.append(
-                    Unit(f"{after}|{task}|{start}", Chunk(after, task, start, start + len(some)), size=3 * words)
+                    Unit(f"{after}|{task}|{start}", ChangeChunk(after, task, start, start + len(some)), size=3 * words)
                 )
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[Seen]:
+    def run(self, options: Options, unit: Unit) -> Done[ChangePartial]:
         """Both models over a chunk of rows."""
-        of: Chunk = unit.arguments
+        of: ChangeChunk = unit.arguments
         before, after = (
             studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after)
         )
@@ -116,9 +116,9 @@ class Change(Study[Options, Seen]):
             device=str(before.device),
             row_ids=tuple(row.id for row in rows),
         )
-        return Done(Seen((Piece(of.after, of.task, change.packed()),)), provenance)
+        return Done(ChangePartial((TaskChange(of.after, of.task, change.packed()),)), provenance)
 
-    def merge(self, options: Options, partials: Sequence[Seen]) -> Seen:
+    def merge(self, options: Options, partials: Sequence[ChangePartial]) -> ChangePartial:
         """One piece a checkpoint and task."""
         whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
@@ -127,9 +127,9 @@ class Change(Study[Options, Seen]):
                 whole[key].merge(sums)
             else:
                 whole[key] = sums
-        return Seen(tuple(Piece(*key, sums.packed()) for key, sums in whole.items()))
+        return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
-    def rows(self, options: Options, merged: Seen) -> list[Row]:
+    def rows(self, options: Options, merged: ChangePartial) -> list[Row]:
         """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
         rows: list[Row] = []
         for piece in merged.pieces:

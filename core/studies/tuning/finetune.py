@@ -50,7 +50,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunArguments:
     """One run of the study."""
 
     task: str
@@ -61,7 +61,7 @@ class Run:
 class Finetune(Study[Options, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
-    name, options, partial, arguments = "finetune", Options, TunedRuns, Run
+    name, options, partial, arguments = "finetune", Options, TunedRuns, RunArguments
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
@@ -87,7 +87,9 @@ class Finetune(Study[Options, TunedRuns]):
             for initialisation in options.initialisations:
                 for seed in _seeds_of(options, initialisation):
                     key = run_name(options, task, initialisation, seed)
-                    every.append(Unit(key, Run(task, initialisation, seed), _tokens(initialisation, recipe, *words)))
+                    every.append(
+                        Unit(key, RunArguments(task, initialisation, seed), _tokens(initialisation, recipe, *words))
+                    )
         return every
 
     def amount(self, options: Options) -> int | None:
@@ -104,9 +106,9 @@ class Finetune(Study[Options, TunedRuns]):
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
-        of: Run = unit.arguments
+        of: RunArguments = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint, revision=options.revision)
-        run = studies.tuning.finetuning_run.Run(
+        run = studies.tuning.finetuning_run.FinetuningRun(
             task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
         )  # fmt: skip

@@ -28,11 +28,11 @@ from core.tuning.model import initialised
 from core.tuning.recipe import Recipe, Seeds
 from core.tuning.saved import shown_folder
 from core.tuning.saving import save_tuned
-from core.tuning.training import Fit, Outcome
+from core.tuning.training import Fit, TrainingOutcome
 
 
 @dataclass(frozen=True)
-class Run:
+class FinetuningRun:
     """What is trained, and where it goes. initialisation: what it is called; start: one of INITIALISATIONS.
 
     out: the folder of checkpoints, None for the usual one; key: the name of this run's folder in it, and of its state.
@@ -56,7 +56,7 @@ class Run:
         return runs_folder(self.out) / self.key
 
 
-def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
+def tune(base: Checkpoint, run: FinetuningRun) -> tuple[TunedRun, list[str]]:
     """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
     task, recipe = run.task, run.recipe
     must_have_labels(task)
@@ -65,7 +65,7 @@ def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
     return tune_on(base, run, train, dev), [row.id for row in dev]
 
 
-def tune_on(base: Checkpoint, run: Run, train: list[TaskRow], dev: list[TaskRow]) -> TunedRun:
+def tune_on(base: Checkpoint, run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> TunedRun:
     """The same on the rows given."""
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
@@ -87,7 +87,7 @@ def tune_on(base: Checkpoint, run: Run, train: list[TaskRow], dev: list[TaskRow]
     return _tuned(run, outcome, train, dev, cut)
 
 
-def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
+def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
     held = (
         {}
         if run.held is None
@@ -108,7 +108,9 @@ def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict
     }
 
 
-def _tuned(run: Run, outcome: Outcome, train: list[TaskRow], dev: list[TaskRow], cut: int) -> TunedRun:
+def _tuned(
+    run: FinetuningRun, outcome: TrainingOutcome, train: list[TaskRow], dev: list[TaskRow], cut: int
+) -> TunedRun:
     task, gold = run.task, [row.label for row in dev]
     name, constant = majority(task, [row.label for row in train], gold)
     one_class = task.labels[int(outcome.predicted[0])] if outcome.constant and task.labels else None

@@ -27,7 +27,7 @@ HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
 COMPOSITION = "why/composition/"  # each of one head and one earlier head: no colour of all heads
 
 
-class Place(NamedTuple):
+class CheckpointTask(NamedTuple):
     """Of which checkpoint and task the shown scores are."""
 
     checkpoint: str

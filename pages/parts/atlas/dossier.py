@@ -8,7 +8,7 @@ from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, sentence
 from core.atlas.head_page import Gallery, command_of, head_page
 from core.attention import Head
-from core.drawing.maps_page import Source
+from core.drawing.maps_page import MapsSource
 from core.drawing.packing import Grid
 from core.errors import AtlasError
 from core.findings.pinning import HeadFacts, Remark, pin_head
@@ -44,7 +44,7 @@ class Dossier:
             for row in rows
         ]
         weights = present_weights(self.checkpoint) or ""
-        source = Source(self.checkpoint, "", weights_hash=weights, command=command_of(self.checkpoint, self.task))
+        source = MapsSource(self.checkpoint, "", weights_hash=weights, command=command_of(self.checkpoint, self.task))
         told, judged = sentence(facts(self.scores, self.head)), judged_of(self.checkpoint, self.head)
         return pin_head(
             resources.database(), self.head, source, HeadFacts(told, numbers, judged), Remark(note, title, who)

@@ -15,7 +15,7 @@ from core.models.present import present_weights
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
 from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
-from core.studies.hypotheses.records import CRITERIA, Criterion, Judged
+from core.studies.hypotheses.records import CRITERIA, Criterion, JudgedHypothesis
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
 from core.tasks.glue import TASKS
@@ -51,11 +51,11 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         _show_form(checkpoint, head)
 
 
-def judged_of(checkpoint: str, head: Head) -> list[Judged]:
+def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
     """What was registered about this head here, then what ships about it."""
     batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
     here = [
-        Judged(
+        JudgedHypothesis(
             hypothesis_of(one).sentence,
             [Criterion.of(row) for row in one.criteria],
             _standing(one, batches[one.batch], present_weights(checkpoint)),
@@ -63,7 +63,9 @@ def judged_of(checkpoint: str, head: Head) -> list[Judged]:
         for one in store.hypotheses(resources.database())
         if one.batch in batches and (one.layer, one.head) == (head.layer, head.head)
     ]
-    return here + [Judged(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head]
+    return here + [
+        JudgedHypothesis(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head
+    ]
 
 
 def _standing(one: StoredHypothesis, batch: StoredBatch, now: str | None) -> str:

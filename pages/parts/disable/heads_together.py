@@ -13,7 +13,7 @@ from core.studies.circuits.records import (
     HeadPair,
     OrderContrast,
     OrderStep,
-    RankAgreement,
+    RankingCorrelation,
     ShapleyHead,
     ShapleySum,
     TogetherCheck,
@@ -123,7 +123,7 @@ def show_shapley() -> None:
 
 
 def _agreements(place: Any, rows: list[dict[str, Any]]) -> None:
-    for found in RankAgreement.among(rows):
+    for found in RankingCorrelation.among(rows):
         said = "undefined" if found.value is None else f"{found.value:.2f} ({_ends(found.low, found.high)})"
         place.markdown(f"Ranks by {found.first} and by {found.second}: **{said}**")
 

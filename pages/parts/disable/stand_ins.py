@@ -13,7 +13,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 if TYPE_CHECKING:
-    from core.capture.interventions import Source
+    from core.capture.interventions import StandInSource
 
 
 def mean_by(operator: str, *, key: str) -> dict[str, str]:
@@ -30,7 +30,7 @@ def pick_fitting_task() -> str:
     return task
 
 
-def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -> "Source":
+def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -> "StandInSource":
     """The constants of these heads, each fitted alone; says on which rows, and its loss there."""
     if checkpoint.labels is None:
         raise InputError(

@@ -13,7 +13,7 @@ from core.attention import Head
 from core.frames.records import AnnotatedSentence
 from core.frames.rows import write_rows
 from core.studies.frames.distance_null import distance_null
-from core.studies.frames.frame_lookup import Reading, headline, links_for, picture, strips
+from core.studies.frames.frame_lookup import LinkReading, headline, links_for, picture, strips
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
@@ -133,7 +133,7 @@ def _looked_up(name: str, marked: Marked, asked: Asked) -> LookedUp:
     links = links_for(shown.encoding, sentence)
     readings = {
         way: picture(shown.maps, shown.encoding, links,
-                     Reading(way, "zip" if asked.zipped else "product", asked.sinkless), null=lambda: null_of(name))
+                     LinkReading(way, "zip" if asked.zipped else "product", asked.sinkless), null=lambda: null_of(name))
         for way in PROSE
     }  # fmt: skip
     return LookedUp(name, shown, links, readings)

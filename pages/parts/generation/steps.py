@@ -14,7 +14,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:
-    from core.capture.generating import Generated, Step
+    from core.capture.generating import Generated, GenerationStep
 
 
 def show_steps(name: str, asked: Prompt) -> None:
@@ -44,7 +44,7 @@ def _show_text(made: "Generated") -> None:
     st.markdown(f"**Written:** {plain(written)}{ended}")
 
 
-def _show_step(step: "Step", keys: tuple[str, ...]) -> None:
+def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
     """Its probability beside the others', and where each head's row is greatest."""
     left, right = st.columns([1, 2])
     likely = pd.DataFrame(step.likely, columns=["token", "probability"])

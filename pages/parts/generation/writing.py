@@ -11,7 +11,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.shell.sized_cache import SizedCache
 
 if TYPE_CHECKING:
-    from core.capture.generating import Generated, Step
+    from core.capture.generating import Generated, GenerationStep
 
 
 def generated(name: str, asked: Prompt) -> "Generated":
@@ -20,7 +20,7 @@ def generated(name: str, asked: Prompt) -> "Generated":
     place = st.empty()
     told: list[str] = []
 
-    def tell(step: "Step") -> None:
+    def tell(step: "GenerationStep") -> None:
         told.append(step.token)
         place.caption(plain("".join(told)))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.patterns.retraining import Difference, Interval
+from core.patterns.retraining import Interval, RetrainingChange
 from core.store import classifiers
 from core.store.database import Database
 from core.store.people import RightsError
@@ -41,13 +41,13 @@ class Report:
     class_set: str
     before: str | None
     after: str
-    figures: Sequence[Difference]
+    figures: Sequence[RetrainingChange]
     changed: Sequence[ChangedSuggestion]
     compared: int
     is_taken: bool
 
     @property
-    def worse(self) -> list[Difference]:
+    def worse(self) -> list[RetrainingChange]:
         """The figures whose whole interval of change is on the wrong side."""
         return [figure for figure in self.figures if figure.is_worse]
 
@@ -84,7 +84,7 @@ def headline(report: Report) -> str:
     return f"{word}: {told}."
 
 
-def said(worse: Sequence[Difference]) -> str:
+def said(worse: Sequence[RetrainingChange]) -> str:
     """Each worse figure with its change and interval."""
     return "; ".join(
         f"{one.figure} on {one.on} {one.change.value:+.3f} (95 % {one.change.low:+.3f} to {one.change.high:+.3f})"
@@ -112,7 +112,7 @@ def let_suggest(db: Database, class_set: str, classifier: str) -> bool:
     return True
 
 
-def show_figures(figures: Sequence[Difference], before: str | None) -> None:
+def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> None:
     """Each figure of both classifiers on the same maps, with the interval of the change."""
     if not figures:
         st.caption(

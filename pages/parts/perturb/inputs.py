@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core import models
-from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
+from core.tasks.perturbations import KINDS, PerturbationChoice, Perturbed, Text, perturb
 from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
@@ -51,7 +51,7 @@ def pick_two() -> TwoInputs | None:
         return None
     checkpoint = opened(name)
     mask = getattr(checkpoint.tokenizer, "mask_token", None)
-    made = perturb(kind, text, pair, seed=seed, choice=Choice(word, mask, typed))
+    made = perturb(kind, text, pair, seed=seed, choice=PerturbationChoice(word, mask, typed))
     first, second = Text(text, pair), made.made
     encodings = [
         checkpoint.encode(given.text, given.pair, max_length=resources.PIECES_SHOWN) for given in (first, second)

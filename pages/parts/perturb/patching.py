@@ -33,7 +33,7 @@ def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
     """The pair with its aligned positions and where it is predicted; what both give by themselves."""
     places = capture.comparing.answer_positions(inputs.checkpoint, inputs.first, inputs.second)
     alignment = studies.ablation.input_pairs.positions(inputs.first, inputs.second)
-    pairs = capture.patching.Pairs(
+    pairs = capture.patching.InputPairs(
         (inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,)
     )
     return pairs, capture.patching.untouched(inputs.checkpoint, pairs)
@@ -81,7 +81,7 @@ def _parts(inputs: TwoInputs) -> None:
     aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
     words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
     some = [capture.outputs.Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
-    many = capture.patching.Pairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
+    many = capture.patching.InputPairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
                  None if pairs.places is None else pairs.places * len(some))  # fmt: skip
     variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
     patched = capture.patching.patch(inputs.checkpoint, many, variants)

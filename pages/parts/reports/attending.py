@@ -40,7 +40,7 @@ S = TypeVar("S", bound=Score)
 
 
 @dataclass(frozen=True)
-class Measured(Generic[S]):
+class ShownScores(Generic[S]):
     """Scores to show, the row that each was read from, a caption that says where they are from, for links a
     checkpoint and an input like theirs, and whether tasks are those of the bundled samples."""
 
@@ -56,7 +56,7 @@ class Measured(Generic[S]):
         """What stands above a picture of one checkpoint and task."""
         return place_title(place, bundled=self.bundled)
 
-    def where(self, wanted: Callable[[S], bool]) -> "Measured[S]":
+    def where(self, wanted: Callable[[S], bool]) -> "ShownScores[S]":
         """The same of some of its scores."""
         kept = [(score, row) for score, row in zip(self.scores, self.rows, strict=True) if wanted(score)]
         return replace(self, scores=[score for score, _ in kept], rows=[row for _, row in kept])
@@ -79,7 +79,7 @@ def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[
     return "norms", lambda score: score.statistic in statistics and (score.feature is not None) == featured
 
 
-def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) -> Measured[S] | None:
+def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) -> ShownScores[S] | None:
     """Rows of pasted sentences or of a stored run; None (and what to do next) when there are none.
 
     kind: of record that its rows are read as. options: of the study, beyond checkpoint, task and texts; both ways of
@@ -92,7 +92,7 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
     return _pasted(study, kind, options) if place == "sentences" else _stored(study, kind, task, options)
 
 
-def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] | None:
+def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S] | None:
     name = context.now().checkpoint
     text = pickers.pick_text(
         "Sentences, one a line",
@@ -135,7 +135,7 @@ def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     return attending.measured_now(options, checkpoint, pipeline)
 
 
-def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Measured[S] | None:
+def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> ShownScores[S] | None:
     with drawer("Run on a task's rows", study):
         _start(study, task, options)
     job = st.session_state.get(f"job_{study}")
@@ -166,10 +166,10 @@ def _read(run: str, database_id: str, kind: type[S]) -> tuple[list[Row], list[S]
     return rows, kind.among(rows)
 
 
-def _said(rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]) -> Measured[S]:
+def _said(rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]) -> ShownScores[S]:
     """Say what no input has; the scores of heads."""
     notes(scores)
-    whole = Measured(list(scores), rows, caption, *links)
+    whole = ShownScores(list(scores), rows, caption, *links)
     return whole.where(lambda score: score.note is None and score.layer is not None)
 
 
@@ -301,7 +301,7 @@ def shared_heads(scores: Sequence[Score]) -> list[Head]:
 
 
 def sure_table(
-    measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str, heading: str
+    measured: ShownScores, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str, heading: str
 ) -> None:
     """The heads that stand out, as many as the heading says; a switch shows the others too. heading: before the
     count."""
@@ -320,7 +320,7 @@ def _head(score: Score) -> Head:
     return Head(int(score.layer or 0), int(score.head or 0))
 
 
-def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
+def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
     """Heads by name with these columns, most of `by` first; the chosen one, or the first, leads to its maps."""
     if not scores:
         show_table(pd.DataFrame(columns=["checkpoint", "task", "head"]), key=f"table_{key}")

@@ -34,7 +34,7 @@ from pages.parts.shell.sized_cache import SizedCache
 if TYPE_CHECKING:
     from core.attention import Head
     from core.capture.constants import Fitted
-    from core.capture.interventions import Source
+    from core.capture.interventions import StandInSource
     from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
@@ -161,7 +161,7 @@ def open_pipeline(name: str | None = None) -> Any:
     return opened
 
 
-def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "Source | None":
+def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "StandInSource | None":
     """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC).
 
     by: what a mean is over."""
@@ -213,7 +213,7 @@ def _constants(
 
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
-def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _checkpoint: "Checkpoint") -> "Source":
+def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _checkpoint: "Checkpoint") -> "StandInSource":
     rows = read_rows(task, "train", limit=REFERENCE_ROWS, seed=0)
     encodings = [_checkpoint.encode(row.text, row.pair, max_length=PIECES_SHOWN) for row in rows]
     if operator == "mean":

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.labelling import handing
 from core.labelling.happenings import ORDERS, Rules, Standing
-from core.labelling.projects import Recipe, make_project, order_anew
+from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
 from core.store.erasure import known_people
@@ -61,7 +61,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
             st.rerun()
 
 
-def _recipe(facts: pd.DataFrame) -> Recipe:
+def _recipe(facts: pd.DataFrame) -> ProjectRecipe:
     """Which maps: all that fit, or the first of them in an order that the seed fixes."""
     left, middle, right = st.columns(3)
     checkpoints = left.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
@@ -73,7 +73,9 @@ def _recipe(facts: pd.DataFrame) -> Recipe:
     count = how_many.number_input("Maps", 0, 1_000_000, 300)
     seed = seeded.number_input("Seed", 0, 10**6, 0, key="project_seed")
     leave_out = uniform.toggle("No near-uniform maps", key="project_uniform", help="largest weight below 0.1")
-    return Recipe(tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out))
+    return ProjectRecipe(
+        tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out)
+    )
 
 
 def _rules(seed: int) -> Rules:
@@ -87,7 +89,7 @@ def _rules(seed: int) -> Rules:
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
-def _known(recipe: Recipe, rules: Rules, names: list[str]) -> tuple[Recipe, Rules]:
+def _known(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[ProjectRecipe, Rules]:
     left, middle, right = st.columns(3)
     more: dict[str, Any] = {
         "exemplars": int(left.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
@@ -106,7 +108,7 @@ def _known(recipe: Recipe, rules: Rules, names: list[str]) -> tuple[Recipe, Rule
         "threshold": places[2].number_input("Gold right, or pause", 0.0, 1.0, 0.6),
         "repeat_rate": places[3].number_input("Repeat rate", 0.0, 0.5, 0.05),
     }
-    return Recipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
+    return ProjectRecipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
 
 
 def order_again(db: Database, known: projects.Project, by: str) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.labelling.progress import Progress, progress
+from core.labelling.progress import ProjectProgress, progress
 from core.store import projects
 from core.store.label_checks import now
 from pages.parts.shell import bound, links, resources
@@ -14,7 +14,7 @@ from pages.parts.team.bundled import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
 
-def figures(known: projects.Project, advance: Progress) -> None:
+def figures(known: projects.Project, advance: ProjectProgress) -> None:
     """The numbers at the top."""
     given, complete, pace, ending = st.columns(4)
     share = advance.counted / advance.needed
@@ -42,7 +42,7 @@ def figures(known: projects.Project, advance: Progress) -> None:
         )
 
 
-def pictures(advance: Progress) -> None:
+def pictures(advance: ProjectProgress) -> None:
     """Maps by labels, and agreement as labels came."""
     left, right = st.columns(2)
     maps = pd.DataFrame({"labels": range(len(advance.by_labels)), "maps": advance.by_labels})

@@ -48,7 +48,7 @@ class TreeScore(DependencyScore):
         return cls(**(vars(score) | {"task": score.feature, "over": more}))
 
 
-def say_baselines(measured: attending.Measured[RelationScore], scores: Sequence[RelationScore]) -> None:
+def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequence[RelationScore]) -> None:
     """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
     for place, some in attending.by_place(scores).items():
         first = some[0]
@@ -101,7 +101,7 @@ def dependencies() -> None:
     scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]
     best = [score for score in scores if score.chosen is not False]
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over", "q"]
-    measured = attending.Measured(best, rows, "", stored.settings.checkpoint, "", "")
+    measured = attending.ShownScores(best, rows, "", stored.settings.checkpoint, "", "")
     attending.table(measured, best, columns, by="over", key="trees")
     show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
     st.caption(

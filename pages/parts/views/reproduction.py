@@ -10,7 +10,7 @@ from core.config import settings
 from core.jobs import chain
 from core.jobs.foreseen import foreseen
 from core.report import report
-from core.report.plan import DEFAULTS, PARTS, ReportOptions, Step
+from core.report.plan import DEFAULTS, PARTS, ReportOptions, ReportStep
 from core.report.records import records_of
 from core.report.rendering.words import About
 from core.store.database import Database
@@ -87,7 +87,7 @@ def start() -> None:
         st.rerun()
 
 
-def time_of(db: Database, steps: Sequence[Step]) -> str:
+def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
     """How long these steps take together, by the rate of the most similar earlier run of each."""
     known = [foreseen(db, step.study, step.asked) for step in steps]
     timed = [time.seconds for time in known if time is not None]

@@ -36,7 +36,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     return {}, ()
 
 
-def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[PlaceScore]) -> list:
+def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = bound.pick(
         st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,

@@ -51,7 +51,7 @@ def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
     return {layer: fmean(values[layer]) for layer in sorted(values)}
 
 
-def by_layer(measured: attending.Measured[Score], scores: Sequence[Score], feature: str) -> None:
+def by_layer(measured: attending.ShownScores[Score], scores: Sequence[Score], feature: str) -> None:
     """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
     lines: list[dict[str, Any]] = [
         {"layer": layer + 1, "mean": mean, "of": measured.title(place)}
@@ -66,7 +66,7 @@ def by_layer(measured: attending.Measured[Score], scores: Sequence[Score], featu
     st.altair_chart(chart, key=f"layers_{feature}")
 
 
-def say_drift(measured: attending.Measured[Score], scores: Sequence[Score]) -> None:
+def say_drift(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
     for place, some in by_place(of_one(scores, "max")).items():
         start, separator = (drift(list(layer_means(some, feature).values())) for feature in ("start", "separator"))
@@ -80,7 +80,7 @@ def say_drift(measured: attending.Measured[Score], scores: Sequence[Score]) -> N
             )
 
 
-def classifying(measured: attending.Measured[Score], scores: Sequence[Score]) -> None:
+def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
     """What the classifying token looks at in the last layer (the paper's Fig 7)."""
     for (checkpoint, task), some in by_place(of_one(scores, "classifying")).items():
         last = max(int(score.layer or 0) for score in some)

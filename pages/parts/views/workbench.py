@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import findings
-from core.drawing.maps_page import Source, grid_of, maps_page
+from core.drawing.maps_page import MapsSource, grid_of, maps_page
 from core.drawing.panes import telling_head
 from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
@@ -89,7 +89,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         f"{'words' if words else 'tokens'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
-    source = Source(name, chosen.text, chosen.pair, words=words, part=part).with_command()
+    source = MapsSource(name, chosen.text, chosen.pair, words=words, part=part).with_command()
     with st.container(horizontal=True):
         st.download_button(
             "Page (HTML)",
@@ -117,7 +117,7 @@ def _first_head(telling: str, shown: resources.Shown) -> str:
     return str(st.session_state["maps_head"])
 
 
-def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, head: str, view: dict) -> None:
+def _offer_pin(result: panes.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
     def pin(title: str, note: str, who: str) -> None:
         known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
         grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
