@@ -12,8 +12,7 @@ from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect
 from core.patterns.people_spread import class_rate_spread, skill_spread
 from core.patterns.snapshot import read, snapshot, write
-from core.patterns.training import Known, fit
-from core.patterns.training import ClassifierRecipe as Fit
+from core.patterns.training import ClassifierRecipe, Known, fit
 from core.patterns.truth import truth
 from core.store import labels
 from core.store.database import Database
@@ -160,7 +159,7 @@ def some_maps(count=40):
 def test_soft_labels_that_are_sure_fit_as_hard_ones(kind):
     maps, given = some_maps()
     names = ("vertical", "diagonal")
-    recipe = Fit(kind=kind, epochs=2, batch=8)
+    recipe = ClassifierRecipe(kind=kind, epochs=2, batch=8)
     hard = fit(maps, given, names, recipe)
     sure = np.array([[float(one == name) for name in names] for one in given])
     soft = fit(maps, given, names, recipe, known=Known(soft=sure))
@@ -173,7 +172,7 @@ def test_unsure_soft_labels_make_an_unsure_classifier(kind):
     from core.patterns.suggestions import judged
 
     maps, given = some_maps()
-    names, recipe = ("vertical", "diagonal"), Fit(kind=kind, epochs=8, batch=8)
+    names, recipe = ("vertical", "diagonal"), ClassifierRecipe(kind=kind, epochs=8, batch=8)
     unsure = np.array([[0.6, 0.4] if one == "vertical" else [0.4, 0.6] for one in given])
     sharp = judged(fit(maps, given, names, recipe), maps).probabilities.max(axis=1).mean()
     dull = judged(fit(maps, given, names, recipe, known=Known(soft=unsure)), maps).probabilities.max(axis=1).mean()
