@@ -20,6 +20,8 @@ from core.jobs.worker import merged, summarize
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from core.studies.hypotheses import measure_heads
+from core.studies.hypotheses.measure_heads import ROW_SECONDS
 from core.studies.lookup import find_study
 from core.studies.records import Result
 from core.tasks.glue import read_rows
@@ -111,6 +113,24 @@ def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen |
     return None
 
 
+def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping[str, Any]]) -> float:
+    """Seconds of work that several studies of one checkpoint take as one job (core.studies.hypotheses.measure_heads).
+
+    By what a row of each took of the bundled classifier, and the weights of both; where such a job was timed here,
+    times how much longer it took than this says of it.
+
+    Args:
+        asked: the options of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
+    """
+    usual = _together(checkpoint, asked)
+    for row in runs.runs(db, measure_heads.STUDY.name).itertuples():
+        took, before = store.seconds_of(db, str(row.run)), json.loads(str(row.options))
+        if took:
+            steps = {one["study"]: json.loads(one["given"]) for one in before["studies"]}
+            return usual * took / _together(before["checkpoint"], steps)
+    return usual
+
+
 def keep_partial(db: Database, job: str) -> str:
     """Store what a stopped job has done as a result of its own, its title saying of how much; returns the run's id.
 
@@ -144,6 +164,12 @@ def _amounts(study: str, options: Mapping[str, Any], before: Mapping[str, Any]) 
     except AtlasError:  # rows that are not there any more, or an option of an earlier version
         return 0.0, None
     return (asked / was, asked) if asked and was else (0.0, None)
+
+
+def _together(checkpoint: str, asked: Mapping[str, Mapping[str, Any]]) -> float:
+    usual = sum(ROW_SECONDS.values()) / len(ROW_SECONDS)
+    seconds = [ROW_SECONDS.get(study, usual) * (Extent.of(given).rows or 1) for study, given in asked.items()]
+    return sum(seconds) * _scale({"checkpoint": checkpoint}, {"checkpoint": config.CLASSIFIER})
 
 
 def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str | None) -> tuple[float, int | None]:

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from core import config
 from core.errors import JobError
-from core.jobs.foreseen import Extent, foreseen, keep_partial
+from core.jobs.foreseen import Extent, foreseen, foreseen_together, keep_partial
 from core.jobs.worker import complete, divide, run_unit
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.runs import Provenance
+from core.studies.hypotheses.measure_heads import ROW_SECONDS
 from core.studies.lookup import find_study
 from core.studies.tuning.finetune import STUDY as TUNE
 
@@ -107,3 +109,12 @@ def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
     (row,) = runs.run_rows(db, run)
     assert (row["n"], row["total"]) == (2, 4)
     assert jobs.one_job(db, job)["state"] == "cancelled"  # it can still be resumed
+
+
+def test_several_studies_as_one_job_take_their_sum_and_as_much_longer_as_one_took_here(db):
+    asked = {"statistics": {"tasks": ["sst2"], "limit": 100}, "operators": {"task": "sst2", "limit": 50}}
+    usual = foreseen_together(db, config.CLASSIFIER, asked)
+    assert usual == pytest.approx(100 * ROW_SECONDS["statistics"] + 50 * ROW_SECONDS["operators"])
+    steps = [{"study": "statistics", "given": '{"tasks": ["sst2"], "limit": 100}'}]
+    timed(db, 300 * ROW_SECONDS["statistics"], "measure-heads", checkpoint=config.CLASSIFIER, studies=steps)
+    assert foreseen_together(db, config.CLASSIFIER, asked) == pytest.approx(3 * usual)

@@ -1,5 +1,6 @@
 """The atlas, the page of one head, and the views beyond weights, on rows that are known."""
 
+import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from core.store.runs import Provenance
 from core.studies.attention import redundancy
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from core.studies.lookup import find_study
-from pages.parts.atlas import choices, groups
+from pages.parts.atlas import choices, groups, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
 from pages.parts.shell import resources, shell
@@ -82,6 +83,23 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     assert sorted(shown["value"]) == sorted(mine["value"])
     assert {"low", "high", "n", "baseline", "source"} <= set(shown.columns)
     assert "Nearest heads" in [subheader.value for subheader in app.subheader]
+
+
+def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypatch):
+    begun = []
+    monkeypatch.setattr(measuring.job_progress, "begin", lambda *asked: begun.append(asked) or "job")
+    monkeypatch.setattr(measuring.job_progress, "show_job", lambda *asked, **others: None)
+    app = opened("head")
+    said = next(one.value for one in app.caption if one.value.startswith("One job of "))
+    app.button(key="measure_missing").click().run()
+    assert not app.exception
+    ((study, options, title),) = begun
+    named = [one.study for one in options.studies]
+    assert {"features", "classify-maps", "why"} <= set(named)
+    assert not {"statistics", "roles"} & set(named)  # which are stored
+    assert (study, title.split()[0]) == ("measure-heads", str(len(named)))
+    assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of work\.", said)
+    assert not [one for one in app.dataframe if "None" in one.value.to_string()]
 
 
 def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):

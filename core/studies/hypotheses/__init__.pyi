@@ -1,5 +1,7 @@
 from . import criteria as criteria
 from . import hypothesis as hypothesis
+from . import measure_heads as measure_heads
+from . import missing as missing
 from . import predicates as predicates
 from . import readings as readings
 from . import records as records

@@ -1,15 +1,22 @@
-"""Measuring more scores of a checkpoint: one job a study, on a task's rows."""
+"""Measuring more scores of a checkpoint on a task's rows: those that are chosen, or all that are missing in one job."""
+
+import json
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
+from core.jobs.foreseen import foreseen_together
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
-from pages.parts.shell import bound
+from core.studies.hypotheses import measure_heads
+from core.studies.hypotheses.missing import gives, missing
+from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 MEASURED = [module.STUDY for module in (statistics, roles, norms, features, relations, redundancy, effective)]
 STUDIES = {study.name: study.gives for study in MEASURED}
+STUDY = measure_heads.STUDY.name
 EFFECTS = "Effects, importance and change need a classifier: Ablation, Pruning and Change in attention measure them."
 
 
@@ -42,19 +49,26 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
             job_progress.show_job(job, rows=False)
 
 
-def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame) -> None:
-    """One button for every study of which nothing is stored here, with how long each takes; nothing where all are."""
+def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame, causal: bool) -> None:
+    """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
     have = set(known["score"].str.partition("/")[0])
-    missing = [name for name in STUDIES if name not in have]
-    wanted = {"checkpoint": checkpoint, "tasks": [task or "sst2"]}
-    if missing:
-        st.markdown(f"Not measured yet: {', '.join(STUDIES[name] for name in missing)}.")
-        for name in missing:
-            job_progress.say_time(name, wanted)
-        if st.button("Measure what is missing", key="measure_missing", icon=":material/play_circle:"):
+    lacking = missing(checkpoint, task, measured=have, class_set="gpt2" if causal else "bert")
+    if lacking:
+        st.markdown(f"Not measured yet: {', '.join(gives(one.study) for one in lacking)}.")
+        st.caption(_time_of(checkpoint, lacking))
+        if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
-                started = [job_progress.begin(name, wanted, f"{name} of {checkpoint}") for name in missing]
-                st.session_state.setdefault("atlas_jobs", []).extend(started)
+                options = measure_heads.Options(checkpoint, tuple(lacking))
+                started = job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
+                st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()
     for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
         job_progress.show_job(job, rows=False)
+
+
+def _time_of(checkpoint: str, lacking: Sequence[measure_heads.Asked]) -> str:
+    """How long the one job takes, in words."""
+    asked = {one.study: json.loads(one.given) for one in lacking}
+    seconds = foreseen_together(resources.database(), checkpoint, asked)
+    studies = "1 study" if len(lacking) == 1 else f"{len(lacking)} studies"
+    return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of work."

@@ -17,7 +17,7 @@ from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
 from pages.parts.atlas.head_why import show_why
 from pages.parts.atlas.matched import show_counterparts
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
-from pages.parts.shell import bound, context, links
+from pages.parts.shell import bound, context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import is_missing, show_links
@@ -119,7 +119,7 @@ def show(tools: DeltaGenerator) -> None:
             show_counterparts(checkpoint, head)
             gallery = Gallery()
             if not missing:
-                offer_missing(checkpoint, task, known=known)
+                offer_missing(checkpoint, task, known=known, causal=resources.checkpoint(checkpoint).causal)
                 st.subheader("Gallery", anchor=False)
                 with clear_errors():
                     gallery = show_gallery(checkpoint, head, task)

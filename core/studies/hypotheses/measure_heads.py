@@ -1,0 +1,192 @@
+"""Several studies of one checkpoint's heads as one job: each becomes a run of its own, as if it had been asked alone.
+
+A study that this checkpoint cannot have (no values, no classifier) is left out with its sentence, unless all are.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
+
+import pydantic.dataclasses
+
+from core.errors import AtlasError, InputError
+from core.store.database import Database
+from core.store.rows import Row, plain
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies.contract import Done, Finished, Flag, Study, Unit, as_json
+from core.studies.headline import Headline
+from core.studies.lookup import find_study
+from core.studies.options import Checkpoint
+from core.studies.records import Result, stated
+from core.studies.transport import decode, encode
+
+# what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
+ROW_SECONDS: Mapping[str, float] = MappingProxyType({
+    "statistics": 0.0075, "roles": 0.0173, "norms": 0.0086, "features": 0.0033, "relations": 0.0037,
+    "redundancy": 0.0026, "effective": 0.0108, "classify-maps": 0.0116, "why": 0.0239, "importance": 0.0042,
+    "operators": 0.0268,
+})  # fmt: skip
+SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Asked:
+    """One of the studies. given: its options by name, as JSON; those left out are at their defaults."""
+
+    study: str
+    given: str = "{}"
+
+    @property
+    def does(self) -> Study:
+        """The study itself. Raises JobError where there is none."""
+        return find_study(self.study)
+
+    @property
+    def options(self) -> Any:
+        """Its options as its own record. Raises InputError."""
+        return self.does.read(json.loads(self.given))
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which studies of which checkpoint."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    studies: Annotated[tuple[Asked, ...], Flag("studies with their options")] = ()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A unit of one of the studies. number: of the study; unit: the key of the unit."""
+
+    number: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class UnitPart:
+    """What a unit of a study gave, as JSON, and where from. error: why it gave nothing, "" where it did."""
+
+    number: int
+    order: int
+    packed: str
+    provenance: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of all the studies."""
+
+    parts: tuple[UnitPart, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredStudy(Result):
+    """One of the studies. says: its headline, or why it was left out; kept: its rows; provenance: where from."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("measured",)
+    study: str
+    says: str
+    scores: int = stated(0)
+    kept: Sequence[Row] = stated(())
+    provenance: Mapping[str, Any] = stated(None)
+
+
+class MeasureHeads(Study[Options, Parts]):
+    """Measure several scores of a checkpoint's heads as one job; each study's rows become a run of its own."""
+
+    name, options, partial, arguments = "measure-heads", Options, Parts, Piece
+
+    def title(self, options: Options) -> str:
+        """Say how many and of what."""
+        return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Those of every study that this checkpoint can have."""
+        divided, refused = [], None
+        for number, asked in enumerate(options.studies):
+            if asked.does.in_rounds or asked.study == self.name:
+                raise InputError(f"{asked.study} goes in rounds, so it is a job of its own: leave it out of this one.")
+            try:
+                units = asked.does.units(asked.options)
+            except AtlasError as error:
+                refused = refused or error
+                continue
+            divided += [Unit(f"{asked.study} {unit.key}", Piece(number, unit.key), unit.size) for unit in units]
+        if refused and not divided:
+            raise refused
+        return divided
+
+    def run(self, options: Options, unit: Unit) -> Done[Parts]:
+        """One unit of one study; why it cannot be, where it cannot."""
+        piece: Piece = unit.arguments
+        asked = options.studies[piece.number]
+        divided = asked.does.units(asked.options)
+        order = next(k for k, one in enumerate(divided) if one.key == piece.unit)
+        try:
+            done = asked.does.run(asked.options, divided[order])
+        except AtlasError as error:
+            return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
+        said = {name: value for name, value in done.provenance.as_row().items() if value is not None}
+        part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), json.dumps(plain(said)))
+        return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
+
+    def merge(self, options: Options, partials: Sequence[Parts]) -> Parts:
+        """All parts, study by study."""
+        parts = [part for partial in partials for part in partial.parts]
+        return Parts(tuple(sorted(parts, key=lambda part: (part.number, part.order))))
+
+    def results(self, options: Options, merged: Parts) -> list[MeasuredStudy]:
+        """One record a study, with the rows that it will keep."""
+        found = {number: [part for part in merged.parts if part.number == number]
+                 for number in dict.fromkeys(part.number for part in merged.parts)}  # fmt: skip
+        results = [_measured(options.studies[number], parts) for number, parts in found.items()]
+        if not any(result.kept for result in results):
+            raise InputError(results[0].says)
+        return results
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        measured = MeasuredStudy.among(rows)
+        names = [result.study for result in measured if result.kept]
+        scores = sum(result.scores for result in measured)
+        return Headline(f"Measured {', '.join(names)}; each is a result of its own.", scores, "scores of heads")
+
+    def keep(self, db: Database, run: Finished[Options, Parts]) -> None:
+        """Each study's rows as a run of its own."""
+        asked = {one.study: one for one in run.options.studies}
+        for result in MeasuredStudy.among(run.rows):
+            if result.kept:
+                one, about = asked[result.study], Provenance(checkpoint=run.options.checkpoint)
+                about = about.with_changes(result.provenance)
+                stored = record_run(db, one.study, as_json(one.options), about, title=one.does.title(one.options))
+                store_rows(db, stored, result.kept)
+
+
+STUDY = MeasureHeads()
+
+
+def _measured(asked: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
+    said = next((part.error for part in parts if part.error), "")
+    if said:
+        return MeasuredStudy(study=asked.study, says=f"left out: {said}")
+    study = asked.does
+    try:
+        rows = study.summarize(asked.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
+    except AtlasError as error:
+        return MeasuredStudy(study=asked.study, says=f"left out: {error}")
+    headline = study.headline(rows)
+    scores = sum({"statistic", "layer", "head", "value"} <= row.keys() for row in rows)
+    return MeasuredStudy(
+        study=asked.study, says=headline.sentence if headline else f"{len(rows)} rows", scores=scores,
+        kept=[plain(row) for row in rows], provenance=_where_from([json.loads(part.provenance) for part in parts]),
+    )  # fmt: skip
+
+
+def _where_from(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The provenance of a run whose units said these: what all say, and the ids of all rows, each once."""
+    about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
+    ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
+    return about | ({"row_ids": list(ids)} if ids else {})

@@ -1,0 +1,61 @@
+"""What is not measured yet of a checkpoint's heads and could be: the studies of one job, with their options."""
+
+import json
+from collections.abc import Set
+
+from core import config
+from core.errors import AtlasError
+from core.studies.contract import as_json
+from core.studies.hypotheses.measure_heads import Asked
+from core.studies.lookup import find_study
+from core.studies.preflight import check_runnable
+
+LOOKING = ("statistics", "roles", "norms", "features", "relations", "redundancy", "effective")
+CLASSES, WHY, EFFECTS = "classify-maps", "why", ("importance", "operators")
+GIVES = {  # what the page calls what these give
+    CLASSES: "the pattern class of maps", WHY: "what decides where heads look",
+    "importance": "importance by gradients", "operators": "the loss without each head",
+}  # fmt: skip
+TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model again for every head
+
+
+def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set: str) -> list[Asked]:
+    """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
+
+    Args:
+        task: whose rows are used; None for the bundled SST-2.
+        measured: names of studies that have scores.
+        class_set: of the bundled classifier that names patterns.
+    """
+    names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
+    if "disable" in measured and "operators" in names:
+        names.remove("operators")
+    asked = [_asked(name, checkpoint, task or TASK, class_set) for name in names]
+    return [one for one in asked if one is not None]
+
+
+def gives(study: str) -> str:
+    """What a study measures of heads, in a few words."""
+    return GIVES.get(study) or find_study(study).gives
+
+
+def _asked(name: str, checkpoint: str, task: str, class_set: str) -> Asked | None:
+    given: dict[str, object] = {"checkpoint": checkpoint}
+    try:
+        if name in LOOKING:
+            given |= {"tasks": [task]}
+        elif name == WHY:
+            given |= {"tasks": [task], "removal": 0, "single_heads": False}
+        elif name == CLASSES:
+            file = config.ANNOTATIONS / class_set / "classifier.safetensors"
+            given = {"checkpoints": [checkpoint], "task": task, "limit": ROWS, "classifier": str(file),
+                     "name": f"bundled, {class_set}", "class_set": class_set}  # fmt: skip
+        elif name == "importance":
+            given |= {"task": task, "limit": ROWS, "sweep": None}
+        else:
+            given |= {"task": task, "limit": FEWER, "operators": ["zero", "mean"]}
+        study = find_study(name)
+        check_runnable(study, given)
+        return Asked(name, json.dumps(as_json(study.read(given))))
+    except AtlasError:
+        return None
