@@ -10,19 +10,22 @@ from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped, shipped_hypotheses
 from core.atlas.measured import run_here
+from core.attention import Head
 from core.models.present import present_weights
 from core.store import runs
 from core.store.rows import plain
 from core.store.runs import Provenance
 from core.studies.attention import redundancy
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
+from core.studies.circuits.records import CircuitEdge
 from core.studies.lookup import find_study
-from pages.parts.atlas import choices, groups, measuring
+from pages.parts.atlas import choices, groups, head_effects, head_neighbours, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
 from tests.pages.opening import switched
+from tests.pages.test_counterparts import MATCHED, matched_rows
 
 NAME = "atlas-encoder"
 
@@ -100,6 +103,44 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     assert (study, title.split()[0]) == ("measure-heads", str(len(named)))
     assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of work\.", said)
     assert not [one for one in app.dataframe if "None" in one.value.to_string()]
+
+
+def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_as_charts(filled, monkeypatch):
+    stored(filled, "operators", "zero loss change", np.array([[0.4, 0.01, 0.03], [0.0, 0.02, 0.04]]))
+    runs.store_rows(
+        filled, runs.record_run(filled, "match", {"checkpoint": NAME, "compare": NAME}, MATCHED), matched_rows()
+    )
+    edge = CircuitEdge(
+        name="L1H1 to L2H1 q", sender="L1H1", receiver="L2H1", input="q", edge_kind="head to head", sender_layer=0,
+        receiver_layer=1, effect=0.5, low=0.2, high=0.8, verdict="matters", attribution=0.4, rank=1, proposed=True,
+        selection=1.0, stable=True, n=80,
+    )  # fmt: skip
+    other = replace(edge, name="L1H2 to L2H2 v", sender="L1H2", receiver="L2H2")
+    about = Provenance(checkpoint=NAME, weights_hash=present_weights(NAME), task="sst2")
+    run = runs.record_run(filled, "circuit", {}, about)
+    runs.store_rows(filled, run, [edge.as_row(), other.as_row()])
+    drawn = {}
+    monkeypatch.setattr(head_neighbours, "show_small_maps", lambda maps, *, key, cell: drawn.update({key: maps}))
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "heads/one", head="L1H1").run()
+    assert not app.exception
+    assert drawn["nearest_maps"][0].title == "L1H1"
+    assert len(drawn["nearest_maps"]) == 6
+    assert [one.title for one in drawn["counterpart_maps"]] == ["L1H1, here", f"L1H1 of {NAME}"]
+    for one in drawn["nearest_maps"]:
+        np.testing.assert_allclose(one.weights.sum(-1), 1, atol=1e-5)
+    np.testing.assert_array_equal(*(one.weights for one in drawn["counterpart_maps"]))  # matched with itself
+    specs = " ".join(chart.proto.spec for chart in app.get("vega_lite_chart"))
+    assert "Without it: rise of the loss, nats" in specs
+    assert "Edges of the newest circuit" in specs
+    scores = choices.on_task(choices.scores_of(NAME), "sst2")
+    frame = head_effects.effects(scores, Head(0, 0))["rise of the loss, nats"]
+    assert frame["value"].tolist() == pytest.approx([0.4, 0.02])  # the head, and the mean of the other five
+    assert [one.name for one in head_effects.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
+
+
+def test_a_thumbnail_of_a_checkpoint_that_is_not_here_is_a_sentence(filled):
+    told = head_neighbours.thumbnail("/nowhere/at/all", Head(0, 0), ("A text.", None), "L1H1 of it")
+    assert told == "L1H1 of it: /nowhere/at/all is not on this machine."
 
 
 def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):

@@ -15,9 +15,12 @@ from tests.pages.opening import opened
 NAME = "atlas-encoder"
 
 
-def store_match(file: Path) -> None:
-    """A match of the bundled encoder's heads with its own, all at their own place, stored in the database `file`."""
-    weights = present_weights(NAME)
+WEIGHTS = present_weights(NAME)
+MATCHED = Provenance(checkpoint=NAME, weights_hash=f"{WEIGHTS} and {WEIGHTS}", task="sst2")
+
+
+def matched_rows() -> list[dict]:
+    """A match of the bundled encoder's heads with its own, all at their own place."""
     heads = [
         Counterpart(
             checkpoint=NAME, compare=NAME, layer=layer, head=head, match_layer=layer, match_head=head, similarity=0.9,
@@ -28,12 +31,16 @@ def store_match(file: Path) -> None:
     ]  # fmt: skip
     summary = MatchSummary(
         checkpoint=NAME, compare=NAME, keys="tokens", visible="all", identical=False, matched=36, same_place=36,
-        heads=36, others=36, draws=99, rows=24, n=24, weights_hash=weights, compare_hash=weights,
+        heads=36, others=36, draws=99, rows=24, n=24, weights_hash=WEIGHTS, compare_hash=WEIGHTS,
     )  # fmt: skip
+    return [record.as_row() for record in (*heads, summary)]
+
+
+def store_match(file: Path) -> None:
+    """That match, stored in the database `file`."""
     with Database(file) as db:
-        where = Provenance(checkpoint=NAME, weights_hash=f"{weights} and {weights}", task="sst2")
-        run = record_run(db, "match", {"checkpoint": NAME, "compare": NAME}, where, title="Heads of A in B")
-        store_rows(db, run, [record.as_row() for record in (*heads, summary)])
+        run = record_run(db, "match", {"checkpoint": NAME, "compare": NAME}, MATCHED, title="Heads of A in B")
+        store_rows(db, run, matched_rows())
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The counterparts of one head in other checkpoints, as far as they were matched."""
 
 import pandas as pd
-import streamlit as st
 
 from core.attention import Head
 from core.store.runs import run_rows
 from core.studies.comparison.records import Counterpart
 from pages.parts.reports.provenance import present_runs
-from pages.parts.shell import links, resources
+from pages.parts.shell import resources
 
 MOST = 4  # other checkpoints
 
@@ -41,18 +40,3 @@ def at_its_counterparts(scores: pd.DataFrame, counterparts: list[Counterpart]) -
     )
     theirs = scores.rename(columns={"layer": "match_layer", "head": "match_head"})
     return places.merge(theirs, on=["match_layer", "match_head"])[list(scores.columns)]
-
-
-def show_counterparts(checkpoint: str, head: Head) -> None:
-    """Links to the matched heads, and to the picture of all; nothing where no checkpoint was compared."""
-    found = counterparts_of(checkpoint, head)
-    if not found:
-        return
-    st.subheader("Its counterparts", anchor=False)
-    with st.container(horizontal=True):
-        for record in found:
-            sure = "" if record.matched else ", not beyond chance"
-            links.link("heads/one", f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})",
-                       checkpoint=record.compare, head=record.match)  # fmt: skip
-        links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
-    st.caption("similarity of their rows on common inputs, one to one over all heads")

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.atlas.head import facts, nearest, sentence
+from core.atlas.head import facts, sentence
 from core.atlas.head_page import Gallery
 from core.attention import Head
 from core.scoring.registry import label_of
@@ -12,10 +12,11 @@ from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.dossier import Dossier
 from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.head_effects import show_what_it_does
 from pages.parts.atlas.head_hypotheses import show_hypotheses
+from pages.parts.atlas.head_neighbours import show_counterparts, show_nearest
 from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
 from pages.parts.atlas.head_why import show_why
-from pages.parts.atlas.matched import show_counterparts
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
 from pages.parts.shell import bound, context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -84,17 +85,6 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     return mine[columns]
 
 
-def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
-    """Links to the heads whose statistics are most alike."""
-    alike = nearest(scores, head)
-    if alike:
-        st.subheader("Nearest heads", anchor=False)
-        with st.container(horizontal=True):
-            for other, apart in alike:
-                links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
-        st.caption("by their statistics: root mean square difference, in standard deviations over heads")
-
-
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     with clear_errors():
@@ -113,10 +103,11 @@ def show(tools: DeltaGenerator) -> None:
             if not missing:
                 with clear_errors():
                     show_why(checkpoint, head, known, task)
+            show_what_it_does(checkpoint, known, head)
+            show_nearest(known, head, checkpoint, task)
+            show_counterparts(checkpoint, head, known, task)
             show_links(checkpoint, head, here="heads/one")
             show_hypotheses(checkpoint, head, known, task)
-            show_nearest(known, head, checkpoint, task)
-            show_counterparts(checkpoint, head)
             gallery = Gallery()
             if not missing:
                 offer_missing(checkpoint, task, known=known, causal=resources.checkpoint(checkpoint).causal)

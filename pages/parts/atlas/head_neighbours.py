@@ -1,0 +1,79 @@
+"""Heads that are like one head, as small maps of one input: the nearest here, and its counterparts elsewhere."""
+
+import pandas as pd
+import streamlit as st
+
+from core.atlas.head import nearest
+from core.attention import Head
+from core.errors import AtlasError
+from pages.parts.atlas.head_pictures import LONGEST, ordered_inputs
+from pages.parts.atlas.matched import counterparts_of
+from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.shell import links, resources
+from pages.parts.shell.messages import plain
+from pages.parts.widgets.head_links import is_missing
+
+CELL = 4  # pixels of a weight of a thumbnail
+Input = tuple[str, str | None]
+
+
+def input_of(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> Input | None:
+    """The input that its strongest role is strongest on, which the thumbnails are of; None where nothing can be run."""
+    if is_missing(checkpoint):
+        return None
+    inputs = ordered_inputs(checkpoint, head, scores, task).inputs
+    return inputs[0] if inputs else None
+
+
+def thumbnail(checkpoint: str, head: Head, of: Input, title: str) -> SmallMap | str:
+    """A head's map of an input, without tokens; why there is none, where the checkpoint cannot be run here."""
+    if is_missing(checkpoint):
+        return f"{title}: {checkpoint} is not on this machine."
+    try:
+        shown = resources.shown(checkpoint, *of, most=LONGEST)
+        return SmallMap(title, shown.maps.weights[head.layer, head.head])
+    except AtlasError as error:
+        return f"{title}: {error}"
+
+
+def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
+    """The heads whose statistics are most alike, with their maps."""
+    alike = nearest(scores, head)
+    if not alike:
+        return
+    st.subheader("Nearest heads", anchor=False)
+    of = input_of(name, head, scores, task)
+    if of is not None:
+        _show([thumbnail(name, other, of, str(other)) for other in (head, *(one for one, _ in alike))], "nearest_maps")
+    with st.container(horizontal=True):
+        for other, apart in alike:
+            links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
+    st.caption("by their statistics: root mean square difference, in standard deviations over heads"
+               + (f" · maps of: {plain(' | '.join(filter(None, of)))}" if of else ""))  # fmt: skip
+
+
+def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
+    """The matched heads of other checkpoints with their maps of the same input; nothing where none was compared."""
+    found = counterparts_of(checkpoint, head)
+    if not found:
+        return
+    st.subheader("Its counterparts", anchor=False)
+    of = input_of(checkpoint, head, scores, task)
+    if of is not None:
+        maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
+        maps += [thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {record.compare}")
+                 for record in found]  # fmt: skip
+        _show(maps, "counterpart_maps")
+    with st.container(horizontal=True):
+        for record in found:
+            sure = "" if record.matched else ", not beyond chance"
+            links.link("heads/one", f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})",
+                       checkpoint=record.compare, head=record.match)  # fmt: skip
+        links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
+    st.caption("similarity of their rows on common inputs, one to one over all heads")
+
+
+def _show(maps: list[SmallMap | str], key: str) -> None:
+    show_small_maps([small for small in maps if isinstance(small, SmallMap)], key=key, cell=CELL)
+    for reason in (small for small in maps if isinstance(small, str)):
+        st.caption(plain(reason))
