@@ -1,6 +1,5 @@
 """The scores in the record that ships (core.store.shipped): the very numbers that the other pages open with."""
 
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,14 +31,13 @@ def _changed(file: Path) -> int:
 
 @lru_cache(maxsize=2)
 def _every(folder: Path, changed: int) -> pd.DataFrame:
-    kept = []
+    scores = []
     for run in shipped.runs().to_dict("records"):  # newest first
         source = f"shipped record, {run['created']:%Y-%m-%d}"
         for row in scores_of(shipped.run_rows(run["run"])):
             whose = row.get("checkpoint") or row.get("after") or run["checkpoint"]
             on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
-            score = asdict(score_row(run["study"], row | {"checkpoint": whose, "task": on}, source))
-            kept.append(score | {"weights_hash": run["weights_hash"]})
-    return (
-        pd.DataFrame(kept).drop_duplicates(["checkpoint", "task", "score", "layer", "head"]) if kept else pd.DataFrame()
-    )
+            score = score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)
+            scores.append(vars(score) | {"weights_hash": run["weights_hash"]})
+    key = ["checkpoint", "task", "score", "layer", "head"]
+    return pd.DataFrame(scores).drop_duplicates(key) if scores else pd.DataFrame()

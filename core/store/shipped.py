@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core import config
@@ -65,9 +66,16 @@ def run_rows(run: str) -> list[Row]:
         return example[1]
     if one_run(run) is None:
         return []
-    with _reading(config.RECORD / ROWS):
-        rows = pq.read_table(config.RECORD / ROWS, columns=["position", "body"], filters=[("run", "==", run)])
+    file = config.RECORD / ROWS
+    with _reading(file):
+        rows = _rows(file, file.stat().st_mtime_ns).filter(pc.field("run") == run)
         return [dict(from_json(body)) for body in rows.sort_by("position")["body"].to_pylist()]
+
+
+@lru_cache(maxsize=1)
+def _rows(file: Path, changed: int) -> pa.Table:
+    """All rows, 30 MB as text: to read those of one run takes a fifth of the time that all take."""
+    return pq.read_table(file, columns=["run", "position", "body"])
 
 
 @contextlib.contextmanager
