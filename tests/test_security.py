@@ -102,9 +102,7 @@ def allowed() -> set[str]:
 
 
 def test_nothing_runs_data_or_builds_sql_from_values():
-    found = [
-        (file.relative_to(PROJECT).as_posix(), problem) for file in SOURCES for problem in problems(nodes_of(file))
-    ]
+    found = [(str(file.relative_to(PROJECT)), problem) for file in SOURCES for problem in problems(nodes_of(file))]
     assert [(file, problem) for file, problem in found if (file, problem.split(": ", 1)[1]) not in EXCUSED] == []
 
 
