@@ -65,14 +65,14 @@ def resume_in(page, url: str) -> None:
 
 def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_again(tmp_path, browser):
     database, folder = tmp_path / "atlas.duckdb", tmp_path / "marks"
-    queued(database, folder, count=30)
+    queued(database, folder, count=12)
     page = browser.new_page()
 
     first = App(database, free_port())
     try:
         resume_in(page, first.url)
         page.get_by_text("1 job running").wait_for()
-        page.get_by_text(re.compile(r"[2-9] of 30 units")).first.wait_for()
+        page.get_by_text(re.compile(r"[2-9] of 12 units")).first.wait_for()
     finally:
         first.end(signal.SIGKILL)
     before = len(ran(folder))
@@ -80,16 +80,16 @@ def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_agai
     second = App(database, free_port())
     try:
         resume_in(page, second.url)
-        page.get_by_text("30 of 30 units").first.wait_for(timeout=60_000)
+        page.get_by_text("12 of 12 units").first.wait_for(timeout=60_000)
     finally:
         assert second.end(signal.SIGTERM) < 5  # an app told to end does not wait for its workers
-    assert 30 <= len(ran(folder)) <= 30 + 2  # at most the units that were in the middle ran twice
-    assert before < 30
+    assert 12 <= len(ran(folder)) <= 12 + 2  # at most the units that were in the middle ran twice
+    assert before < 12
     db = Database(database)
     (state,) = store.jobs(db)["state"]
     assert state == "done"
     outcomes = store.unit_outcomes(db, store.jobs(db)["job"].iloc[0])
-    assert outcomes["state"].tolist() == ["done"] * 30
+    assert outcomes["state"].tolist() == ["done"] * 12
     db.close()
 
 

@@ -6,6 +6,7 @@ of MRPC, 872 of SST-2, 1,500 of STS-B) and 20.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 
@@ -119,12 +120,15 @@ def scored(seed: int, rows: int, *, noise: float, jumps: float) -> tuple:
 
 def holds_of_scores(rows: int, *, noise: float = 0.0, jumps: float = 0.0) -> Draw:
     """The share of heads whose interval of the change of r holds the truth, which 72,000 rows tell."""
-    found = metric_intervals("pearson", *scored(10**6, 72_000, noise=noise, jumps=jumps))
-    truth = float(np.mean([one.value for one in found]))
+
+    @cache
+    def truth() -> float:  # when a draw is wanted: the list of cases is read at each collection
+        many = metric_intervals("pearson", *scored(10**6, 72_000, noise=noise, jumps=jumps))
+        return float(np.mean([one.value for one in many]))
 
     def draw(seed: int) -> float:
         found = metric_intervals("pearson", *scored(seed, rows, noise=noise, jumps=jumps))
-        return float(np.mean([one.low <= truth <= one.high for one in found]))
+        return float(np.mean([one.low <= truth() <= one.high for one in found]))
 
     return draw
 
@@ -344,11 +348,14 @@ def holds_of_operators(alike: float) -> Draw:
         other = alike * one + np.sqrt(1 - alike**2) * own
         return np.stack([0.3 * means[:, None] + rng.normal(size=(HEADS, 100)) for means in (one, other)])
 
-    truth = float(np.mean([operators_agree(drawn(10**6 + k), resamples=1, halves=10).tau[0, 1] for k in range(80)]))
+    @cache
+    def truth() -> float:
+        taus = [operators_agree(drawn(10**6 + k), resamples=1, halves=10).tau[0, 1] for k in range(80)]
+        return float(np.mean(taus))
 
     def draw(seed: int) -> float:
         found = operators_agree(drawn(seed), resamples=200, halves=20)
-        return float(found.low[0, 1] <= truth <= found.high[0, 1])
+        return float(found.low[0, 1] <= truth() <= found.high[0, 1])
 
     return draw
 

@@ -5,6 +5,7 @@ import pytest
 from core.errors import AtlasError, InputError
 from core.jobs import api
 from core.store import classifiers, exchange, label_files, labels, runs
+from core.store.database import Database
 from core.store.people import ROLES, Person, RightsError, role_of
 from core.store.runs import Provenance
 from tests.store.labelling import SET, a_map, event
@@ -43,10 +44,18 @@ def contents(db):
     return {name: db.cursor().execute(f'SELECT count(*) FROM "{name}"').fetchall() for name in exchange.tables(db)}  # noqa: S608
 
 
+@pytest.fixture(scope="module")
+def shared_db(tmp_path_factory):
+    """Where each test compares before with after, however much others have written."""
+    with Database(tmp_path_factory.mktemp("people") / "atlas.duckdb") as database:
+        labels.store_maps(database, [a_map()])
+        yield database
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("what", WRITES)
-def test_a_write_needs_its_role(db, what, role):
-    labels.store_maps(db, [a_map()])
+def test_a_write_needs_its_role(shared_db, what, role):
+    db = shared_db
     lowest, write = WRITES[what]
     person = Person("eve@example.org", role)
     before = contents(db)
