@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from core import config
 from core.report import recorded, report
 from core.report.claims.registry import claim
-from core.report.discoveries import together
+from core.report.discoveries import DECIDED, together, was_tested
+from core.report.records import ClaimRecord
 from core.report.rendering.markdown import cell
+from core.report.rendering.words import needed_rows
 from core.store import shipped
 from core.studies.tuning.records import TunedScore
 
@@ -52,6 +54,25 @@ def verdicts() -> str:
         cells = [cell([one for one in mine if one.checkpoint == checkpoint]) for checkpoint in names]
         lines.append(f"| {name} | {claim(name).sentence} | {' | '.join(cells)} |".replace("[", "\\["))
     return "\n".join([*lines, "", *textwrap.wrap(together(records.claims), 120), ""])
+
+
+def decided() -> str:
+    """How many of all-MiniLM-L6-v2's tests of the record are decided, by task, and which are not and what would."""
+    tests = [one for one in report.records_of(recorded.recorded_evidence([MINILM])).claims if was_tested(one)]
+    lines = ["| task | tests | decided | undecided (what would decide it) |", "|---|---|---|---|"]
+    for task in dict.fromkeys(one.task for one in tests):
+        mine = [one for one in tests if one.task == task]
+        opened = [one for one in mine if one.outcome not in DECIDED]
+        left = ", ".join(f"{one.claim} ({needed(one)})" for one in opened)
+        name = config_name(task) if task else "of no one task"
+        lines.append(f"| {name} | {len(mine)} | {len(mine) - len(opened)} | {left} |")
+    done = sum(one.outcome in DECIDED for one in tests)
+    return "\n".join([*lines, f"| all | {len(tests)} | **{done}, {100 * done / len(tests):.0f} %** | |", ""])
+
+
+def needed(one: ClaimRecord) -> str:
+    """What would decide a claim."""
+    return needed_rows(one.needed) if one.needed else "no number of rows is known"
 
 
 def tuned_scores() -> str:
@@ -106,6 +127,7 @@ def _percents(score: TunedScore, names: list[str]) -> str:
 
 TABLES = (
     Figures("reproduction.md", r"\| claim \| sentence \| all-MiniLM-L6-v2 \|.*?(?=\n## )", verdicts),
+    Figures("reproduction.md", r"\| task \| tests \| decided \|.*?\n(?=\n)", decided),
     Figures("fine-tuning.md", r"\| task \| constant \| random weights \| seed 0 .*?\n(?=\n)", tuned_scores),
     Figures("fine-tuning.md", r"\| seed of \| share of the spread .*?\n(?=\n)", seed_shares),
 )

@@ -1,4 +1,4 @@
-"""One statement over all tests of a report: which decisions stand when there are so many of them."""
+"""Statements over all tests of a report: how many are decided, and which decisions stand when there are so many."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,27 @@ from core.report.records import ClaimRecord
 from core.scoring.discoveries import standing
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
+DECIDED = (HOLDS, FAILS)
+
+
+def was_tested(record: ClaimRecord) -> bool:
+    """Whether there were rows to test it by: neither untested nor a known error."""
+    return record.outcome in (*DECIDED, UNDECIDED)
+
+
+def power(records: Sequence[ClaimRecord]) -> str:
+    """How many of the tests, of each task one, are decided."""
+    tests = [record for record in records if was_tested(record)]
+    if not tests:
+        return ""
+    decided = sum(record.outcome in DECIDED for record in tests)
+    return f"{decided} of {len(tests)} tests by task are decided ({100 * decided / len(tests):.0f} %)."
 
 
 def p_of(record: ClaimRecord) -> float | None:
     """p of a test, two-sided, as its interval has it; None of what rests on a count of heads, or has no interval."""
     known = claim(record.claim)
-    if record.outcome not in (HOLDS, FAILS, UNDECIDED) or known is None or known.rule.correction in OF_COUNTS:
+    if not was_tested(record) or known is None or known.rule.correction in OF_COUNTS:
         return None
     if None in (record.statistic, record.low, record.high, record.margin):
         return None
@@ -27,7 +42,8 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """How many decisions of a report stand when the false discovery rate over all its tests is held at 5 %."""
+    """How many tests of a report are decided, and how many of these decisions stand when the false discovery rate over
+    all of them is held at 5 %."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""
@@ -35,12 +51,11 @@ def together(records: Sequence[ClaimRecord]) -> str:
     decided = [(record, one) for (record, _), one in zip(tests, stands, strict=True) if record.outcome != UNDECIDED]
     fallen = list(dict.fromkeys(record.claim for record, one in decided if not one))
     counts = sum(
-        record.outcome in (HOLDS, FAILS)
-        and (known := claim(record.claim)) is not None
-        and known.rule.correction in OF_COUNTS
+        record.outcome in DECIDED and (known := claim(record.claim)) is not None and known.rule.correction in OF_COUNTS
         for record in records
     )
-    sentence = f"Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at 5 % by itself; "
+    sentence = f"{power(records)} Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at "
+    sentence += "5 % by itself; "
     sentence += f"{sum(one for _, one in decided)} of these stand when the false discovery rate over all {len(tests)} "
     sentence += "is held at 5 % (Benjamini and Yekutieli, whatever tests have in common)"
     sentence += f"; not: {', '.join(fallen)}." if fallen else "."

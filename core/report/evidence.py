@@ -84,6 +84,14 @@ class Evidence:
         """The only result of a part and task, or None."""
         return next(iter(self.of(part, task)), None)
 
+    def by_task(self, part: Part) -> dict[str, StepResult]:
+        """Of each task the first result of a part that has rows of it, where a step may have several tasks."""
+        found: dict[str, StepResult] = {}
+        for result in self.of(part):
+            for task in result.tasks():
+                found.setdefault(task, result)
+        return found
+
     def missing(self, part: Part, task: str | None = None) -> str:
         """Why there is nothing of a part (and task): its error, or that it was not part of the report."""
         mine = [result for result in self.results if result.step.part == part]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.report.claims import disabling, maps, scores
+from core.report.claims import disabling, maps, missed, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import CLAIMS
 from core.report.claims.separators import made_by_blocks, no_op
@@ -426,3 +426,19 @@ def test_heads_look_at_separators_for_what_blocks_wrote(blocks, half, outcome):
 def test_without_a_head_that_looks_at_separators_their_origin_cannot_be_tested():
     weights = head_rows([[0.1], [0.2]], statistic="separator", task="rte")
     assert only(made_by_blocks(evidence(found("statistics", weights), found("why", sort_rows(0.6, 0.05))))) == UNTESTED
+
+
+def test_tasks_that_were_measured_by_steps_of_their_own_are_all_decided():
+    """A report joined of one on each task has a step of statistics and of relations on each."""
+    steps = []
+    for task, weight in (("rte", 0.9), ("mrpc", 0.1)):
+        both = [row for side in ("previous", "next", "separator", "first")
+                for row in head_rows([[weight] * 12] * 2, statistic=side, task=task)]  # fmt: skip
+        places = [row | {"kind": "previous"} for row in head_rows([[0.0] * 12] * 2, statistic="place", task=task)]
+        nouns = head_rows([[0.9, *[0.1] * 11]] * 2, task=task, feature="noun-pronoun", statistic="forward")
+        steps.append(found("statistics", [*both, *places]))
+        steps.append(found("relations", [row | {"baseline": 0.05} for row in nouns]))
+    one = evidence(*steps)
+    for test in (scores.neighbours, scores.separators_in_the_middle, missed.special_tokens):
+        assert [(each.task, each.outcome) for each in test(one)] == [("rte", HOLDS), ("mrpc", FAILS)]
+    assert [each.task for each in maps.diagonal_heads(one)] == ["rte", "mrpc"]

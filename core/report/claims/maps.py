@@ -339,10 +339,10 @@ def separator_or_punctuation(evidence: Evidence) -> list[Outcome]:
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
     """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Open where it is
     not, corrected over heads, above its weight at the same distance elsewhere and above the best of the other sort."""
-    relations, statistics = evidence.one(Part.RELATIONS), evidence.one(Part.STATISTICS)
-    if relations is None or statistics is None:
-        return untested(evidence, Part.RELATIONS if relations is None else Part.STATISTICS)
-    outcomes = [_diagonal(relations, statistics, task) for task in relations.tasks()]
+    relations, statistics = evidence.by_task(Part.RELATIONS), evidence.by_task(Part.STATISTICS)
+    if not relations or not statistics:
+        return untested(evidence, Part.STATISTICS if relations else Part.RELATIONS)
+    outcomes = [_diagonal(result, statistics[task], task) for task, result in relations.items() if task in statistics]
     return [outcome for outcome in outcomes if outcome] or [Outcome(UNTESTED, "no row has a pronoun after a noun")]
 
 

@@ -47,13 +47,13 @@ ROLES = ("previous", "next", "separator", "first")
 
 def special_tokens(evidence: Evidence) -> list[Outcome]:
     """At least a third of the heads put more than half of their weight on [CLS] and [SEP] together."""
-    result = evidence.one(Part.STATISTICS)
-    if evidence.causal or result is None:
+    results = evidence.by_task(Part.STATISTICS)
+    if evidence.causal or not results:
         why = NO_SPECIAL_TOKENS if evidence.causal else evidence.missing(Part.STATISTICS)
         return [Outcome(UNTESTED, why)]
     outcomes = []
-    scores = [score for score in result.scores if score.value is not None]
-    for task in result.tasks():
+    for task, result in results.items():
+        scores = [score for score in result.scores if score.value is not None]
         first, separator = (
             {score.name: score.estimate for score in picked(scores, task=task, statistic=name)}
             for name in ("first", "separator")

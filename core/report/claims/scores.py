@@ -138,11 +138,9 @@ def constant_cells(evidence: Evidence) -> list[Outcome]:
 
 def neighbours(evidence: Evidence) -> list[Outcome]:
     """Some heads put more than half of their weight on the previous token, and some on the next."""
-    result = evidence.one(Part.STATISTICS)
-    if result is None:
-        return untested(evidence, Part.STATISTICS)
     sides = ("previous",) if evidence.causal else ("previous", "next")
-    return [_neighbours(result, task, sides) for task in result.tasks()]
+    found = evidence.by_task(Part.STATISTICS)
+    return [_neighbours(result, task, sides) for task, result in found.items()] or untested(evidence, Part.STATISTICS)
 
 
 def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
@@ -167,12 +165,12 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
 
 def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
     """Layers 6 to 10 of 12 (here: at that depth) put more than half of their weight on separators."""
-    result = evidence.one(Part.STATISTICS)
-    if result is None or evidence.causal:
+    results = evidence.by_task(Part.STATISTICS)
+    if not results or evidence.causal:
         why = "a decoder has no [SEP]" if evidence.causal else evidence.missing(Part.STATISTICS)
         return [Outcome(UNTESTED, why)]
     outcomes = []
-    for task in result.tasks():
+    for task, result in results.items():
         scores = [score for score in picked(result.scores, task=task, statistic="separator") if score.layer is not None]
         depth = len(by_layer(scores))
         middle = [score for score in scores if 5 / 12 <= (score.layer or 0) / depth < 10 / 12]

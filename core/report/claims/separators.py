@@ -72,11 +72,11 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
     """Heads with most of their weight on separators do so for what feed-forward blocks wrote, by ORIGIN_MARGIN more
     than for words and places together (score shares: Elhage et al. 2021's split of the scores)."""
-    shares, weights = evidence.one(Part.WHY), evidence.one(Part.STATISTICS)
-    if shares is None or weights is None:
+    shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
+    if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
     outcomes = []
-    for task in weights.tasks():
+    for task, weights in statistics.items():
         looking = {
             (score.layer, score.head)
             for score in picked(weights.scores, task=task, statistic="separator")
