@@ -14,9 +14,8 @@ from core import config
 from core.report import recorded, report
 from core.report.claims.registry import claim
 from core.report.discoveries import DECIDED, together, was_tested
-from core.report.records import ClaimRecord
 from core.report.rendering.markdown import cell
-from core.report.rendering.words import needed_rows
+from core.report.rendering.words import needed_of
 from core.store import shipped
 from core.studies.tuning.records import TunedScore
 
@@ -63,16 +62,11 @@ def decided() -> str:
     for task in dict.fromkeys(one.task for one in tests):
         mine = [one for one in tests if one.task == task]
         opened = [one for one in mine if one.outcome not in DECIDED]
-        left = ", ".join(f"{one.claim} ({needed(one)})" for one in opened)
+        left = ", ".join(f"{one.claim} ({needed_of(one) or 'no number is known'})" for one in opened)
         name = config_name(task) if task else "of no one task"
         lines.append(f"| {name} | {len(mine)} | {len(mine) - len(opened)} | {left} |")
     done = sum(one.outcome in DECIDED for one in tests)
     return "\n".join([*lines, f"| all | {len(tests)} | **{done}, {100 * done / len(tests):.0f} %** | |", ""])
-
-
-def needed(one: ClaimRecord) -> str:
-    """What would decide a claim."""
-    return needed_rows(one.needed) if one.needed else "no number of rows is known"
 
 
 def tuned_scores() -> str:

@@ -61,7 +61,7 @@ class ClaimRecord:
     """What one claim's test says of one checkpoint. said: the numbers; needed: how many rows would decide what is
     undecided, None where it is decided, or no number would; statistic, low, high: what was tested with its
     interval, where it is one number; margin: what it was tested against; seeds: of fine-tuning behind a sentence about
-    what fine-tuning changes, None of others."""
+    what fine-tuning changes, None of others; needed_seeds: how many would decide what more rows alone cannot."""
 
     claim: str
     exhibit: str
@@ -81,6 +81,7 @@ class ClaimRecord:
     high: float | None = None
     margin: float | None = None
     seeds: int | None = None
+    needed_seeds: int | None = None
 
 
 @dataclass(frozen=True)

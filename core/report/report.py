@@ -139,6 +139,7 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
             outcome.task, outcome.outcome, outcome.said, outcome.n, outcome.run, outcome.needed,
             tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
             claim.rule.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
+            outcome.needed_seeds,
         )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ This page is written by
 
 Of each sentence: what is tested, what it is held against, and what is done about many heads. **Holds**: the interval
 lies on the sentence's side of the margin (or of the other number). **Does not hold**: it lies wholly beyond it.
-**Undecided**: it reaches over it; the report says how many rows would decide it. **Cannot be tested**: there are no
+**Undecided**: it reaches over it; the report says how many rows, or seeds, would. **Cannot be tested**: there are no
 rows, or nothing to lose. A **known error** is decided by data or arithmetic, by no checkpoint, and is not counted
 among the tests. Each test is at 5 % by itself; the report says how many of its decisions stand when the false discovery
 rate over all its tests is held at 5 % (Benjamini and Yekutieli, whatever they have in common). A margin of 0 beside two
@@ -51,8 +51,8 @@ such simulations. n: rows of a dev set, or inputs, heads or words where it is no
 """
 
 END = """
-Undecided at twice the margin in more than half of the draws: {open}. There the report says how many rows would
-decide it.
+Undecided at twice the margin in more than half of the draws: {open}. There the report says how many rows, or
+seeds of fine-tuning, would decide it.
 
 No worlds are planted for {missing}: those whose correction is "no test" are data, arithmetic or without rows, and the
 rows of *effective-drops* have a correlation without an interval, so no noise can be planted beside what decides it.

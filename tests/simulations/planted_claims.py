@@ -250,7 +250,8 @@ def tuned(better: str, other: str) -> Planted:
             of_rows = rng.binomial(n, true) / n
             seeds = of_rows + rng.normal(0, 0.01, 3)
             about = {"metric": "accuracy", "task": "sst2", "note": "", "constant": 0, "initialisation": name}
-            rows.append(about | {"kind": "run", "dev_rows": n, "accuracy": seeds[0]})
+            rows += [about | {"kind": "run", "dev_rows": n, "accuracy": of_seed, "seed": seed}
+                     for seed, of_seed in enumerate(seeds)]  # fmt: skip
             mean = {"accuracy": seeds.mean(), "accuracy_sd": seeds.std(ddof=1), "n": 3}
             rows.append(about | {"kind": "mean"} | mean)
         rows.append({"kind": "baseline", "metric": "accuracy", "task": "sst2", "accuracy": 0.3, "n": n})

@@ -23,7 +23,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.scores import over_seeds, with_luck
+from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
 from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
@@ -45,7 +45,7 @@ PRINTED_GAIN = 35.9
 
 def tuned_random_below_untuned(evidence: Evidence) -> list[Outcome]:
     """Random weights, fine-tuned, score below pre-trained weights that were never fine-tuned (with an untrained head),
-    rows and seeds in both intervals."""
+    rows and seeds in the interval of the difference."""
 
     def test(result: StepResult) -> Outcome | None:
         tuning = finetuned_task(result.rows)
@@ -54,9 +54,10 @@ def tuned_random_below_untuned(evidence: Evidence) -> list[Outcome]:
         if untuned is None or random is None or None in (untuned.of_metric(metric), random.of_metric(metric)):
             return None
         upper, lower = over_seeds(untuned, metric, n), over_seeds(random, metric, n)
+        decision = compared(tuning, "untrained", "random")
         seeds = min(untuned.n or 1, random.n or 1)
         sentence = f"{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
-        return found_by(result, apart([upper], [lower]), sentence, n, seeds=seeds)
+        return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
 
     return of_each(evidence, Part.TUNING, test)
 
@@ -71,12 +72,13 @@ def fine_tuning_keeps_heads(evidence: Evidence) -> list[Outcome]:
         if not seeds:
             return None
         shares = [seed.same_place / seed.heads for seed in seeds]
-        kept = as_share(with_luck(share_interval(float(np.mean(shares)), seeds[0].heads), shares))
+        heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
+        kept, decision = as_share(with_luck(heads, luck)), decided_with(heads, luck, MOST, more_rows=False)
         sentence = (
             f"{percent(kept)} of {seeds[0].heads} heads at their own place, "
             f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
         )
-        return found_by(result, decided(kept, MOST), sentence, seeds[0].n, seeds=len(seeds))
+        return found_by(result, decision, sentence, seeds[0].n, statistic=kept, seeds=len(seeds))
 
     return of_each(evidence, Part.MATCH, test)
 
@@ -112,7 +114,7 @@ GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
 
 def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
     """Disabling layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
-    layers, and the first does not."""
+    layers, and the first does not. It fails where that layer, which nothing but the sentence chose, lies below 0."""
 
     def test(result: StepResult) -> Outcome | None:
         known = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
@@ -123,6 +125,9 @@ def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
         first, best = min(known), max(known, key=lambda pair: pair[1].value)
         gain, other = (decided(among(change, len(known))) for _, change in (fifth, first))
         word = HOLDS if (gain.word, other.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
+        lost = decided(fifth[1])
+        if lost.word == FAILS:
+            gain = lost
         word = FAILS if gain.word == FAILS or (other.word == HOLDS and gain.word != HOLDS) else word
         sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
         sentence += f"{best[0] + 1}, {points(best[1])}"

@@ -21,6 +21,7 @@ from core.report.claims.outcomes import (
     decided,
     enough_heads,
     found_by,
+    gains,
     of_each,
     of_each_loss,
     points,
@@ -175,7 +176,7 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 def more_vertical(evidence: Evidence) -> list[Outcome]:
     """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
-    them."""
+    them. It fails where the interval ends below a gain of one point."""
 
     def test(result: StepResult) -> Outcome | None:
         moved = {share.name: share for share in readings.moved_shares(result.rows)}
@@ -187,7 +188,7 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
         share = moved["vertical"]
         change = true_change(result, "vertical", share.change)
         sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
-        return found_by(result, decided(change), sentence, share.inputs)
+        return found_by(result, gains(change), sentence, share.inputs)
 
     return of_each(evidence, Part.SHARES, test)
 

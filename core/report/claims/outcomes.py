@@ -38,12 +38,13 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 class Decision:
     """A word, and for an undecided one how many times the rows would decide it; None where no number would. statistic:
     the number that decided, with its interval (of several parts the one that the word hangs on), margin: what it was
-    held against; None where it is not one number."""
+    held against; None where it is not one number; seeds: how many of fine-tuning would, where more rows would not."""
 
     word: OutcomeWord
     times: float | None = None
     statistic: Estimate | None = None
     margin: float | None = None
+    seeds: int | None = None
 
     @property
     def clear(self) -> float:
@@ -59,7 +60,8 @@ class Decision:
 class Outcome:
     """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them;
     times: see `Decision`; statistic: what was tested, with its interval, where it is one number; margin: what it was
-    tested against; seeds: of fine-tuning behind it, where the rows say so."""
+    tested against; seeds: of fine-tuning behind it, where the rows say so; needed_seeds: how many of each would decide
+    it, where more rows alone would not."""
 
     outcome: OutcomeWord
     said: str
@@ -70,6 +72,7 @@ class Outcome:
     statistic: Estimate | None = None
     margin: float | None = None
     seeds: int | None = None
+    needed_seeds: int | None = None
 
     @property
     def needed(self) -> int | None:
@@ -94,7 +97,8 @@ def found_by(
     """The outcome of one result of a step. task: default that of the step; statistic, margin: those of the decision."""
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
-    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times, statistic, margin, seeds)
+    about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
+    return Outcome(decision.word, said, *about, decision.seeds)
 
 
 # ---------------------------------------------------------------- deciding
@@ -107,6 +111,18 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
     if estimate.high is not None and estimate.high < zero:
         return Decision(FAILS, None, estimate, zero)
     return Decision(UNDECIDED, times_until(estimate, zero), estimate, zero)
+
+
+def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
+    """Of "it raises it": HOLDS where the interval lies above `zero`, FAILS where it ends before a gain of MARGIN (what
+    is surely smaller than a point is none), else UNDECIDED until either is so."""
+    decision = decided(estimate, zero)
+    if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
+        return decision
+    if estimate.high < zero + MARGIN:
+        return Decision(FAILS, None, estimate, zero + MARGIN)
+    none = times_until(estimate, zero + MARGIN) if estimate.value < zero + MARGIN else None
+    return replace(decision, times=min(filter(None, (decision.times, none)), default=None))
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:

@@ -1,11 +1,7 @@
 """The sources' sentences on scores and on what other papers measured, as tests."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
-import scipy  # its parts load when they are used
 
 from core.report import readings
 from core.report.claims.outcomes import (
@@ -21,22 +17,24 @@ from core.report.claims.outcomes import (
     decided,
     exists,
     found_by,
+    gains,
     of_each,
     points,
     said,
     untested,
     within,
 )
+from core.report.claims.seeds import compared, needs, over_seeds, score_of, with_luck
 from core.report.estimates import Estimate, among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.measures.scores import constant_score, scored
+from core.report.measures.scores import constant_score
 from core.report.published import PAPER, printed
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
 from core.studies.patterns.records import ClassShare
 from core.studies.records import picked
-from core.studies.tuning.records import TunedScore, finetuned_task
+from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
@@ -51,7 +49,7 @@ OLD_SHARES = "the shares were counted before changes were paired by input: run t
 
 
 def pretraining_helps(evidence: Evidence) -> list[Outcome]:
-    """A pre-trained checkpoint, fine-tuned, scores higher than a random one."""
+    """A pre-trained checkpoint, fine-tuned, scores higher than a random one: the difference, with rows and seeds."""
     return of_each(evidence, Part.TUNING, lambda result: beats(result, "random", "from random weights"))
 
 
@@ -63,34 +61,16 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     if best is None or other is None or best.of_metric(metric) is None:
         return None
     score, seeds = over_seeds(best, metric, n), best.n
-    if other.of_metric(metric) is None:  # constant scores have no correlation
+    decision = compared(tuning, "pretrained", initialisation)
+    if decision is None:  # constant scores have no correlation
         return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n, seeds=seeds)
-    below = over_seeds(other, metric, n)
-    sentence = f"{metric} {said(score)} against {said(below)} {words}"
-    return found_by(result, apart([score], [below]), sentence, n, seeds=min(seeds or 1, other.n or 1))
-
-
-def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
-    """A score with an interval over dev rows, and over seeds too where there are several: the errors of rows and of
-    seeds are independent, so the squares of their halves add up (seeds by Student's t)."""
-    rows, spread, seeds = scored(score, metric, n), score.spread(metric), score.n or 1
-    return rows if seeds < 2 or spread is None else _with_luck(rows, spread, seeds)
-
-
-def with_luck(rows: Estimate, values: Sequence[float]) -> Estimate:
-    """An estimate, the mean of what several seeds have, with their spread in its interval too, as in `over_seeds`."""
-    return rows if len(values) < 2 else _with_luck(rows, float(np.std(values, ddof=1)), len(values))
-
-
-def _with_luck(rows: Estimate, spread: float, seeds: int) -> Estimate:
-    luck = float(scipy.stats.t.ppf(0.975, seeds - 1)) * spread / seeds**0.5
-    low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck)
-    high = None if rows.high is None else rows.value + math.hypot(rows.high - rows.value, luck)
-    return Estimate(rows.value, low, high)
+    sentence = f"{metric} {said(score)} against {said(over_seeds(other, metric, n))} {words}"
+    return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other.n or 1))
 
 
 def random_learns(evidence: Evidence) -> list[Outcome]:
-    """A randomly initialised model, fine-tuned, is better than the best constant predictor."""
+    """A randomly initialised model, fine-tuned, is better than the best constant predictor. It fails where the interval
+    ends before it is a point better."""
 
     def test(result: StepResult) -> Outcome | None:
         tuning = finetuned_task(result.rows)
@@ -100,9 +80,10 @@ def random_learns(evidence: Evidence) -> list[Outcome]:
             return None
         if mean.of_metric(metric) is None:
             return found_by(result, Decision(FAILS), "its predictions are constant", n, margin=floor, seeds=mean.n)
-        score = over_seeds(mean, metric, n)
+        rows, luck = score_of(mean, metric, n)
+        score = with_luck(rows, luck)
         note = f"; {mean.note}" if mean.note else ""
-        decision = decided(score, floor)
+        decision = needs(gains(score, floor), rows, luck, floor)
         if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
             decision = replace(decision, word=FAILS, times=None)
         sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"

@@ -43,15 +43,22 @@ def short(name: str) -> str:
 
 def numbers_of(claim: ClaimRecord) -> str:
     """The numbers behind an outcome, the margin they were held against, and whether one seed is behind them; of an
-    undecided one also how many rows would decide it."""
+    undecided one also how many rows or seeds would decide it."""
     parts = [claim.said]
     if claim.margin is not None:
         parts.append(f"margin {claim.margin:g}")
     if claim.seeds == 1:
         parts.append("one seed of fine-tuning, whose luck is not in the interval")
-    if claim.needed:
-        parts.append(f"{needed_rows(claim.needed)} would decide it")
+    if claim.needed or claim.needed_seeds:
+        parts.append(f"{needed_of(claim)} would decide it")
     return "; ".join(parts)
+
+
+def needed_of(claim: ClaimRecord) -> str:
+    """What would decide an undecided claim: rows, seeds of fine-tuning, or both; "" where nobody knows."""
+    rows = needed_rows(claim.needed) if claim.needed else ""
+    seeds = f"{claim.needed_seeds} seeds of each" if claim.needed_seeds else ""
+    return " and ".join(filter(None, (rows, seeds)))
 
 
 def needed_rows(needed: int) -> str:

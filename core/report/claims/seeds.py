@@ -1,0 +1,125 @@
+"""What the luck of seeds adds to an interval, and how many seeds would decide what more rows cannot."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy  # its parts load when they are used
+
+from core.report.claims.outcomes import UNDECIDED, Decision, decided
+from core.report.estimates import Estimate
+from core.report.measures.scores import scored
+from core.studies.tuning.records import FinetunedTask, TunedScore
+
+MOST_SEEDS = 100  # more are no plan
+
+
+@dataclass(frozen=True)
+class Luck:
+    """Of a mean over seeds: spread, the standard deviation over them; seeds: how many; freedom: degrees of the t."""
+
+    spread: float = 0.0
+    seeds: float = 1.0
+    freedom: float = 1.0
+
+    @property
+    def half(self) -> float:
+        """Half of the interval that seeds alone give (Student's t)."""
+        return _half(self.spread, self.seeds, self.freedom) if self.spread else 0.0
+
+
+def luck_of(values: Sequence[float]) -> Luck:
+    """Of what several seeds have; none of one."""
+    if len(values) < 2:
+        return Luck()
+    return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
+
+
+def with_luck(rows: Estimate, luck: Luck) -> Estimate:
+    """An estimate with the seeds in its interval: errors of rows and of seeds are independent, so the squares of their
+    halves add up."""
+    low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
+    high = None if rows.high is None else rows.value + math.hypot(rows.high - rows.value, luck.half)
+    return Estimate(rows.value, low, high)
+
+
+def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
+    """A score with an interval over dev rows alone, and the luck of its seeds."""
+    spread, seeds = score.spread(metric), score.n or 1
+    return scored(score, metric, n), Luck() if seeds < 2 or spread is None else Luck(spread, seeds, seeds - 1)
+
+
+def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
+    """A score with an interval over dev rows, and over seeds too where there are several."""
+    return with_luck(*score_of(score, metric, n))
+
+
+def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
+    """Whether one initialisation scores above another: their difference with the errors of rows, which both may share
+    and which therefore add up, and the luck of seeds. None where one of them has no score."""
+    metric, n = tuning.metric, tuning.rows
+    best, other = tuning.mean(upper), tuning.mean(lower)
+    if best is None or other is None or best.of_metric(metric) is None or other.of_metric(metric) is None:
+        return None
+    (rows, luck), (below, others_luck) = (score_of(score, metric, n) for score in (best, other))
+    pairs = _pairs(tuning, upper, lower) if "untrained" in (upper, lower) else []
+    both = luck_of(pairs) if len(pairs) > 1 else welch(luck, others_luck)
+    return decided_with(rows + below.turned, both)
+
+
+def welch(first: Luck, other: Luck) -> Luck:
+    """The luck of a difference of two means of their own seeds (Welch); a single seed adds none, as nobody knows it."""
+    squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
+    if not any(squares):
+        return Luck()
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / luck.freedom for square, luck in zip(squares, (first, other), strict=True)
+    )
+    return Luck(sum(squares) ** 0.5, 1.0, freedom)
+
+
+def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
+    """Differences of the runs that began as the same network: an untrained head is where its seed's run begins."""
+    runs: list[dict[int | None, float]] = [{}, {}]
+    for several, name in zip(runs, (upper, lower), strict=True):
+        for run in tuning.runs:
+            value = run.of_metric(tuning.metric)
+            if run.initialisation == name and run.seed is not None and value is not None:
+                several[run.seed] = value
+    first, other = runs
+    return [first[seed] - other[seed] for seed in first] if first.keys() == other.keys() else []
+
+
+def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
+    """`decided` with the seeds in the interval; an undecided one says how many times the rows, and how many seeds in
+    all, would decide it. more_rows: whether there can be any."""
+    return needs(decided(with_luck(rows, luck), zero), rows, luck, zero, more_rows=more_rows)
+
+
+def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
+    """A decision with what an undecided one needs: more rows where their noise alone reaches over `zero`, more seeds
+    where their luck alone does, of either so many that both together would not."""
+    end = rows.low if rows.value > zero else rows.high
+    distance = abs(rows.value - zero)
+    if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
+        return decision
+    noise = abs(rows.value - end)
+    if luck.half < distance and more_rows:
+        left = distance**2 - luck.half**2
+        return replace(decision, times=max(1.0, noise**2 / left))
+    if noise < distance:
+        return replace(decision, times=None, seeds=_seeds(luck, math.sqrt(distance**2 - noise**2)))
+    times = 2 * (noise / distance) ** 2 if more_rows else None
+    return replace(decision, times=times, seeds=_seeds(luck, distance / math.sqrt(2)) if more_rows else None)
+
+
+def _seeds(luck: Luck, distance: float) -> int | None:
+    """The fewest seeds of each whose luck leaves so much room, the spread staying as it is; None beyond MOST_SEEDS."""
+    spread = luck.spread if luck.seeds > 1 else luck.spread * (luck.freedom + 1) ** 0.5
+    enough = (seeds for seeds in range(2, MOST_SEEDS + 1) if _half(spread, seeds, seeds - 1) < distance)
+    return next(enough, None)
+
+
+def _half(spread: float, seeds: float, freedom: float) -> float:
+    return float(scipy.stats.t.ppf(0.975, freedom)) * spread / seeds**0.5
