@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from core.attention import Head
+from core.errors import InputError
 
 Input = Literal["q", "k", "v", ""]
 INPUTS: tuple[Input, ...] = ("q", "k", "v")
@@ -102,3 +103,22 @@ class Graph:
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True
         return chosen
+
+
+def ends_of(name: str) -> tuple[Head, Head, str]:
+    """The sender, the reader and which of its inputs "L1H2>L3H4.q" names. Raises InputError."""
+    sender, arrow, rest = name.partition(">")
+    reader, dot, kind = rest.partition(".")
+    if not arrow or not dot or kind not in INPUTS:
+        raise InputError(f'An edge is written like L1H2>L3H4.q, with q, k or v; "{name[:40]}" is not: correct it.')
+    ends = Head.parse(sender.strip()), Head.parse(reader.strip())
+    if ends[0].layer >= ends[1].layer:
+        raise InputError(
+            f"{ends[1]} cannot read {ends[0]}, which does not run before it: name a head of a later layer."
+        )
+    return (*ends, kind)
+
+
+def edge_name(sender: Head, reader: str, kind: str) -> str:
+    """As `ends_of` reads it."""
+    return f"{sender}>{reader}.{kind}"

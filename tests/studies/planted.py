@@ -15,9 +15,9 @@ TWIN = Head(1, 3)
 SEEN, TOLD = 0, 1  # directions of the residual stream: "this piece is a semicolon"; "there was one"
 
 
-def planted(*, twin: bool = False) -> BertForSequenceClassification:
+def planted(*, twin: bool = False, mark: str = ";") -> BertForSequenceClassification:
     """3 layers of 4 heads. Every other head has small random weights, so that it matters a little. twin: a second head
-    does what the carrier does, and either of them is enough."""
+    does what the carrier does, and either of them is enough. mark: the token that is looked for."""
     tokenizer = wordpiece()
     torch.manual_seed(0)
     config = BertConfig(
@@ -28,7 +28,7 @@ def planted(*, twin: bool = False) -> BertForSequenceClassification:
     bert, width = model.bert, 8
     for part in ("word", "position", "token_type"):
         getattr(bert.embeddings, f"{part}_embeddings").weight[:, [SEEN, TOLD]] = 0
-    bert.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids(";"), SEEN] = 1.0
+    bert.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids(mark), SEEN] = 1.0
     for head in (CARRIER, TWIN) if twin else (CARRIER,):
         _carry(bert.encoder.layer[head.layer].attention, head.head * width, width)
     model.bert.pooler.dense.weight.zero_()
@@ -52,24 +52,24 @@ def _carry(head: BertAttention, mine: int, width: int) -> None:
     head.output.dense.weight[TOLD, mine] = 1.0
 
 
-def save_planted(folder: Path, *, twin: bool = False) -> Path:
+def save_planted(folder: Path, *, twin: bool = False, mark: str = ";") -> Path:
     """The classifier as a checkpoint folder."""
-    planted(twin=twin).save_pretrained(folder)
+    planted(twin=twin, mark=mark).save_pretrained(folder)
     wordpiece().save_pretrained(folder)
     return folder
 
 
-def write_rows(folder: Path, rows: int = 60) -> Path:
-    """SST-2 files whose label is 1 where a sentence has a semicolon."""
+def write_rows(folder: Path, rows: int = 60, mark: str = ";") -> Path:
+    """SST-2 files whose label is 1 where a sentence has the mark, a semicolon."""
     generator = random.Random(0)  # noqa: S311 - test rows
-    words = [word for text in TEXT for word in text.replace(";", "").split()]
+    words = [word for text in TEXT for word in text.replace(";", "").split() if word != mark]
     (folder / "SST-2").mkdir(parents=True)
     for split in ("train", "dev"):
         lines = ["sentence\tlabel"]
         for number in range(rows):
             some = generator.choices(words, k=generator.randint(4, 9))
             if number % 2:
-                some.insert(generator.randint(1, len(some)), ";")
+                some.insert(generator.randint(1, len(some)), mark)
             lines.append(f"{' '.join(some)}\t{number % 2}")
         (folder / "SST-2" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     return folder

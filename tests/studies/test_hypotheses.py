@@ -205,23 +205,6 @@ def draws(world, claim, seed, inputs):
     return [{row.criterion: row.state for row in criteria_of([one], batch, [], partials)} for one in hypotheses]
 
 
-@pytest.fixture
-def wide_codes(monkeypatch):
-    """Words and links told apart by 64 numbers. By 16, words of a planted head are alike by chance, always the same
-    ones: "the same word" then is also "words like it", of which 9 of 100 draws had more nouns than other words."""
-    noise, code = worlds.NOISE, 64
-    widths = (noise, len(worlds.KINDS), 2 * len(worlds.FREQUENCIES), code, code, code)
-    starts = np.cumsum((0, *widths)).tolist()
-    blocks = {name: slice(a, b) for name, a, b in zip(worlds._NAMES, starts[:-1], starts[1:], strict=True)}
-    width = noise + code
-    hidden = worlds.HEADS * width
-    for name, value in {
-        "IDENTITY": code, "LINK": code, "WIDTH": width, "HIDDEN": hidden, "BACK": worlds.RADIUS / (hidden // 2) ** 0.5,
-        "_STARTS": starts, "BLOCKS": blocks, "_WORDS": {},
-    }.items():  # fmt: skip
-        monkeypatch.setattr(worlds, name, value)
-
-
 TESTABLE = ("seen", "held out", "explained", "specific", "stable")
 
 
@@ -234,7 +217,6 @@ def counted(name, number, inputs):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wide_codes")
 @pytest.mark.parametrize("name", TRUE)
 def test_true_hypotheses_meet_all_testable_criteria_in_95_of_100_draws(name):
     found = counted(name, 100, 400)
@@ -242,7 +224,6 @@ def test_true_hypotheses_meet_all_testable_criteria_in_95_of_100_draws(name):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wide_codes")
 @pytest.mark.parametrize("name", FALSE)
 def test_false_hypotheses_reach_the_third_criterion_in_at_most_5_of_100_draws(name):
     assert sum(states["explained"] == "met" for states in counted(name, 100, 400)) <= 5

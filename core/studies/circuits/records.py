@@ -207,6 +207,24 @@ class CircuitEdge(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EdgeEffect(Result):
+    """A named edge. sender, receiver: heads; input: q, k or v. effect: mean fall of the logit difference over n pairs
+    of different answers with its interval; same: over those of the same; difference: mean m(A) - m(B) of the n."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
+    name: str
+    sender: str
+    receiver: str
+    input: str
+    effect: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    same: float | None = stated()
+    difference: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
     """The circuit in one record. margin, clip: in logits; difference: mean m(A) - m(B) of the pairs that decide, and
     none: what is left of m(A) - m when every edge is taken from B, over that. stable: edges of the stable set; bound:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.scoring.level_spending import holm
-from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
-from core.studies.hypotheses.readings import Evidence, Reading, evidence_of, needed_reading
+from core.studies.hypotheses.evidence import evidence_of
+from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
+from core.studies.hypotheses.readings import Evidence, Reading, needed_reading
 from core.studies.hypotheses.records import CRITERIA, LEVELLED, Criterion
 from core.studies.hypotheses.runs import EFFECTS, OPERATORS, StudyRun
 
@@ -52,7 +53,7 @@ def _levelled(criterion: Criterion, adjusted: float | None, level: float) -> Cri
 def _criteria(
     hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
 ) -> list[Criterion]:
-    study, head = predicate_of(hypothesis.predicate).study, hypothesis.subject
+    study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
     first, then = (_evidence(hypothesis, partials.get(key)) for key in (thought, judged))
     effects = (EFFECTS, batch.checkpoint, "judged on")
@@ -61,7 +62,9 @@ def _criteria(
         ("seen", _one(first.effect), thought),
         ("held out", _one(then.effect), judged),
         ("explained", _one(_both(then.effect, then.explained)), judged),
-        ("causal", _operators(hypothesis, partials.get(effects)), effects),
+        ("causal", _operators(hypothesis, partials.get(effects)), effects)
+        if then.causal is None
+        else ("causal", _one(then.causal), judged),
         ("specific", _one(then.specific), judged),
         ("stable", then.halves, judged),
     ]
@@ -77,7 +80,7 @@ def _criteria(
 
 def _evidence(hypothesis: Hypothesis, partial: Any) -> Evidence:
     if partial is None:
-        return Evidence(*["not run yet"] * 4)
+        return Evidence(*["not run yet"] * 4)  # type: ignore[arg-type]  # of its four
     return evidence_of(hypothesis, partial, hypothesis.subject)
 
 
@@ -111,7 +114,8 @@ def _decided(hypothesis: Hypothesis, head: Any, name: str, found: tuple[Reading,
     if isinstance(found, str):
         return Criterion(**known, criterion=name, state="not tested", note=found)
     shown = min(found, key=lambda one: one.low if one.low is not None else float("-inf"))
-    of = {"causal": "both operators, the weaker shown", "stable": "both halves of the inputs, the weaker shown"}
+    of = {"causal": "both operators, the weaker shown" if len(found) > 1 else "by patching",
+          "stable": "both halves of the inputs, the weaker shown"}  # fmt: skip
     return Criterion(
         **known, criterion=name, state="met" if all(one.is_beyond for one in found) else "not met",
         measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, baseline=shown.baseline, n=shown.n,

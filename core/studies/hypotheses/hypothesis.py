@@ -26,6 +26,7 @@ from core.studies.hypotheses.row_choice import RowChoice, check_apart
 from core.studies.hypotheses.runs import StudyRun, runs_of
 from core.studies.options import Checkpoint
 from core.studies.records import Result
+from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
 
 STATISTICS = ("criteria met", "held out and causal")
@@ -110,7 +111,7 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         done = run.does.run(run.options, divided[order])
         _check_weights(options, run, done.provenance)
         packed = json.dumps(encode(done.partial))
-        is_own = run.checkpoint == options.checkpoint
+        is_own = run.checkpoint == options.checkpoint and len(hashes_of(done.provenance.weights_hash)) == 1
         return Done(HypothesisPartial((RunPart(piece.run, order, packed),)),
                     done.provenance if is_own else Provenance())  # fmt: skip
 
@@ -166,7 +167,11 @@ def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:
 
 
 def _check_weights(options: Options, run: StudyRun, about: Provenance) -> None:
-    if run.checkpoint == options.checkpoint and options.weights and about.weights_hash != options.weights:
+    if (
+        run.checkpoint == options.checkpoint
+        and options.weights
+        and options.weights not in hashes_of(about.weights_hash)
+    ):
         raise InputError(
             f"These hypotheses are about {options.checkpoint} with the weights {options.weights[:12]}, and it has "
             f"others now ({(about.weights_hash or '')[:12]}): they stay as they are; register them anew for these."

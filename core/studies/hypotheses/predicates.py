@@ -12,11 +12,19 @@ import pydantic.dataclasses
 from core.attention import Head
 from core.errors import InputError
 from core.tasks.features import feature_of
+from core.tasks.perturbations import KINDS
 from core.tasks.relations import SAME_WORD, relation_of
 
 OFFSETS = ("previous", "next", "first")
 COMPONENTS = ("position", "token", "earlier heads", "feed-forward")
 DIRECTIONS = ("forward", "backward")
+CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType({  # of the bundled classifiers, by class set
+    "bert": ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"),
+    "gpt2": ("diagonal", "block", "majority", "overall"),
+})  # fmt: skip
+LINKS = ("element_to_target", "target_to_element")
+CHANGES = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
+INPUTS = ("q", "k", "v")
 MARGIN = 0.01  # nats of the task's loss
 Parameters = tuple[tuple[str, str], ...]
 
@@ -34,12 +42,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What may be said of a head. sentence: with the parameters' names in braces; study: what measures it."""
+    """What may be said of a head. sentence: with the parameters' names in braces; study: what measures it; apart: the
+    parameter whose values are measured in runs of their own, "" where one run measures all."""
 
     key: str
     sentence: str
     study: str
     parameters: tuple[Parameter, ...]
+    apart: str = ""
 
 
 def _among(names: tuple[str, ...]) -> Callable[[str], object]:
@@ -78,6 +88,7 @@ def counterpart_of(value: str) -> tuple[str, Head]:
     return checkpoint.strip(), Head.parse(name.strip())
 
 
+_CLASS_NAMES = tuple(dict.fromkeys(name for names in CLASSES.values() for name in names))
 _MARGIN = Parameter("margin", "least change of the task's loss, in nats; asks for what happens without the head",
                     _margin, "")  # fmt: skip
 _COUNTERPART = Parameter("counterpart", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of, "")
@@ -115,6 +126,36 @@ _ALL = (
         "needed-for", "is needed for the task: without it the loss rises by more than {margin} nats", "operators",
         (Parameter("margin", "least rise of the task's loss, in nats", _margin, str(MARGIN)), _COUNTERPART),
     ),
+    Predicate(
+        "class", "has maps of the class {class}: at least {least} of them", "classify-maps",
+        (Parameter("class", "a class of the class set: vertical, diagonal ...", _among(_CLASS_NAMES)),
+         Parameter("set", f"{' or '.join(CLASSES)}: whose classes", _among(tuple(CLASSES)), "bert"),
+         Parameter("least", "least share of its maps", _share, "0.5"),
+         Parameter("control", "another class", _among(_CLASS_NAMES), ""), _MARGIN, _COUNTERPART),
+        apart="set",
+    ),
+    Predicate(
+        "frame-link", "looks along frame links, {direction}", "frame-heads",
+        (Parameter("direction", ", ".join(LINKS), _among(LINKS)), _COUNTERPART), apart="direction",
+    ),
+    Predicate(
+        "property", "carries what {kind} takes away: at least {least} of the answer's difference", "patch",
+        (Parameter("kind", f"how an input is changed: {', '.join(CHANGES)}", _among(CHANGES)),
+         Parameter("least", "least share of the difference that it brings back", _share, "0.05"), _COUNTERPART),
+        apart="kind",
+    ),
+    Predicate(
+        "read-by", "is read by {reader} through {input}: at least {least} of the answer's difference", "edge-effects",
+        (Parameter("reader", "a head of a later layer, such as L3H4", Head.parse),
+         Parameter("input", "q, k or v", _among(INPUTS)),
+         Parameter("least", "least share of the difference that the edge carries", _share, "0.01")),
+    ),
+    Predicate(
+        "counterpart", "is the counterpart of {of}", "match",
+        (Parameter("of", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of),
+         Parameter("control", "another head of that checkpoint, as L2H4", Head.parse, "")),
+        apart="of",
+    ),
 )  # fmt: skip
 PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate for predicate in _ALL})
 
@@ -148,8 +189,15 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
             parameter.check(value)
         whole.append((parameter.name, value))
     given = dict(whole)
-    if given.get("control") and given["control"] in (given.get(name) for name in ("feature", "offset", "relation",
-                                                                                  "component")):  # fmt: skip
+    if key == "class":
+        for name in filter(None, (given["class"], given["control"])):
+            if name not in CLASSES[given["set"]]:
+                raise InputError(
+                    f"The classes of {given['set']} are {', '.join(CLASSES[given['set']])}; {name} is none of them: "
+                    "choose one, or the other set."
+                )
+    said = ("feature", "offset", "relation", "component", "class")
+    if given.get("control") and given["control"] in (given.get(name) for name in said):
         raise InputError(f'The control of {key} must be another one; both are "{given["control"]}": change one.')
     return tuple(whole)
 
@@ -172,6 +220,14 @@ class Hypothesis:
     def parameter(self, name: str) -> str:
         """The value of a parameter; "" where the predicate has none of that name."""
         return dict(self.parameters).get(name, "")
+
+    @property
+    def measured_by(self) -> str:
+        """The study that measures it; and, of one whose runs are apart, which of them: "patch:drop"."""
+        predicate = predicate_of(self.predicate)
+        apart = self.parameter(predicate.apart) if predicate.apart else ""
+        apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
+        return f"{predicate.study}:{apart}" if apart else predicate.study
 
     @property
     def relation(self) -> str:

@@ -1,7 +1,8 @@
 """What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,14 @@ class Reading:
 @dataclass(frozen=True)
 class Evidence:
     """What one run says of a hypothesis. effect: beyond chance; explained: beyond what could explain it away; specific:
-    beyond the control; halves: the effect in either half of the inputs. Text says why there is none."""
+    beyond the control; halves: the effect in either half of the inputs; causal: where the run itself intervenes. Text
+    says why there is none."""
 
     effect: Reading | str
     explained: Reading | str
     specific: Reading | str
     halves: tuple[Reading, ...] | str
+    causal: Reading | str | None = None
 
 
 def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any) -> Reading | str:
@@ -57,27 +60,24 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
     if not n or not np.isfinite(estimate.value[place]):
         return "no input has such tokens"
     value, low, high, p = (
-        _number(array[place]) for array in (estimate.value, estimate.low, estimate.high, estimate.p_above())
+        number_of(array[place]) for array in (estimate.value, estimate.low, estimate.high, estimate.p_above())
     )
     return Reading(measure, value, low, high, n, p, **others)
 
 
-def _number(value: float) -> float | None:
+def number_of(value: float) -> float | None:
+    """The value; None where it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
-def _halves(measure: str, means: Means, column: int, head: Head) -> tuple[Reading, ...] | str:
+def halves_of(measure: str, means: Means, column: int, head: Head) -> tuple[Reading, ...] | str:
+    """The number in either half of the inputs."""
     both = tuple(reading(measure, means.columns([column]).half(parity).result(), head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
 
 
 NO_CONTROL = "no control was named"
-
-
-def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """What a run's merged partial result says. head: the hypothesis' own, or its counterpart."""
-    return _READERS[hypothesis.predicate](hypothesis, partial, head)
 
 
 def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -100,7 +100,7 @@ def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         places = observer.contrast_column if both_words else observer.effect_column
         mine, other = (means.columns([places(way, name)]) for name in (feature, control))
         specific = reading(f"that less the same of {control}", mine.result(minus=other), head)
-    return Evidence(beyond, explained, specific, _halves("weight less that of random tokens", means, column, head))
+    return Evidence(beyond, explained, specific, halves_of("weight less that of random tokens", means, column, head))
 
 
 def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -120,7 +120,7 @@ def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     measure = "weight less that on other words at the same distance"
     weight = own(relation, "weight").result().value[head.layer, head.head, 0]
     excess = own(relation, "excess").result()
-    chance = _number(weight - excess.value[head.layer, head.head, 0])
+    chance = number_of(weight - excess.value[head.layer, head.head, 0])
     specific: Reading | str = NO_CONTROL
     if control:
         apart = own(relation, "contrast").result(minus=own(control, "contrast"))
@@ -129,7 +129,7 @@ def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         reading(measure, excess, head, baseline=chance),
         reading("log weight, query, key and distance taken out", own(relation, "contrast").result(), head),
         specific,
-        _halves(measure, means, column(relation, "excess"), head),
+        halves_of(measure, means, column(relation, "excess"), head),
     )
 
 
@@ -150,10 +150,10 @@ def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         mine, other = (means.columns([column(role, 0)]) for role in (offset, control))
         specific = reading(f"weight less that on the {control} token", mine.result(minus=other), head)
     return Evidence(
-        reading(measure, effect, head, baseline=_number(weight - effect.value[head.layer, head.head, 0])),
+        reading(measure, effect, head, baseline=number_of(weight - effect.value[head.layer, head.head, 0])),
         _above_times(means, column(offset, 0 if offset == "first" else 2), head),
         specific,
-        _halves(measure, means, column(offset, 1), head),
+        halves_of(measure, means, column(offset, 1), head),
     )
 
 
@@ -183,10 +183,10 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         nothing = f"scores of this checkpoint have no part of {component}"
         return Evidence(nothing, nothing, nothing, nothing)
     ratios, place = found
-    value, low, high = (_number(array[head.head, place]) for array in (ratios.value, ratios.low, ratios.high))
+    value, low, high = (number_of(array[head.head, place]) for array in (ratios.value, ratios.low, ratios.high))
 
     def beyond(measure: str, least: float) -> Reading:
-        p = _number(ratios.p_above(least)[head.head, place])
+        p = number_of(ratios.p_above(least)[head.head, place])
         return Reading(measure, value, low, high, ratios.n, p, least=least, baseline=least)
 
     null = share(component, its)
@@ -237,11 +237,11 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         beside = effect_estimate(changes[number] - others.mean(0)).result()
         explained = reading("rise of the loss less that without another head of its layer", beside, Head(0, 0))
     means = effect_estimate(changes[number] - margin)
-    return Evidence(effect, explained, "no other task was named", _halves("rise of the loss beyond the margin", means,
+    return Evidence(effect, explained, "no other task was named", halves_of("rise of the loss beyond the margin", means,
                                                                           0, Head(0, 0)))  # fmt: skip
 
 
-_READERS: dict[str, Callable[[Hypothesis, Any, Head], Evidence]] = {
+READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
     "looks-at": _feature, "offset": _offset, "relation": _relation, "same-word": _relation, "decided-by": _component,
     "needed-for": _needed,
-}  # fmt: skip
+})  # fmt: skip

@@ -20,11 +20,11 @@ from core.store.hypotheses import (
     earlier_batches,
     hypotheses,
 )
+from core.studies.contract import as_json
 from core.studies.hypotheses.hypothesis import Options
 from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.row_choice import RowChoice, check_apart, mark_of
-from core.studies.hypotheses.runs import EFFECTS
-from core.studies.lookup import find_study
+from core.studies.hypotheses.row_choice import FRAMES, RowChoice, check_apart, mark_of
+from core.studies.hypotheses.runs import runs_of
 from core.studies.preflight import check_runnable
 
 MOST_HYPOTHESES = 500  # of a batch
@@ -66,8 +66,11 @@ def register(
     opened = studies.worker_cache.checkpoint(checkpoint)
     for hypothesis in whole:
         hypothesis.subject.within(opened.layers, opened.heads)
-    if any(hypothesis.parameter("margin") for hypothesis in whole):
-        check_runnable(find_study(EFFECTS), {"checkpoint": checkpoint, "task": judged.task})
+    _check_rows(whole, thought, judged)
+    for run in runs_of(Options(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)):
+        check_runnable(run.does, as_json(run.options))
+        if run.study not in ("why", "match"):  # whose units open checkpoints
+            run.does.units(run.options)
     rows = {name: tuple((row.id, mark_of(row)) for row in choice.rows())
             for name, choice in (("thought", thought), ("judged", judged))}  # fmt: skip
     with db.write():  # so that no other batch takes the same number
@@ -77,6 +80,17 @@ def register(
             batch_level(number), annotator,
         )  # fmt: skip
         return add_batch(db, batch, [(h.layer, h.head, h.predicate, h.parameters) for h in whole])
+
+
+def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: RowChoice) -> None:
+    """Raises InputError where rows with frames are to judge what is not about them, or other rows what is."""
+    for hypothesis in hypotheses:
+        for choice in (thought, judged):
+            if (choice.task == FRAMES) != (hypothesis.predicate == "frame-link"):
+                raise InputError(
+                    f'"{hypothesis.sentence}" cannot be judged on {choice}: frame links take rows of {FRAMES} '
+                    f"({FRAMES}:train and {FRAMES}:dev), and everything else takes rows of a task."
+                )
 
 
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:

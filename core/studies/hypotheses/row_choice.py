@@ -4,19 +4,27 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import pydantic.dataclasses
 
+from core import config
 from core.errors import InputError
+from core.frames.records import AnnotatedSentence
+from core.frames.rows import read_rows as frame_rows
+from core.frames.rows import write_rows
 from core.studies.options import LARGEST_SEED
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tasks.own import absolute
 
 MARK = 16  # hex digits of a row's hash
+FRAMES = "frames"  # not a task: the bundled sentences with frames; each second one is a dev row
+FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """Rows of a task. limit: most rows, drawn with the seed; None for all. data: None for the bundled ones."""
+    """Rows of a task, or sentences with frames. limit: most rows, drawn with the seed; None for all. data: None for
+    the bundled ones."""
 
     task: str
     split: str = "dev"
@@ -42,14 +50,29 @@ class RowChoice:
             )
         if int(seed) > LARGEST_SEED:
             raise InputError(f"A seed is at most {LARGEST_SEED}; {seed[:30]} was given.")
-        return cls(absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
+        return cls(task if task == FRAMES else absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
 
     def __str__(self) -> str:
         return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
 
     def rows(self) -> list[TaskRow]:
         """The rows. Raises InputError where there are none."""
+        if self.task == FRAMES:
+            return [TaskRow(one.id, one.text, None, 0) for one in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
+
+    def frames(self) -> str:
+        """The sentences with their frames, as `frame-heads` reads them."""
+        return write_rows(self._sentences())
+
+    def _sentences(self) -> list[AnnotatedSentence]:
+        if self.split not in ("dev", "train"):
+            raise InputError(f'Sentences with frames are split into dev and train; "{self.split[:40]}" is neither.')
+        found = list(frame_rows(FRAME_SENTENCES).sentences[self.split == "train" :: 2])
+        if self.limit is not None and self.limit < len(found):
+            drawn = np.random.default_rng(self.seed).choice(len(found), self.limit, replace=False)
+            found = [found[k] for k in sorted(drawn.tolist())]
+        return found
 
 
 def mark_of(row: TaskRow) -> str:

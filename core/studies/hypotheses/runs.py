@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core import config
+from core.capture.edge_names import edge_name
 from core.studies.contract import Study
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
-from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.hypotheses.row_choice import FRAMES, RowChoice
 from core.studies.lookup import find_study
 
 if TYPE_CHECKING:
@@ -14,11 +16,23 @@ if TYPE_CHECKING:
 
 EFFECTS = "operators"
 OPERATORS = ("zero", "mean")
+ONE_TASK = (EFFECTS, "classify-maps", "patch", "edge-effects")
+
+
+def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
+    """Names of rows that a hypothesis may be thought of on, and of others that may judge it, where none were chosen."""
+    study = predicate_of(predicate).study
+    if study == "frame-heads":
+        return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
+    if study in (EFFECTS, "patch", "edge-effects"):  # of a classifier, so both of its task
+        return f"sst2:train:{limit}:0", f"sst2:dev:{limit}:0"
+    return f"sst2:dev:{limit}:0", f"mrpc:dev:{limit}:0"
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One study on some rows. rows: "thought of on" or "judged on"."""
+    """One study on some rows. study: with its variant, as `Hypothesis.measured_by`; rows: "thought of on" or "judged
+    on"."""
 
     study: str
     checkpoint: str
@@ -39,7 +53,7 @@ class StudyRun:
     @property
     def does(self) -> Study:
         """The study itself."""
-        return find_study(self.study)
+        return find_study(self.study.partition(":")[0])
 
 
 def runs_of(options: "Options") -> list[StudyRun]:
@@ -56,7 +70,7 @@ def runs_of(options: "Options") -> list[StudyRun]:
 
 
 def _keys(checkpoint: str, hypothesis: Hypothesis) -> list[tuple[str, str, str]]:
-    study = predicate_of(hypothesis.predicate).study
+    study = hypothesis.measured_by
     keys = [(study, checkpoint, "thought of on"), (study, checkpoint, "judged on")]
     if hypothesis.parameter("margin"):
         keys.append((EFFECTS, checkpoint, "judged on"))
@@ -66,23 +80,45 @@ def _keys(checkpoint: str, hypothesis: Hypothesis) -> list[tuple[str, str, str]]
 
 
 def _options(
-    study: str, checkpoint: str, choice: RowChoice, hypotheses: Sequence[Hypothesis], pipeline: str | None
+    named: str, checkpoint: str, choice: RowChoice, hypotheses: Sequence[Hypothesis], pipeline: str | None
 ) -> Any:
+    study, _, apart = named.partition(":")
     rows: dict[str, Any] = {"split": choice.split, "limit": choice.limit or 0, "seed": choice.seed, "data": choice.data}
     about: dict[str, Any] = {"checkpoint": checkpoint, **rows}
+    if study in ONE_TASK:
+        about |= {"task": choice.task, **_of_task(study, apart, checkpoint, hypotheses)}
+        if study == "classify-maps":
+            del about["checkpoint"]
+    elif study == "frame-heads":
+        about = {"checkpoint": checkpoint, "rows": choice.frames(), "filter": False, "direction": apart}
+    else:
+        about |= {"tasks": [choice.task], "pipeline": pipeline, **_of_tasks(study, apart, hypotheses)}
+    return find_study(study).read(about)
+
+
+def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Options of a study of one task."""
     if study == EFFECTS:
-        return find_study(study).read({**about, "task": choice.task, "operators": list(OPERATORS)})
-    about |= {"tasks": [choice.task], "pipeline": pipeline}
+        return {"operators": list(OPERATORS)}
+    if study == "classify-maps":
+        file = config.ANNOTATIONS / apart / "classifier.safetensors"
+        return {"checkpoints": [checkpoint], "classifier": str(file), "name": f"bundled, {apart}", "class_set": apart}
+    if study == "patch":
+        return {"kind": apart}
+    edges = [edge_name(h.subject, h.parameter("reader"), h.parameter("input")) for h in hypotheses]
+    return {"edges": sorted(set(edges))}
+
+
+def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Options of a study of several tasks, where they are not its defaults."""
     controls = [hypothesis.parameter("control") for hypothesis in hypotheses]
     if study == "features":
-        about["features"] = _named([h.parameter("feature") for h in hypotheses] + controls)
-    elif study == "relations":
-        about["relations"] = _named([h.relation for h in hypotheses] + controls)
-    elif study == "roles":
-        about["sequences"] = 2  # the fewest: no predicate is about words that come twice
-    elif study == "why":
-        about |= {"removal": 0, "single_heads": False}
-    return find_study(study).read(about)
+        return {"features": _named([h.parameter("feature") for h in hypotheses] + controls)}
+    if study == "relations":
+        return {"relations": _named([h.relation for h in hypotheses] + controls)}
+    if study == "roles":
+        return {"sequences": 2}  # the fewest: no predicate is about words that come twice
+    return {"compare": apart, "random_inputs": 12} if study == "match" else {"removal": 0, "single_heads": False}
 
 
 def _named(names: Sequence[str]) -> list[str]:

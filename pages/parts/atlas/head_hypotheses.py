@@ -18,6 +18,7 @@ from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, p
 from core.studies.hypotheses.records import CRITERIA, Criterion, JudgedHypothesis
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.hypotheses.runs import usual_rows
 from core.tasks.glue import TASKS
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -154,8 +155,9 @@ def _show_form(checkpoint: str, head: Head) -> None:
         values[parameter.name] = st.text_input(
             parameter.name, value=default, placeholder=parameter.meaning, key=f"hypothesis_{key}_{parameter.name}"
         )
-    thought = st.text_input("Rows it was thought of on", value=f"sst2:dev:{ROWS}:0", key="hypothesis_thought")
-    judged = st.text_input("Rows that judge it", value=f"mrpc:dev:{ROWS}:0", key="hypothesis_judged")
+    usual = usual_rows(key, ROWS)
+    thought = st.text_input("Rows it was thought of on", value=usual[0], key=f"hypothesis_thought_{key}")
+    judged = st.text_input("Rows that judge it", value=usual[1], key=f"hypothesis_judged_{key}")
     if st.button("Register and test", key="hypothesis_register", type="primary"):
         with clear_errors():
             proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})

@@ -1,0 +1,138 @@
+"""Exact effects of named edges between heads, on pairs of a task's rows: what a reader loses with another row's part.
+
+As `circuit`, without a search: an edge is a head's contribution to the query, key or value of a later head; its effect
+is how far the logit difference of A falls when that one input is computed with the contribution from B. Beside each
+edge stand those from the other heads of its sender's layer to the same input.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.attention import Head
+from core.capture.edge_names import INPUTS, Graph, edge_name, ends_of
+from core.errors import InputError
+from core.scoring.few_inputs import mean_interval
+from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.task_rows import RowOptions
+from core.studies.circuits import circuit_pairs
+from core.studies.circuits.circuit import Options as CircuitOptions
+from core.studies.circuits.circuit import measured
+from core.studies.circuits.circuit_race import Wanted
+from core.studies.circuits.records import EdgeEffect
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import Headline, percent
+from core.studies.options import Limit
+from core.studies.provenance import provenance
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(RowOptions):
+    """Which edges of which checkpoint, on which pairs."""
+
+    limit: Limit = 100
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit_pairs.KINDS)}")] = circuit_pairs.OTHER_ROW
+    edges: Annotated[tuple[str, ...], Flag("an edge, as L1H2>L3H4.q; several times", name="--edge")] = ()
+
+
+@dataclass(frozen=True)
+class EdgePartial:
+    """Effects [edge, pair] of the edges `names`; gap [pair]: m(A) - m(B); same [pair]: whether both have one answer."""
+
+    names: tuple[str, ...]
+    layers: int
+    heads: int
+    effects: np.ndarray
+    gap: np.ndarray
+    same: np.ndarray
+
+
+class EdgeEffects(Study[Options, EdgePartial]):
+    """Take what one head tells another from another row: how far does the logit difference fall?"""
+
+    name, options, partial = "edge-effects", Options, EdgePartial
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+    counts = "rows"
+
+    def title(self, options: Options) -> str:
+        """Name the edges and the checkpoint."""
+        return f"Edges {', '.join(options.edges)} of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """All pairs at once; edges that cannot be are refused here."""
+        if not options.edges:
+            raise InputError("At least one edge is needed, such as L1H2>L3H4.q; none was named.")
+        for name in options.edges:
+            ends_of(name)
+        return [Unit("pairs", size=len(disabling.rows_of(options)))]
+
+    def run(self, options: Options, unit: Unit) -> Done[EdgePartial]:
+        """Effects of the edges and of those beside them."""
+        opened = disabling.opened(options)
+        about = {name: getattr(options, name) for name in
+                 ("checkpoint", "task", "data", "split", "limit", "device", "seed", "kind")}  # fmt: skip
+        asked = CircuitOptions(**about, answers="any")
+        pairs = circuit_pairs.made_pairs(asked, opened)
+        graph = Graph(pairs.layers, pairs.heads)
+        names = [name for edge in options.edges for name in _beside(edge, graph)]
+        numbers = [_number(name, graph) for name in dict.fromkeys(names)]
+        wanted = Wanted("exact", tuple(range(len(pairs.firsts))), tuple(numbers))
+        exact = measured(asked, opened, pairs, wanted).exact
+        assert exact is not None  # noqa: S101 - exact effects were wanted
+        gap = pairs.first_m - pairs.second_m
+        partial = EdgePartial(tuple(dict.fromkeys(names)), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
+        return Done(partial, provenance(opened.checkpoint, [row.id for row in disabling.rows_of(options)]))
+
+    def merge(self, options: Options, partials: Sequence[EdgePartial]) -> EdgePartial:
+        """There is one."""
+        return partials[0]
+
+    def results(self, options: Options, merged: EdgePartial) -> list[EdgeEffect]:
+        """A record an edge: its mean effect on pairs of different answers, and on those of the same."""
+        different, results = ~merged.same.astype(bool), []
+        for number, name in enumerate(merged.names):
+            sender, reader, kind = ends_of(name)
+            own = merged.effects[number, different]
+            low, high = mean_interval(own[:, None]) if len(own) > 1 else ([None], [None])
+            alike = merged.effects[number, ~different]
+            results.append(EdgeEffect(
+                name=name, sender=str(sender), receiver=str(reader), input=kind,
+                effect=float(own.mean()) if len(own) else None,
+                low=None if low[0] is None else float(low[0]), high=None if high[0] is None else float(high[0]),
+                same=float(alike.mean()) if len(alike) else None,
+                difference=float(merged.gap[different].mean()) if different.any() else None, n=int(different.sum()),
+            ))  # fmt: skip
+        return results
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        known = [edge for edge in EdgeEffect.among(rows) if edge.effect is not None]
+        if not known:
+            return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
+        most = max(known, key=lambda edge: abs(edge.effect or 0))
+        return Headline(
+            f"Of {len(known)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.", most.n, "pairs",
+            percent(most.low, most.high, "{:+.3f}", 1), f"whole difference {most.difference:.2f}",
+        )  # fmt: skip
+
+
+STUDY = EdgeEffects()
+
+
+def _beside(name: str, graph: Graph) -> list[str]:
+    """The edge, then those of the other heads of its sender's layer."""
+    sender, reader, kind = ends_of(name)
+    for end in (sender, reader):
+        end.within(graph.layers, graph.heads)
+    others = [edge_name(Head(sender.layer, head), str(reader), kind) for head in range(graph.heads)]
+    return [edge_name(sender, str(reader), kind), *others]
+
+
+def _number(name: str, graph: Graph) -> int:
+    """The place of an edge among all of the graph."""
+    sender, reader, kind = ends_of(name)
+    receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # type: ignore[arg-type]  # was checked
+    return sum(graph.before(k) for k in range(receiver)) + graph.before_head(sender.layer) + sender.head

@@ -1,0 +1,140 @@
+"""What runs say of a head's pattern class, of its counterpart in another checkpoint, and of frame links."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy  # its parts load when they are used
+
+from core import config, patterns, scoring
+from core.attention import Head
+from core.scoring import link_tests
+from core.scoring.few_inputs import mean_interval
+from core.studies.frames.frame_partials import unpacked
+from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
+from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, number_of
+from core.studies.prediction_changes import share_interval
+
+NORMAL = scoring.counterparts.NORMAL
+
+
+def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Share of a head's maps that the bundled classifier calls so; explained: freed of its confusions."""
+    (piece,) = partial.pieces
+    head.within(*piece.classes.shape[1:])
+    numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
+    wanted, least = names.index(hypothesis.parameter("class")), float(hypothesis.parameter("least"))
+    hits = numbers == wanted
+    specific: Reading | str = NO_CONTROL
+    if hypothesis.parameter("control"):
+        either = numbers[hits | (numbers == names.index(hypothesis.parameter("control")))] == wanted
+        specific = share_reading("share of it among maps of it or the control", either, 0.5)
+    halves = tuple(share_reading("share of the maps", hits[parity::2], least) for parity in (0, 1))
+    corrected = _corrected(np.eye(len(names), dtype=int)[numbers], wanted, hypothesis.parameter("set"), least)
+    return Evidence(share_reading("share of the maps", hits, least), corrected, specific, halves)
+
+
+def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
+    """A share with Wilson's interval, and p of a binomial test that it is at most `least`."""
+    if not len(hits):
+        return Reading(measure, None, None, None, 0, 1.0, least, least)
+    p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
+    return Reading(measure, *share_interval(hits), len(hits), p, least, least)
+
+
+def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading:
+    held_out, names = _confusions(class_set)
+    share = patterns.evaluation.corrected_shares(counts, held_out, names)[wanted]
+    error = (share.high - share.low) / (2 * NORMAL)
+    p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
+    return Reading("share freed of the classifier's confusions", share.share, share.low, share.high, len(counts), p,
+                   least, least)  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
+    """What the bundled classifier confused on held-out maps [input, true, predicted], and its classes."""
+    about = json.loads((config.ANNOTATIONS / class_set / "classifier.json").read_text(encoding="utf-8"))
+    return np.array(about["scores"]["confusions"], dtype=int), list(about["classes"])
+
+
+def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Similarity to the other head, beside random weights; explained: beyond the next most similar head."""
+    (whole,) = partial.compared
+    sums = scoring.counterparts.SimilaritySums(whole.sums, whole.squares, whole.inputs)
+    count = len(whole.squares)
+    head.within(count // whole.heads, whole.heads)
+    _, other = counterpart_of(hypothesis.parameter("of"))
+    other.within(whole.squares.shape[1] // whole.others, whole.others)
+    own, its = head.layer * whole.heads + head.head, other.layer * whole.others + other.head
+    similarity, widths = sums.similarity()[own], sums.half_widths()[own]
+    rest = np.delete(np.arange(len(similarity)), its)
+    runner = int(rest[np.argmax(similarity[rest])])
+    largest = np.concatenate([piece.largest for piece in partial.drawn])
+    p = scoring.counterparts.beyond_chance(partial.drawn[0].similarity[:, its], largest)[own]
+    chance = float(np.median(largest[:, own]))
+    low, high = max(0.0, similarity[its] - widths[its]), min(1.0, similarity[its] + widths[its])
+    effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, number_of(p), chance, chance)
+
+    def beyond(measure: str, number: int) -> Reading:
+        gap, width = float(similarity[its] - similarity[number]), float(np.hypot(widths[its], widths[number]))
+        p = float(scipy.stats.norm.sf(gap * NORMAL / width)) if width > 0 else float(gap <= 0)
+        return Reading(measure, gap, gap - width, gap + width, sums.n, p, baseline=float(similarity[number]))
+
+    control = hypothesis.parameter("control")
+    specific: Reading | str = NO_CONTROL
+    if control:
+        named = Head.parse(control).within(whole.squares.shape[1] // whole.others, whole.others)
+        specific = beyond(f"similarity less that to {control}", named.layer * whole.others + named.head)
+    halves = tuple(
+        Reading("similarity less that to the next head, in a half", gap := _gap(sums.half(number)[own], its), gap, gap,
+                sums.inputs[number])
+        for number in (0, 1)
+    )  # fmt: skip
+    return Evidence(effect, beyond("similarity less that to the next head", runner), specific, halves)
+
+
+def _gap(similarity: np.ndarray, its: int) -> float:
+    return float(similarity[its] - np.delete(similarity, its).max())
+
+
+def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Largest weight of a frame link, beside the same distance elsewhere; explained: beyond all four nulls."""
+    if not partial.draws:
+        nothing = "no link can be seen by a query of this checkpoint"
+        return Evidence(nothing, nothing, nothing, nothing)
+    first = partial.draws[0]
+    head.within(first.layers, first.heads)
+    cell = head.layer * first.heads + head.head
+    scores = np.array([scored.scores for scored in partial.sentences])[:, [cell]]
+    distance, exchange, query, share = (
+        np.sum([unpacked(getattr(part, name), part.draws)[:, [cell]] for part in partial.draws], axis=0)
+        for name in ("distance", "exchange", "query", "share")
+    )
+    seen = [np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
+            for name in ("query", "share")]  # fmt: skip
+    test = link_tests.verdict(
+        scores, distance, exchange, link_tests.Null(seen[0], query), link_tests.Null(seen[1], share)
+    )
+    whole = (float(test.score[0]), float(test.low[0]), float(test.high[0]), test.n)
+    places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
+    chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
+    measure = "largest weight of a frame link"
+    effect = Reading(f"{measure}, beside its distance elsewhere", *whole, number_of(places), chance, chance)
+    explained = Reading(f"{measure}, beside four nulls", *whole, number_of(every), exchanged, exchanged)
+    halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], chance) for parity in (0, 1))
+    return Evidence(effect, explained, NO_CONTROL, halves)
+
+
+def _half_of_sentences(measure: str, scores: np.ndarray, chance: float) -> Reading:
+    low, high = mean_interval(scores[:, None])
+    return Reading(f"{measure}, beside its distance elsewhere", float(scores.mean()), number_of(low[0]),
+                   number_of(high[0]), len(scores), None, chance, chance)  # fmt: skip
+
+
+READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({
+    "class": class_evidence, "counterpart": counterpart_evidence, "frame-link": frame_evidence,
+})  # fmt: skip
