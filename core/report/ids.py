@@ -39,6 +39,8 @@ class Part(StrEnum):
     PROBE = "probe"
     TRANSFER = "transfer"
     SUBNETWORKS = "subnetworks"
+    BY_SEPARATOR = "by-separator"  # these two are no steps: stored runs of other settings
+    FRESH_LAST = "fresh-last-layers"
 
 
 class ExhibitId(StrEnum):

@@ -298,6 +298,8 @@ class _Planned:
     def _features(self, task: str, tuned: bool) -> ReportStep:
         options = self._attending(features.Options, task, limit=self.options.limit)
         options = replace(options, compare=self._folder(task)) if tuned else options
+        if self.facts.causal:
+            options = replace(options, features=(*options.features, "last"))  # a sentence is about it
         return self._step(Part.FEATURES, features.STUDY, options, task)
 
     def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:

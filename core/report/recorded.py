@@ -10,6 +10,7 @@ from datetime import datetime
 
 from core import config
 from core.errors import AtlasError, InputError
+from core.report.beside import stored_beside
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
 from core.report.plan import ReportOptions, ReportStep
@@ -19,6 +20,7 @@ from core.report.rendering.words import About
 from core.store import shipped
 from core.store.rows import from_json
 from core.studies.lookup import find_study
+from core.studies.tuning import finetune
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import TASKS
 
@@ -87,6 +89,8 @@ def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
 
 def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:
     results = tuple(map(_result, steps))
+    tuned = shipped.runs(finetune.STUDY.name).sort_values("created", ascending=False).to_dict("records")
+    results += tuple(stored_beside(results, tuned, shipped.run_rows))
     sources = {value.source for records in reports for value in records.values if value.checkpoint == name}
     own_rows = any(step.options.get("data") for step in steps)
     return Evidence(name, REPLICATION in sources, _official(results), results, bundled=not own_rows)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
+from core.report.beside import stored_beside
 from core.report.claims.outcomes import UNTESTED, Outcome
 from core.report.claims.registry import CLAIMS, Claim
 from core.report.data import Data, Facts, facts_of, find_data
@@ -24,6 +25,7 @@ from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import plain
 from core.studies.stored_runs import one_run
+from core.studies.tuning import finetune
 
 STUDY_NAME = "reproduce"
 
@@ -48,6 +50,8 @@ def prepared(db: Database, options: ReportOptions) -> Report:
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
     """Put together what the steps left, keep it, and return its run. ended: run and error of each step."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
+    stored = runs.known_runs(db, finetune.STUDY.name).to_dict("records")
+    results += stored_beside(results, stored, lambda run: runs.run_rows(db, run))
     records = records_of(evidence_of(results, report.data, report.facts), report.options.parts)
     return keep(db, report.options, records)
 

@@ -51,6 +51,7 @@ _RECORDS = (
     Feature("start", "[CLS] / start", "the special token in front: [CLS], or the start token", special=True),
     Feature("separator", "separators", "all [SEP], or the end-of-text between two sentences", special=True),
     Feature("first", "first token", "the first piece of the text", special=True),
+    Feature("last", "last token", "the last token of the first sentence", special=True),
 )
 FEATURES = {record.name: record for record in _RECORDS}
 _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "the dependency label"}

@@ -75,10 +75,3 @@ def test_stripes_of_the_last_layers(late, word):
     ]
     assert only(further.late_stripes(evidence(found("features", rows, "rte")))) == word
     assert only(further.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED
-
-
-def test_what_has_no_rows_says_the_command_that_makes_them():
-    for test, setting in ((further.by_separator, "pooling=sep"), (further.fresh_last_layers, "reset_last=2")):
-        (one,) = test(tuning(0.5, 0.5))
-        assert one.outcome == UNTESTED
-        assert f"python -m core finetune {CHECKPOINT} --task rte --set {setting}" in one.said

@@ -104,3 +104,9 @@ def test_tasks_without_rows_are_named(db):
     without = type(data)(**vars(data) | {"dev": ("rte",)})
     with pytest.raises(InputError, match="none of stsb: choose among rte"):
         plan(db, ReportOptions.read({"checkpoints": ["a"], "tasks": ["stsb"]}), without, {"a": ENCODER})
+
+
+def test_a_decoders_features_have_the_last_token_too(db):
+    asked = {"tasks": ["rte"], "parts": ["features"]}
+    mine, of_encoders = (next(iter(steps(db, facts, **asked))) for facts in (DECODER, ENCODER))
+    assert mine.options.features == (*of_encoders.options.features, "last")

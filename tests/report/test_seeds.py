@@ -72,6 +72,15 @@ def test_an_undecided_one_says_whether_rows_or_seeds_would_decide_it(noise, luck
     assert decided_with(Estimate(value, value - 0.001, value + 0.001), Luck(0.0, 3, 2)).word == HOLDS
 
 
+def test_several_seeds_without_their_spread_decide_nothing():
+    about = {"metric": "accuracy", "task": "rte", "note": "", "constant": 0}
+    rows = [about | {"kind": "run", "dev_rows": 500}]
+    rows += [about | {"kind": "mean", "initialisation": name, "n": 3, "accuracy": value}
+             for name, value in (("pretrained", 0.9), ("untrained", 0.5))]  # fmt: skip
+    (one,) = missed.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))
+    assert (one.outcome, one.needed, one.needed_seeds) == (UNDECIDED, None, None)
+
+
 def test_heads_cannot_become_more():
     one = decided_with(Estimate(0.52, 0.4, 0.6), Luck(0.01, 3, 2), 0.5, more_rows=False)
     assert (one.word, one.times, one.seeds) == (UNDECIDED, None, None)

@@ -358,3 +358,51 @@ def fifth_layer(effect: float, rng: np.random.Generator) -> Evidence:
     sweep = [row | {"layer": k - 1} if row["kind"] == "variant" else row
              for k, row in enumerate(sweep_of(rates, ROWS["rte"], rng, corrected=False))]  # fmt: skip
     return evidence(found("layers", sweep, "rte"))
+
+
+# ---------------------------------------------------------------- the last sentences
+
+
+def settings_beside(part: str) -> Planted:
+    """Three seeds by other settings beside three by the plan's, whose luck is half a point."""
+
+    def plant(effect: float, rng: np.random.Generator) -> Evidence:
+        return evidence(
+            *(
+                found(name, seeds_of(true, rng), "sst2", options={} if name == "tuning" else None)
+                for name, true in (("tuning", 0.8), (part, 0.8 + effect))
+            )
+        )
+
+    return plant
+
+
+def seeds_of(true: float, rng: np.random.Generator) -> list[dict]:
+    """A mean over three seeds on SST-2's rows, and a constant predictor."""
+    n = ROWS["sst2"]
+    seeds = rng.binomial(n, true) / n + rng.normal(0, 0.005, 3)
+    about = {"metric": "accuracy", "task": "sst2", "note": "", "constant": 0, "initialisation": "pretrained"}
+    mean = {"kind": "mean", "accuracy": seeds.mean(), "accuracy_sd": seeds.std(ddof=1), "n": 3}
+    baseline = {"kind": "baseline", "metric": "accuracy", "task": "sst2", "accuracy": 0.5, "n": 1}
+    return [about | {"kind": "run", "dev_rows": n, "accuracy": seeds[0]}, about | mean, baseline]
+
+
+def ends_of_sentences(effect: float, rng: np.random.Generator) -> Evidence:
+    """First and last token have the effect beyond others nearby, and lose it with fine-tuning."""
+    some = {name: [effect] * HEADS[0] for name in ("first", "last")}
+    rows = beyond(looked_at(some, rng, **LOOKING)) + looked_at(some, rng, **CHANGING)
+    return evidence(found("features", rows, "sst2"), causal=True)
+
+
+def same_words(effect: float, rng: np.random.Generator) -> Evidence:
+    """All heads are ones that both tasks lose by; so large a share of them looks at the same word, by a tenth."""
+    every = range(HEADS[0] * HEADS[1])
+    looking = (np.arange(len(every)) < effect * len(every)).reshape(HEADS)
+    rows = [
+        row
+        for way in ("forward", "backward")
+        for row in beyond(heads_of(np.where(looking, 0.1, -0.1), rng, task="rte", feature="same-word", statistic=way))
+    ]
+    sweeps = [found("heads", sweep_of(np.full(len(every), -0.2), ROWS["sst2"], rng, corrected=False), task)
+              for task in ("stsb", "rte")]  # fmt: skip
+    return evidence(*sweeps, found("relations", rows))

@@ -1,6 +1,7 @@
 """Studies of what heads attend to: pieces merge to the whole, words meet pieces by characters, one pass feeds all."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -212,3 +213,9 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     assert found["obj", "forward"]["n"] == 0
     assert "note" in found["obj", "forward"]
     assert found["all", "forward"]["n"] == 2
+
+
+def test_the_last_token_is_that_of_the_first_sentence():
+    pair = SimpleNamespace(ordinary=(1, 2, 4, 5), sentence=(None, 0, 0, None, 1, 1), first=0, separators=(3,))
+    assert [measures.special_positions(name, pair) for name in ("last", "first", "start")] == [[2], [1], [0]]
+    assert measures.special_positions("last", SimpleNamespace(ordinary=(), sentence=(None,))) == []

@@ -106,7 +106,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
     tasks = [readings.sweep(result.rows).known for result in (stsb, rte)]
-    clear = [_clear_losses(known) for known in tasks]
+    clear = [clear_losses(known) for known in tasks]
     either = sorted(clear[0] | clear[1])
     sentence = f"heads with a clear loss: {', '.join(sorted(clear[0])) or 'none'} on STS-B, "
     sentence += f"{', '.join(sorted(clear[1])) or 'none'} on RTE, {len(clear[0] & clear[1])} on both"
@@ -119,7 +119,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     return [Outcome(decision.word, sentence, None, len(either), stsb.run, None, share, MOST_HEADS)]
 
 
-def _clear_losses(known: Sequence[tuple[Variant, Estimate]]) -> set[str]:
+def clear_losses(known: Sequence[tuple[Variant, Estimate]]) -> set[str]:
     """Names of the heads whose loss is clear among so many."""
     return {
         variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS

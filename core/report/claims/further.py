@@ -182,24 +182,6 @@ def late_stripes(evidence: Evidence) -> list[Outcome]:
     return of_each(evidence, Part.FEATURES, test)
 
 
-# ---------------------------------------------------------------- without rows of their own
-
-
-def by_separator(evidence: Evidence) -> list[Outcome]:
-    """Classifying by [SEP] is as good as by [CLS]: no step of a report has rows of it."""
-    return _no_rows(evidence, "pooling=sep")
-
-
-def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
-    """With the last two layers fresh and trained alone the score stays: no step of a report has rows of it."""
-    return _no_rows(evidence, "reset_last=2 --set train_last=2")
-
-
-def _no_rows(evidence: Evidence, settings: str) -> list[Outcome]:
-    command = f"python -m core finetune {evidence.checkpoint} --task rte --set {settings} --seeds 3"
-    return [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
-
-
 TABLE, CHANGE = ExhibitId.TABLE_1, ExhibitId.CHANGE
 FURTHER = (
     Claim("random-below-untuned", "Random weights, fine-tuned, score below pre-trained weights that were not.",
@@ -216,8 +198,4 @@ FURTHER = (
           most_change_little),
     Claim("late-stripes", "Vertical patterns of the last layers are the final [SEP] and punctuation.", SUMMARIES, "",
           ExhibitId.FEATURES, late_stripes, ENCODERS),
-    Claim("classified-by-separator", "Classifying by [SEP] does as well as by [CLS].", BLOG, "", TABLE, by_separator,
-          ENCODERS),
-    Claim("fresh-last-layers", "Re-initialising the last two layers costs nothing.", BLOG, "", TABLE,
-          fresh_last_layers, ENCODERS),
 )  # fmt: skip

@@ -1,9 +1,11 @@
 """The sentences of the sources that a report tests, in their order; sections are those of the sources."""
 
 from core.report.claims import disabling, maps, missed, scores, separators
+from core.report.claims.beside import BESIDE
 from core.report.claims.claim import Claim
 from core.report.claims.further import FURTHER
 from core.report.claims.probing import PROBING
+from core.report.claims.remaining import REMAINING
 from core.report.claims.together import TOGETHER
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
@@ -365,7 +367,9 @@ CLAIMS = (
     ),
     *PROBING,
     *FURTHER,
+    *BESIDE,
     *TOGETHER,
+    *REMAINING,
 )
 
 

@@ -38,16 +38,20 @@ def luck_of(values: Sequence[float]) -> Luck:
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
     """An estimate with the seeds in its interval: errors of rows and of seeds are independent, so the squares of their
-    halves add up."""
+    halves add up. Of seeds whose spread nobody knows there is no interval."""
+    if math.isnan(luck.half):
+        return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
     high = None if rows.high is None else rows.value + math.hypot(rows.high - rows.value, luck.half)
     return Estimate(rows.value, low, high)
 
 
 def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
-    """A score with an interval over dev rows alone, and the luck of its seeds."""
+    """A score with an interval over dev rows alone, and the luck of its seeds: NaN where their spread is not known."""
     spread, seeds = score.spread(metric), score.n or 1
-    return scored(score, metric, n), Luck() if seeds < 2 or spread is None else Luck(spread, seeds, seeds - 1)
+    unknown = float("nan")
+    luck = Luck() if seeds < 2 else Luck(unknown if spread is None else spread, seeds, seeds - 1)
+    return scored(score, metric, n), luck
 
 
 def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:

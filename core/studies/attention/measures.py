@@ -114,9 +114,11 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Positions of "start", "separator" or "first" (the first piece of the text)."""
+    """Positions of "start", "separator", "first" (of the text) or "last" (the last token of the first sentence)."""
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
+    if name == "last":
+        return [place for place in encoding.ordinary if encoding.sentence[place] == 0][-1:]
     return list(encoding.separators) if name == "separator" else list(encoding.ordinary[:1])
 
 

@@ -1,0 +1,70 @@
+"""Stored runs beside a report's steps: fine-tuning with other settings, which a sentence sets beside the plan's own.
+
+No step makes them. Where somebody did (`python -m core finetune CHECKPOINT --task rte --set pooling=sep --seeds 3`), a
+report finds them by their settings.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.report.evidence import Origin, StepResult
+from core.report.ids import Part
+from core.report.plan import ReportStep
+from core.store.rows import Row, from_json
+from core.studies.tuning import finetune
+
+SETTINGS: dict[Part, Mapping[str, int | str]] = {
+    Part.BY_SEPARATOR: {"pooling": "sep"},
+    Part.FRESH_LAST: {"reset_last": 2, "train_last": 2},
+}
+
+
+def stored_beside(
+    results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
+) -> list[StepResult]:
+    """What other settings left on each task that `results` fine-tune on, from the same weights and rows.
+
+    Args:
+        stored: runs of `finetune`, as the store describes them, the newest first.
+        rows_of: the rows of a run.
+    """
+    known = [run | {"options": from_json(run["options"])} for run in stored]
+    there = {(result.step.checkpoint, result.step.part, result.task) for result in results}
+    found = []
+    for result in results:
+        if result.step.part != Part.TUNING or result.run is None:
+            continue
+        for part, settings in SETTINGS.items():
+            run = next((run for run in known if _is_like(result, run, settings)), None)
+            if run is not None and (result.step.checkpoint, part, result.task) not in there:
+                rows = tuple(row for row in rows_of(run["run"]) if row.get("task") == result.task)
+                found.append(_result(part, run, result, rows))
+    return found
+
+
+def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) -> bool:
+    """Whether a run is as the plan's but for these settings."""
+    planned, made = result.step.asked, run["options"]
+    same = all(made.get(name) == planned.get(name) for name in ("checkpoint", "preset"))
+    return (
+        same
+        and made.get("settings") == {**planned["settings"], **settings}
+        and result.task in made.get("tasks", ())
+        and "pretrained" in made.get("initialisations", ())
+        and _place(made.get("data")) == _place(planned.get("data"))
+        and result.origin.weights_hash in (None, run.get("weights_hash"))
+    )
+
+
+def _place(data: Any) -> str | None:
+    """Where rows come from, as one path."""
+    return None if data is None else str(Path(str(data)).expanduser().resolve())
+
+
+def _result(part: Part, run: Row, result: StepResult, rows: Sequence[Row]) -> StepResult:
+    options = finetune.STUDY.read(run["options"])
+    title = f"{part} of {Path(result.step.checkpoint).name}, {result.task}"
+    step = ReportStep(part, finetune.STUDY.name, options, result.step.checkpoint, title, result.task)
+    names = ("weights_hash", "created", "code_version", "dtype", "device")
+    return StepResult(step, run["run"], rows, "", Origin(**{name: run.get(name) for name in names}))

@@ -1,0 +1,58 @@
+"""Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside."""
+
+from core.report.claims.claim import Claim
+from core.report.claims.outcomes import MARGIN, UNTESTED, Outcome, found_by, no_loss, points
+from core.report.claims.seeds import needs, score_of, welch, with_luck
+from core.report.evidence import Evidence, StepResult
+from core.report.exhibits import ENCODERS
+from core.report.ids import ExhibitId, Part
+from core.report.measures.scores import nothing_to_lose
+from core.studies.tuning.records import finetuned_task
+
+BLOG = "a later blog on the paper"
+
+
+def by_separator(evidence: Evidence) -> list[Outcome]:
+    """Classifying by [SEP] loses no more than a point beside classifying by [CLS], rows and seeds in the interval."""
+    return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
+
+
+def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
+    """With the last two layers fresh, and trained alone, the score loses no more than a point beside fine-tuning as
+    ever, rows and seeds in the interval."""
+    return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
+
+
+def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
+    outcomes = [_compared(evidence, result) for result in evidence.of(part)]
+    known = [outcome for outcome in outcomes if outcome is not None]
+    command = f"python -m core finetune {evidence.checkpoint} --task rte {settings} --seeds 3"
+    return known or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
+
+
+def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
+    """The score by other settings less that of the plan's; the dev rows of both added, whatever they have in common."""
+    usual = evidence.one(Part.TUNING, result.task)
+    why = nothing_to_lose(evidence, result.task)
+    if usual is None or why:
+        return Outcome(UNTESTED, why, result.task) if why else None
+    tunings = [finetuned_task(one.rows) for one in (result, usual)]
+    metric, n = tunings[0].metric, min(tuning.rows for tuning in tunings)
+    means = [tuning.mean("pretrained") for tuning in tunings]
+    scores = [mean for mean in means if mean is not None and mean.of_metric(metric) is not None]
+    if len(scores) < 2:
+        return None
+    (rows, luck), (below, others) = (score_of(score, metric, n) for score in scores)
+    difference, both = rows + below.turned, welch(luck, others)
+    change = with_luck(difference, both)
+    sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
+    decision = needs(no_loss([change]), difference, both, -MARGIN)
+    return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))
+
+
+BESIDE = (
+    Claim("classified-by-separator", "Classifying by [SEP] does as well as by [CLS].", BLOG, "", ExhibitId.TABLE_1,
+          by_separator, ENCODERS),
+    Claim("fresh-last-layers", "Re-initialising the last two layers costs nothing.", BLOG, "", ExhibitId.TABLE_1,
+          fresh_last_layers, ENCODERS),
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""GPT-2's first and last token, words of both sentences, and sentences that no rows can test yet."""
+
+import pytest
+
+from core.report.claims import remaining
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
+
+
+def effects(rows):
+    """Rows of heads whose value is what they have beyond a null."""
+    return [row | {"effect": row["value"], "effect_low": row["low"], "effect_high": row["high"]} for row in rows]
+
+
+def places(beyond, after, features=("first", "last")):
+    rows = []
+    for feature in features:
+        rows += effects(head_rows([[beyond] * 2], statistic="max", feature=feature, checkpoint=CHECKPOINT))
+        rows += head_rows([[-after] * 2], statistic="max", feature=feature, checkpoint="difference")
+    return evidence(found("features", rows, "rte"), causal=True)
+
+
+@pytest.mark.parametrize(
+    ("beyond", "after", "word"),
+    [(0.3, -0.1, HOLDS), (0.3, 0.1, FAILS), (-0.2, -0.1, FAILS), (0.3, 0.0, UNDECIDED)],
+)
+def test_first_and_last_token_before_and_not_after(beyond, after, word):
+    (one,) = remaining.first_and_last(places(beyond, after))
+    assert one.outcome == word
+
+
+def test_rows_without_the_last_token_cannot_test_it():
+    (one,) = remaining.first_and_last(places(0.3, -0.1, features=("first",)))
+    assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
+
+
+def shared(losses, same_word, half=0.01):
+    """Four heads with these losses on both tasks, and these effects along the same word."""
+    names = ("L1H1", "L1H2", "L2H1", "L2H2")
+    sweeps = [found("heads", sweep_rows(dict(zip(names, losses, strict=True)), 0.002, n=1000), task)
+              for task in ("stsb", "rte")]  # fmt: skip
+    table = [same_word[:2], same_word[2:]]
+    rows = [row for way in ("forward", "backward") for row in effects(
+        head_rows(table, half, task="rte", feature="same-word", statistic=way))]  # fmt: skip
+    return evidence(*sweeps, found("relations", rows))
+
+
+@pytest.mark.parametrize(
+    ("losses", "same_word", "word"),
+    [
+        ((-0.1, -0.1, -0.1, 0.0), (0.2, 0.2, -0.2, -0.2), HOLDS),
+        ((-0.1, -0.1, 0.0, 0.0), (-0.2, -0.2, 0.2, 0.2), FAILS),  # of the heads that both tasks lose by
+        ((-0.1, 0.0, -0.1, 0.0), (0.2, 0.2, 0.005, -0.2), UNDECIDED),
+    ],
+)
+def test_heads_that_both_tasks_need_look_at_the_same_word(losses, same_word, word):
+    (one,) = remaining.words_of_both(shared(losses, same_word))
+    assert (one.outcome, one.task, one.n) == (word, "rte", sum(loss < 0 for loss in losses))
+
+
+def test_without_shared_heads_there_is_nothing_to_test():
+    (one,) = remaining.words_of_both(shared((0.0, 0.0, 0.0, 0.0), (0.2,) * 4))
+    assert (one.outcome, one.said) == (UNTESTED, "no head has a clear loss on both tasks")
+
+
+@pytest.mark.parametrize("test", [remaining.repeated_patterns, remaining.adjectives_matter, remaining.frames_help])
+def test_what_no_study_measures_says_which_rows_it_needs(test):
+    (one,) = test(evidence())
+    assert (one.outcome, one.said.startswith("needs rows that no study makes yet: ")) == (UNTESTED, True)
