@@ -62,7 +62,7 @@ def _parameter(text: str) -> tuple[str, str]:
 class Testing:
     """Which batch is tested."""
 
-    id: Annotated[str, Flag("a hypothesis or its batch, as `hypothesis list` prints it", argument=True)]
+    id: Annotated[str, Flag("a hypothesis or its batch, as `hypothesis list` prints it; or latest", argument=True)]
 
 
 @app.command("test")

@@ -2,7 +2,8 @@
 
 show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts);
 atlas("atlas-encoder", task="sst2"); why(model, tokenizer, "The cat sat.", "L2H5");
-and why_maps of the same, as a widget; counterparts("atlas-encoder", "FOLDER").
+and why_maps of the same, as a widget; counterparts("atlas-encoder", "FOLDER");
+hypothesis("atlas-encoder", "L1H1", "offset", {"offset": "first"}).
 circuit_graph("circuit.json") and circuit_edges of the same: what `study circuit --json` printed, as a graph of NetworkX
 and as a frame.
 """
@@ -11,6 +12,7 @@ from core.notebook.circuits import circuit_edges, circuit_graph
 from core.notebook.comparing import counterparts
 from core.notebook.explaining import why, why_maps
 from core.notebook.frames import atlas, heads
+from core.notebook.judging import hypothesis
 from core.notebook.showing import show
 
-__all__ = ["atlas", "circuit_edges", "circuit_graph", "counterparts", "heads", "show", "why", "why_maps"]
+__all__ = ["atlas", "circuit_edges", "circuit_graph", "counterparts", "heads", "hypothesis", "show", "why", "why_maps"]

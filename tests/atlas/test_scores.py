@@ -217,7 +217,7 @@ def test_every_record_of_a_score_says_what_it_is():
         assert score.low is None or score.high is None or score.low < score.high
 
 
-@pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER])
+@pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER, config.CLASSIFIER])
 def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint, monkeypatch):
     crate = json.loads((config.DATA / "hypotheses" / checkpoint / "hypotheses.json").read_text(encoding="utf-8"))
     met = {(one["layer"], one["head"]): sum(row["state"] == "met" for row in one["criteria"])
@@ -226,5 +226,7 @@ def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint,
     mine = frame[frame["score"] == "hypothesis/criteria met"]
     assert {(row.layer, row.head): row.value for row in mine.itertuples()} == met
     assert set(mine["source"]) == {"hypothesis, shipped crate"}
+    both = frame[(frame["score"] == "hypothesis/held out and causal") & (frame["value"] == 1)]
+    assert len(both) == (checkpoint == config.CLASSIFIER)  # which alone can be asked what happens without a head
     monkeypatch.setattr(shipped_hypotheses, "present_weights", lambda name: "others")
     assert shipped_hypotheses.rows(checkpoint).empty

@@ -1,12 +1,16 @@
 """`hypothesis add|list|withdraw`: what it prints, and one sentence for what it refuses."""
 
 import json
+import re
+import shlex
 
 import pytest
 from typer.testing import CliRunner
 
 import core.__main__
+from core import config
 from core.errors import AtlasError
+from core.studies.hypotheses.records import CRITERIA
 
 ADD = ("add", "atlas-encoder", "--head", "L1H1", "--predicate", "offset", "--thought", "sst2:train:20",
        "--judged", "sst2:dev:20")  # fmt: skip
@@ -42,3 +46,21 @@ def test_what_was_registered_is_listed_and_withdrawn_never_deleted(command):
 def test_what_cannot_be_is_one_sentence(command, words, why):
     with pytest.raises(AtlasError, match=why):
         command(*words)
+
+
+@pytest.mark.slow  # 15 CPU s: a job of four studies, and all of it again
+def test_the_worked_example_of_the_docs_is_what_comes_of_its_commands(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (config.PROJECT / "docs" / "dossier.md").read_text(encoding="utf-8")
+    typed = [shlex.split(line) for line in re.findall(r"^    python -m core hypothesis (.+)$", text, re.MULTILINE)]
+    assert [words[0] for words in typed] == ["add", "list", "test", "export", "verify"]
+    for words in typed:
+        said = command(*words)
+    assert said == "crate: 7 criteria are as they were, to 0.0001.\n"
+    (row,) = json.loads(command("list", "--json"))["rows"]
+    met = [name for name in CRITERIA if row[name.replace(" ", "_")] == "met"]
+    assert met == ["seen", "held out", "explained", "specific", "stable", "transfers"]
+    written = " ".join(text.split())
+    assert f"(weights {row['weights_hash'][:12]}) looks at the first token on 100 MRPC-like rows" in written
+    assert f"RO-Crate attached): {', '.join(met[:-1])}, and shared by its counterpart" in written
+    assert (row["causal"], "not tested causally" in written) == ("not tested", True)

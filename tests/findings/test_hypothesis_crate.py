@@ -121,7 +121,7 @@ def test_no_crate_is_said_so(tmp_path):
         crate.crates(tmp_path)
 
 
-@pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER])
+@pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER, config.CLASSIFIER])
 def test_what_ships_says_something_of_every_head_of_these_weights(checkpoint):
     from core.models.present import present_weights
 

@@ -1,6 +1,7 @@
 """The notebook's functions on loaded models: the numbers of a checkpoint, and the model left as it was."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from core.models.present import present_weights
 from core.scoring.registry import head_scores
 from core.store import runs
 from core.store.database import Database
+from core.store.hypotheses import hypotheses
 from core.store.runs import Provenance
 
 TEXT, PAIR = "The cat sat on the mat.", "It purred."
@@ -189,6 +191,25 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
     assert not without["score"].str.contains("made").any()
     with pytest.raises(InputError, match="save a loaded model with save_pretrained"):
         notebook.atlas(object())
+
+
+@pytest.mark.slow  # 5 CPU seconds: tags words and runs a study on both sets of rows
+def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, monkeypatch):
+    database = tmp_path / "atlas.duckdb"
+    monkeypatch.setenv("ATLAS_DB", str(database))
+    text = (config.PROJECT / "docs" / "dossier.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.+?)```", text, re.DOTALL)[1].replace(":100:0", ":30:0")
+    names = {}
+    exec(code, names)  # noqa: S102 - what the docs say to type
+    found = names["criteria"].set_index("criterion")
+    assert found.loc[["seen", "held out", "explained"], "state"].tolist() == ["met"] * 3
+    assert found.loc["causal", "state"] == "not tested"
+    with Database(database) as db:
+        (one,) = hypotheses(db)
+        kept = {row["criterion"]: row["state"] for row in one.criteria}
+    assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
+    with pytest.raises(InputError, match="rows that it was not thought of on"):
+        notebook.hypothesis("atlas-encoder", "L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")
 
 
 @pytest.mark.slow  # 8 CPU seconds of imports; import-linter has it of all of core

@@ -28,7 +28,8 @@ NEEDS = {
     r"UD_English": "a treebank",
     r"\bFOLDER\b": "a folder of one's own",
     r"findings export": "findings that somebody pinned",
-    r"hypothesis verify": "minutes; tests/findings/test_hypothesis_crate.py runs it",
+    r"hypothesis verify data": "minutes; tests/findings/test_hypothesis_crate.py runs it",
+    r"^hypothesis (test|export|verify)": "the one before; tests/commands/test_hypothesis.py runs them in turn",
 }
 BUDGET = {  # added to a command, so that it ends in seconds; those marked slow take most of a minute all the same
     ("check",): [],
@@ -52,6 +53,8 @@ BUDGET = {  # added to a command, so that it ends in seconds; those marked slow 
         "--magnitude-only --share 0.5 --set epochs=1 --set train_limit=32 --set dev_limit=16 --workers 1"
     ),
     ("atlas",): [],
+    ("hypothesis", "add"): [],
+    ("hypothesis", "list"): [],
     ("reproduce",): ["--limit", "8", "--sweep-limit", "8", "--train-limit", "32", "--dev-limit", "16"],
 }
 QUICK = {("check",), ("maps",), ("heads",), ("labels", "retire"), ("backup",)}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
 from core.errors import InputError
@@ -96,3 +97,19 @@ def test_map_distances_are_scipys():
     found = score_parts.map_distances(maps[1:], maps[0])
     expected = jensenshannon(maps[1:].numpy(), maps[0].numpy()[None], base=2, axis=-1).mean((1, 3))
     assert found.numpy() == pytest.approx(expected, abs=1e-12)
+
+
+def test_p_that_a_ratio_is_above_something_is_a_t_test_and_follows_the_jackknife():
+    chance = np.random.default_rng(3)
+    parts, whole = chance.normal(1.2, 1.0, (40, 2, 1)), np.ones((40, 2))
+    found = RatioMoments.of(parts, whole).ratios().p_above(0.9)
+    means = stats.ttest_1samp(parts[..., 0], 0.9, alternative="greater").pvalue  # over 1 a ratio is a mean
+    np.testing.assert_allclose(found[:, 0], means, rtol=1e-9)
+    whole = chance.uniform(0.5, 1.5, (400, 2))
+    parts = (0.5 * whole + chance.normal(0, 0.5, (400, 2)))[..., None]
+    without = np.stack([np.delete(parts[..., 0], k, 0).sum(0) / np.delete(whole, k, 0).sum(0) for k in range(400)])
+    ratio = parts[..., 0].sum(0) / whole.sum(0)
+    error = np.sqrt(((without - without.mean(0)) ** 2).sum(0) * 399 / 400)
+    expected = stats.t.sf((ratio - 0.47) / error, 399)
+    np.testing.assert_allclose(RatioMoments.of(parts, whole).ratios().p_above(0.47)[:, 0], expected, atol=2e-3)
+    assert np.isnan(RatioMoments.of(parts[:1], whole[:1]).ratios().p_above(0.0)).all()

@@ -27,6 +27,7 @@ from core.studies.hypotheses.row_choice import FRAMES, RowChoice, check_apart, m
 from core.studies.hypotheses.runs import runs_of
 from core.studies.preflight import check_runnable
 
+LATEST = "latest"
 MOST_HYPOTHESES = 500  # of a batch
 
 
@@ -99,9 +100,12 @@ def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
 
 
 def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesis]]:
-    """The batch of this id, or that of the hypothesis of this id, and all its hypotheses. Raises StoreError."""
+    """The batch of this id, or that of the hypothesis of this id, or the newest for "latest"; and all its hypotheses.
+    Raises StoreError."""
     every = hypotheses(db)
     named = next((one.batch for one in every if one.hypothesis == name), name)
+    if name == LATEST and every:
+        named = every[-1].batch
     batch = next((one for one in batches(db) if one.batch == named), None)
     if batch is None:
         raise StoreError(f'A hypothesis or batch is named by its id, and "{name[:60]}" is none; see `hypothesis list`.')

@@ -1,0 +1,53 @@
+"""A hypothesis about one head: registered, tested on rows that it was not thought of on, and kept."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from core.attention import Head
+from core.config import settings
+from core.findings import hypothesis_crate
+from core.store.database import Database
+from core.store.hypotheses import add_event
+from core.studies.hypotheses.records import Criterion
+from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
+from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.hypotheses.runs import usual_rows
+
+ROWS = 100
+
+
+def hypothesis(
+    checkpoint: str, head: str, predicate: str, parameters: Mapping[str, str], *, thought: str = "", judged: str = "",
+    author: str = "",
+) -> pd.DataFrame:  # fmt: skip
+    """Register what is said of a head, test it in this process, and keep both in your database.
+
+    Args:
+        checkpoint: a bundled name, a folder or a hub id.
+        head: such as "L1H1".
+        predicate: one of docs/dossier.md, such as "offset", with its parameters, such as {"offset": "first"}.
+        thought, judged: rows that it was thought of on, and others that judge it, as task:split:limit:seed; rows of
+            SST-2 and MRPC, or what the predicate takes, where they are not said.
+        author: who says so.
+
+    Returns:
+        A row a criterion: hypothesis (its id), criterion, state, measure, amount, low, high, baseline, n, p, adjusted,
+        level, note.
+
+    Raises:
+        InputError: it cannot be judged so. CheckpointError: the checkpoint cannot be opened. LockedError: the app holds
+            the database; use its page, or close it.
+    """
+    usual = usual_rows(predicate, ROWS)
+    rows = [RowChoice.parse(given or other) for given, other in zip((thought, judged), usual, strict=True)]
+    said = Proposal(Head.parse(head), predicate, dict(parameters))
+    with Database(settings().database) as db:
+        batch, (one,) = register(db, checkpoint, [said], thought=rows[0], judged=rows[1], annotator=author)
+        criteria = Criterion.among(hypothesis_crate.computed(options_of(*batch_of(db, batch))))
+        with db.write() as cursor:
+            kept = [criterion.as_row() for criterion in criteria]
+            add_event(cursor, one, "tested", criteria=kept, annotator=author)
+    names = ("hypothesis", "criterion", "state", "measure", "amount", "low", "high", "baseline", "n", "p", "adjusted",
+             "level", "note")  # fmt: skip
+    return pd.DataFrame([{name: getattr(criterion, name) for name in names} for criterion in criteria])
