@@ -24,3 +24,4 @@ from . import suggestions as suggestions
 from . import synthetic as synthetic
 from . import training as training
 from . import truth as truth
+from . import unmixing as unmixing

@@ -4,13 +4,14 @@ from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.plan import ReportStep
 from core.studies.attention import features
+from core.studies.patterns import classify_maps
 from core.studies.tuning import finetune
 
 CHECKPOINT = "one/of-ours"
 
 
 def found(part, rows, task=None, *, options=None, error=""):
-    kind = {"tuning": finetune.Options, "features": features.Options}.get(part, dict)
+    kind = {"tuning": finetune.Options, "features": features.Options, "shares": classify_maps.Options}.get(part, dict)
     step = ReportStep(Part(part), part, kind(**(options or {})), CHECKPOINT, part, task)
     return StepResult(step, None if error else f"run of {part}", tuple(rows), error)
 

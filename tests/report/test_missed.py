@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.report.claims import missed, scores
+from core.report.claims import confused, missed
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -145,12 +145,12 @@ def of_heads(*meaningful, n=50):
     ],
 )
 def test_meaningful_maps_are_counted_by_heads(heads, outcome):
-    (one,) = missed.few_meaningful(evidence(found("shares", of_heads(*heads), "rte")))
+    (one,) = confused.few_meaningful(evidence(found("shares", of_heads(*heads), "rte")))
     assert one.outcome == outcome
     assert (one.n, one.task) == (50, "rte")
-    assert only(missed.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
+    assert only(confused.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
     old = [{name: value for name, value in row.items() if name != "counts"} for row in of_heads(*heads)]
-    (without,) = missed.few_meaningful(evidence(found("shares", old, "rte")))
+    (without,) = confused.few_meaningful(evidence(found("shares", old, "rte")))
     assert (without.outcome, "run that step anew" in without.said) == (UNTESTED, True)
 
 
@@ -162,11 +162,11 @@ def test_a_change_of_shares_has_the_classifiers_errors_in_it(half, outcome):
         | {"low": value - reach, "high": value + reach, "maps": 9}
         for checkpoint, value, reach in ((CHECKPOINT, 0.25, 0.01), ("tuned", 0.32, half))
     ]
-    (one,) = missed.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
+    (one,) = confused.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
     assert one.outcome == outcome
     assert "the classifier's errors in the interval" in one.said
     assert one.statistic.value == pytest.approx(0.07)
-    (counted,) = missed.more_vertical(evidence(found("shares", rows, "rte")))
+    (counted,) = confused.more_vertical(evidence(found("shares", rows, "rte")))
     assert "errors not in the interval" in counted.said
 
 
@@ -177,17 +177,17 @@ def test_shares_stay_by_the_paired_interval_of_all_classes_together():
         ([moved("vertical", 0.06), moved("block", -0.01)], UNDECIDED),  # alone it would be beyond 5 points
         ([moved("vertical", 0.08), moved("block", -0.01)], FAILS),
     ):
-        assert only(scores.shares_stay(evidence(found("shares", changes, "rte")))) == outcome
+        assert only(confused.shares_stay(evidence(found("shares", changes, "rte")))) == outcome
     unpaired = [share("vertical", 0.5), share("vertical", 0.9, checkpoint="tuned")]
-    (one,) = scores.shares_stay(evidence(found("shares", unpaired, "rte")))
+    (one,) = confused.shares_stay(evidence(found("shares", unpaired, "rte")))
     assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
 
 
 def test_more_vertical_after_fine_tuning():
     for change, outcome in ((0.05, HOLDS), (-0.05, FAILS), (0.005, UNDECIDED)):
         rows = [moved("vertical", change), moved("block", 0.0)]
-        assert only(missed.more_vertical(evidence(found("shares", rows, "rte")))) == outcome
-    assert only(missed.more_vertical(evidence(found("shares", [moved("overall", 0.1)], "rte")))) == UNTESTED
+        assert only(confused.more_vertical(evidence(found("shares", rows, "rte")))) == outcome
+    assert only(confused.more_vertical(evidence(found("shares", [moved("overall", 0.1)], "rte")))) == UNTESTED
 
 
 def stripes(effects, half=0.01):

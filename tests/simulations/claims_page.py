@@ -41,10 +41,11 @@ WORLDS_START = """
 
 Rows are planted with the noise of so many dev rows: nothing there (or all heads on the line), an effect at twice the
 margin (two points of a score where the margin is 0, a tenth of a weight or share), and one inside it (or as much the
-other way). Scores of fine-tuning have three seeds whose luck is a point, shares of maps a classifier that sees four
-fifths of a change. Noise of seeds behind maps before and after fine-tuning is not planted, nor what heads have in
-common (but in *keeps-its-role*). Of each world {draws} draws; a true rate of 5 % stays below {limit:.1%} in 99.7 % of
-such simulations. n: rows of a dev set, or inputs, heads or words where it is not one of GLUE's.
+other way). Scores of fine-tuning have three seeds whose luck is a point, shares of maps a classifier that takes one
+in six for another class and whose confusions 60 labelled inputs tell. Noise of seeds behind maps before and after
+fine-tuning is not planted, nor what heads have in common (but in *keeps-its-role*). Of each world {draws} draws; a
+true rate of 5 % stays below {limit:.1%} in 99.7 % of such simulations. n: rows of a dev set, or inputs, heads or
+words where it is not one of GLUE's.
 
 | claim | n | false holds | false does not hold | undecided at twice |
 |---|---|---|---|---|

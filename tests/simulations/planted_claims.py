@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
+from core.patterns.evaluation import moved_shares
 from core.report.evidence import Evidence
 from core.report.measures.maps import LOOKED_AT
 from core.scoring.corrections import q_values
@@ -205,37 +206,44 @@ def origins(effect: float, rng: np.random.Generator) -> Evidence:
 # ---------------------------------------------------------------- shares of maps
 
 
+CHANCE = np.array([[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])  # of each class to be taken for another
+INPUTS = 60  # labelled, of which the classifier's confusions are known
+
+
+def confusing(rng: np.random.Generator) -> np.ndarray:
+    """What held-out maps of labelled inputs were taken for [input, true, predicted]."""
+    return np.stack([rng.multinomial(rng.multinomial(4, [0.5, 0.3, 0.2])[k], CHANCE[k], size=INPUTS)
+                     for k in range(3)], axis=1)  # fmt: skip
+
+
 def moved(*names: str) -> Planted:
-    """The first class grows by the effect, at the cost of the second; the classifier sees four fifths of it, and its
-    confusions widen what is corrected for them."""
+    """The first class grows by the effect, at the cost of the second, on the same inputs; a classifier counts both."""
 
     def plant(effect: float, rng: np.random.Generator) -> Evidence:
-        rows = []
-        for name, change in zip((*names, "block"), (effect, -effect, 0.0), strict=False):
-            row = valued(0.8 * change, rng, ROWS["rte"])
-            half = row["value"] - row["low"]
-            ends = {"low_all": row["value"] - 1.3 * half, "high_all": row["value"] + 1.3 * half}
-            about = {"class": name, "inputs": ROWS["rte"]}
-            counted = {"share": row["value"], "low": row["low"], "high": row["high"]}
-            rows.append(about | counted | ends | {"part": "moved", "checkpoint": "tuned"})
-            for checkpoint, true in ((CHECKPOINT, 0.3), ("tuned", 0.3 + change)):
-                share = valued(true, rng, ROWS["rte"], 0.25)
-                ends = {"share": share["value"], "low": share["low"], "high": share["high"], "maps": 9}
-                rows.append(about | ends | {"part": "corrected", "checkpoint": checkpoint})
-        return evidence(found("shares", rows, "rte"))
+        n, classes = ROWS["rte"], (*names, "block")
+        true = np.array([[0.3, 0.4, 0.3], [0.3 + effect, 0.4 - effect, 0.3]])
+        before, after = (rng.multinomial(24, shares @ CHANCE, size=n) for shares in true)
+        about = {"part": "moved", "checkpoint": "tuned", "inputs": n}
+        rows = [
+            about | {"class": one.name, "share": one.change, "low": one.low, "high": one.high}
+            | {"low_all": one.low_all, "high_all": one.high_all}
+            for one in moved_shares(before, after, classes, seed=int(rng.integers(2**31)))
+        ]  # fmt: skip
+        return evidence(found("shares", rows, "rte", options={"confusions": confusing(rng).tolist()}))
 
     return plant
 
 
 def meaningful(effect: float, rng: np.random.Generator) -> Evidence:
-    """Every head has so large a share of maps that could carry meaning."""
-    n = ROWS["rte"]
+    """Every head has so large a share of maps that could carry meaning; a classifier counts them."""
+    n, classes = ROWS["rte"], ("vertical", "heterogeneous", "block")
     about = {"part": "head", "checkpoint": CHECKPOINT, "inputs": n, "class": "vertical", "share": 0.5}
+    seen = np.array([1 - effect, effect * 0.6, effect * 0.4]) @ CHANCE
     rows = [
-        about | {"layer": k // 4, "head": k % 4, "counts": {"heterogeneous": int(some), "vertical": n - int(some)}}
-        for k, some in enumerate(rng.binomial(n, effect, HEADS[0] * HEADS[1]))
+        about | {"layer": k // 4, "head": k % 4, "counts": dict(zip(classes, map(int, some), strict=True))}
+        for k, some in enumerate(rng.multinomial(n, seen, size=HEADS[0] * HEADS[1]))
     ]
-    return evidence(found("shares", rows, "rte"))
+    return evidence(found("shares", rows, "rte", options={"confusions": confusing(rng).tolist()}))
 
 
 # ---------------------------------------------------------------- scores

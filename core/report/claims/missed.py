@@ -21,7 +21,6 @@ from core.report.claims.outcomes import (
     decided,
     enough_heads,
     found_by,
-    gains,
     of_each,
     of_each_loss,
     points,
@@ -29,17 +28,15 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.claims.scores import CONFUSED, OLD_SHARES, UNCORRECTED, beats, true_change
+from core.report.claims.scores import beats
 from core.report.estimates import Estimate, among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.scoring.definitions import STATISTICS, kind_of
 from core.studies.attention.records import Score
-from core.studies.patterns.records import HeadClass
 from core.studies.records import picked
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
-NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
 BUNDLED = "; the rows are the project's own, like this task's in form alone"
 ROLES = ("previous", "next", "separator", "first")
 
@@ -66,34 +63,6 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
             sentence += f"{words.count(UNDECIDED)} may"
             outcomes.append(found_by(result, enough_heads(weights, 0.5, 1 / 3), sentence, result.n, task))
     return outcomes or [Outcome(UNTESTED, "no task has a separator")]
-
-
-def few_meaningful(evidence: Evidence) -> list[Outcome]:
-    """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
-    inputs, each head with its interval over inputs (Wilson's)."""
-
-    def test(result: StepResult) -> Outcome | None:
-        rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
-        if len(rows) < len(result.rows):
-            return Outcome(UNTESTED, NO_COUNTS, result.task)
-        heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
-        others = [_meaningless(head) for head in heads if sum(head.counts.values())]
-        if not others:
-            return None
-        words = [decided(other, 0.5).word for other in others]
-        sentence = (
-            f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
-        )
-        sentence += f"the inputs, {words.count(UNDECIDED)} may; {UNCORRECTED}"
-        return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
-
-    return of_each(evidence, Part.SHARES, test)
-
-
-def _meaningless(head: HeadClass) -> Estimate:
-    """A head's share of maps that are neither Heterogeneous nor Block."""
-    total = sum(head.counts.values())
-    return share_interval(1 - sum(head.counts.get(name, 0) for name in ("heterogeneous", "block")) / total, total)
 
 
 def percent(share: Estimate) -> str:
@@ -172,25 +141,6 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 
 # ---------------------------------------------------------------- what fine-tuning changes
-
-
-def more_vertical(evidence: Evidence) -> list[Outcome]:
-    """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
-    them. It fails where the interval ends below a gain of one point."""
-
-    def test(result: StepResult) -> Outcome | None:
-        moved = {share.name: share for share in readings.moved_shares(result.rows)}
-        if not moved:
-            tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
-            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        if "vertical" not in moved:
-            return Outcome(UNTESTED, "its classes have no vertical one", result.task)
-        share = moved["vertical"]
-        change = true_change(result, "vertical", share.change)
-        sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
-        return found_by(result, gains(change), sentence, share.inputs)
-
-    return of_each(evidence, Part.SHARES, test)
 
 
 def rise_and_fall(evidence: Evidence) -> list[Outcome]:

@@ -19,10 +19,8 @@ from core.report.claims.outcomes import (
     found_by,
     gains,
     of_each,
-    points,
     said,
     untested,
-    within,
 )
 from core.report.claims.seeds import compared, needs, over_seeds, score_of, with_luck
 from core.report.estimates import Estimate, among
@@ -32,18 +30,13 @@ from core.report.measures.scores import constant_score
 from core.report.published import PAPER, printed
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
-from core.studies.patterns.records import ClassShare
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
-SHARE_MARGIN = 0.05
 LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight
 SAME, PARTED = 0.999, 0.99  # Pearson's r of raw and effective attention
-CONFUSED = "the classifier's errors in the interval"
-UNCORRECTED = "the classifier's errors not in the interval"
-OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
 
 # ---------------------------------------------------------------- Table 1
 
@@ -235,43 +228,3 @@ def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
             sentence = f"mean over heads and types: raw {said(raw, 2)}, effective {said(effective, 2)}"
             outcomes.append(found_by(result, apart([raw], [effective]), sentence, result.n, task))
     return outcomes or untested(evidence, Part.EFFECTIVE)
-
-
-def shares_stay(evidence: Evidence) -> list[Outcome]:
-    """Fine-tuning moves no class's share by more than five points, corrected for the classifier's confusions where the
-    rows have them."""
-
-    def test(result: StepResult) -> Outcome | None:
-        moved = readings.moved_shares(result.rows)
-        if not moved:
-            tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
-            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        changes = [true_change(result, share.name, share.joint) for share in moved]
-        most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
-        sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
-        sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
-        return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
-
-    return of_each(evidence, Part.SHARES, test)
-
-
-def true_change(result: StepResult, name: str, counted: Estimate) -> Estimate:
-    """The change of a class's share, corrected for the classifier's confusions (Rogan and Gladen) where the rows have
-    shares so corrected: of their difference, whose interval adds both, but never less wide than the counted one."""
-    shares = [
-        share
-        for share in ClassShare.among(result.rows)
-        if (share.part, share.name) == ("corrected", name) and share.share is not None
-    ]
-    tuned = [share for share in shares if share.checkpoint != result.step.checkpoint]
-    untuned = [share for share in shares if share.checkpoint == result.step.checkpoint]
-    if not tuned or not untuned:
-        return counted
-    change = tuned[0].estimate + untuned[0].estimate.turned
-    below, above = (abs(counted.value - (end or 0.0)) for end in (counted.low, counted.high))
-    ends = [change.low, change.high]
-    return Estimate(
-        change.value,
-        None if ends[0] is None else min(ends[0], change.value - below),
-        None if ends[1] is None else max(ends[1], change.value + above),
-    )

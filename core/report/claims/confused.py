@@ -1,0 +1,151 @@
+"""Sentences on shares of pattern classes, as tests that have the classifier's own errors in their intervals."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core import patterns
+from core.report import readings
+from core.report.claims.outcomes import (
+    FAILS,
+    UNDECIDED,
+    UNTESTED,
+    Outcome,
+    decided,
+    enough_heads,
+    found_by,
+    gains,
+    of_each,
+    points,
+    within,
+)
+from core.report.estimates import Estimate, share_interval
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Part
+from core.studies.patterns.records import ClassShare, HeadClass, MovedShare
+
+SHARE_MARGIN = 0.05
+MEANINGFUL = ("heterogeneous", "block")
+CONFUSED = "the classifier's errors in the interval"
+UNCORRECTED = "the classifier's errors not in the interval"
+OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
+NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
+
+
+def shares_stay(evidence: Evidence) -> list[Outcome]:
+    """Fine-tuning moves no class's share by more than five points, corrected for the classifier's confusions where the
+    rows have them."""
+
+    def test(result: StepResult) -> Outcome | None:
+        moved = readings.moved_shares(result.rows)
+        if not moved:
+            tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
+            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
+        changes = true_changes(result, moved, joint=True)
+        most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
+        sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
+        sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
+        return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
+
+    return of_each(evidence, Part.SHARES, test)
+
+
+def more_vertical(evidence: Evidence) -> list[Outcome]:
+    """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
+    them. It fails where the interval ends below a gain of one point."""
+
+    def test(result: StepResult) -> Outcome | None:
+        moved = {share.name: share for share in readings.moved_shares(result.rows)}
+        if not moved:
+            tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
+            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
+        if "vertical" not in moved:
+            return Outcome(UNTESTED, "its classes have no vertical one", result.task)
+        share = moved["vertical"]
+        change = true_changes(result, list(moved.values()), joint=False)[list(moved).index("vertical")]
+        sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
+        return found_by(result, gains(change), sentence, share.inputs)
+
+    return of_each(evidence, Part.SHARES, test)
+
+
+def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
+    """The changes of all classes' shares, corrected for the classifier's confusions (Rogan and Gladen) where the step
+    has them: its errors are the same before and after. joint: with intervals that hold for all classes together."""
+    counted = [share.joint if joint else share.change for share in moved]
+    held_out = _confusions(result, len(moved))
+    if held_out is None or any(None in (one.low, one.high) for one in counted):
+        return [_both_added(result, share.name, one) for share, one in zip(moved, counted, strict=True)]
+    halves = [max(one.value - (one.low or 0.0), (one.high or 0.0) - one.value) for one in counted]
+    values = np.array([one.value for one in counted])
+    several = len(moved) if joint else 1
+    found = patterns.unmixing.true_changes(values, np.array(halves), held_out, several=several)
+    return [Estimate(*map(float, one)) for one in found.T]
+
+
+def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
+    """The classifier's held-out confusions, of which the step's options tell; None where they do not."""
+    known = np.array(getattr(result.step.options, "confusions", ())).astype(int)  # whole maps, in JSON 3.0
+    return known if known.ndim == 3 and known.shape[1:] == (classes, classes) else None
+
+
+def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
+    """Where only shares so corrected are known: their difference, whose interval adds both, but is never less wide than
+    the counted one."""
+    shares = [
+        share
+        for share in ClassShare.among(result.rows)
+        if (share.part, share.name) == ("corrected", name) and share.share is not None
+    ]
+    tuned = [share for share in shares if share.checkpoint != result.step.checkpoint]
+    untuned = [share for share in shares if share.checkpoint == result.step.checkpoint]
+    if not tuned or not untuned:
+        return counted
+    change = tuned[0].estimate + untuned[0].estimate.turned
+    below, above = (abs(counted.value - (end or 0.0)) for end in (counted.low, counted.high))
+    ends = [change.low, change.high]
+    return Estimate(
+        change.value,
+        None if ends[0] is None else min(ends[0], change.value - below),
+        None if ends[1] is None else max(ends[1], change.value + above),
+    )
+
+
+def few_meaningful(evidence: Evidence) -> list[Outcome]:
+    """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
+    inputs, each head with its interval over inputs, corrected for the classifier's confusions where the step has
+    them."""
+
+    def test(result: StepResult) -> Outcome | None:
+        rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
+        if len(rows) < len(result.rows):
+            return Outcome(UNTESTED, NO_COUNTS, result.task)
+        heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
+        known = [head for head in heads if sum(head.counts.values())]
+        others, corrected = _meaningless(result, known)
+        if not others:
+            return None
+        words = [decided(other, 0.5).word for other in others]
+        sentence = (
+            f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
+        )
+        sentence += f"the inputs, {words.count(UNDECIDED)} may; {CONFUSED if corrected else UNCORRECTED}"
+        return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
+
+    return of_each(evidence, Part.SHARES, test)
+
+
+def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:
+    """Each head's share of maps that are neither Heterogeneous nor Block, and whether it is a corrected one."""
+    names = list(dict.fromkeys(name for head in heads for name in head.counts))
+    counts = np.array([[head.counts.get(name, 0) for name in names] for head in heads])
+    chosen = np.array([name not in MEANINGFUL for name in names])
+    wilson = [share_interval(one[chosen].sum() / one.sum(), int(one.sum())) for one in counts]
+    held_out = _confusions(result, len(names))
+    if held_out is None:
+        return wilson, False
+    least = np.array(
+        [[one.value - (one.low or 0.0) for one in wilson], [(one.high or 1.0) - one.value for one in wilson]]
+    )
+    found = patterns.unmixing.true_shares(counts, chosen, held_out, least=least)
+    return [Estimate(*map(float, one)) for one in found.T], True
