@@ -138,6 +138,17 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     assert [one.name for one in head_effects.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
 
 
+def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_wins(filled):
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "heads/one", head="L1H1").run()
+    app.query_params["head"] = "L2H3"  # as a click on one of its nearest heads
+    app.run()
+    assert app.markdown[0].value.startswith("**L2H3**")
+    assert app.selectbox(key="head").value == "L2H3"
+    app.selectbox(key="head").set_value("L1H2").run()
+    assert app.markdown[0].value.startswith("**L1H2**")
+    assert app.run().selectbox(key="head").value == "L1H2"
+
+
 def test_a_thumbnail_of_a_checkpoint_that_is_not_here_is_a_sentence(filled):
     told = head_neighbours.thumbnail("/nowhere/at/all", Head(0, 0), ("A text.", None), "L1H1 of it")
     assert told == "L1H1 of it: /nowhere/at/all is not on this machine."

@@ -18,7 +18,7 @@ from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
 from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, number_of
 from core.studies.prediction_changes import share_interval
 
-NORMAL = scoring.counterparts.NORMAL
+NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:

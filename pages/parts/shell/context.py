@@ -20,7 +20,7 @@ FIELDS = {
     "checkpoint": "checkpoint", "beside": "comparison", "rows": "rows", "text": "sentence", "pair": "second sentence",
     "head": "head",
 }  # fmt: skip
-_CHOSEN, _NOW = "context_chosen", "context_now"
+_CHOSEN, _NOW, _LEFT = "context_chosen", "context_now", "context_left"
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,20 @@ def from_link() -> None:
         named.setdefault("pair", "")  # a sentence of the link does not go with an older second one
     if named:
         st.session_state[_CHOSEN] = replace(chosen(), **named)
+
+
+def leave() -> None:
+    """Remember what the address says of the context at the end of a run."""
+    st.session_state[_LEFT] = _addressed()
+
+
+def came_by_link() -> bool:
+    """Whether the address says something else of the context than the run before left there: a link did."""
+    return _LEFT in st.session_state and st.session_state[_LEFT] != _addressed()
+
+
+def _addressed() -> dict[str, str]:
+    return {name: st.query_params[name] for name in FIELDS if st.query_params.get(name)}
 
 
 def forget_for_link() -> None:

@@ -17,11 +17,16 @@ _PAYLOADS = ("grid_opened", "maps_head", "label_payload", "project_sheet")
 def arrive(page: str, view: str) -> None:
     """On the first run of a view, what its link says wins over what another left under the same names.
 
-    So it is when the user goes back or forward in the browser.
+    So it is when the user goes back or forward in the browser, and when a link of the view leads to itself: to another
+    head, say.
     """
     back = history.went_back()
     shown = st.session_state.get("page_shown")
     if shown == (page, view) and not back:
+        if context.came_by_link():
+            context.from_link()
+            for key in filter(st.query_params.__contains__, context.FIELDS):
+                st.session_state.pop(key, None)
         return
     if back:
         context.forget_for_link()
@@ -64,6 +69,7 @@ def show() -> None:
         with clear_errors():
             chosen.run()
     finally:  # also when the page stopped early
+        context.leave()
         if navigation.shown_links() != drawn:
             navigation.show_links(links)
         settle(page.name + view.name)
