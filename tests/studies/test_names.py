@@ -12,6 +12,7 @@ NAMES = study_modules().keys()
 # What looks like a table of studies and is none, or is one with a reason.
 OTHER = {
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
+    "core/notebook/__init__.py": "functions of a notebook, two of them called as what they ask",
     "core/report/claims/rules.py": "ids of the report's claims",
     "core/report/rendering/charts.py": "exhibits of the report",
 }
