@@ -18,6 +18,7 @@ from core.store.runs import Provenance
 from core.studies.attention import redundancy
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from core.studies.circuits.records import CircuitEdge
+from core.studies.hypotheses.predicates import PREDICATES
 from core.studies.lookup import find_study
 from pages.parts.atlas import choices, groups, head_effects, head_neighbours, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
@@ -136,6 +137,19 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     frame = head_effects.effects(scores, Head(0, 0))["rise of the loss, nats"]
     assert frame["value"].tolist() == pytest.approx([0.4, 0.02])  # the head, and the mean of the other five
     assert [one.name for one in head_effects.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
+
+
+def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled):
+    app = opened("head")
+    offered = app.selectbox(key="hypothesis_predicate")
+    assert len(offered.options) == len(PREDICATES)
+    offered.set_value("frame-link").run()
+    assert app.text_input(key="hypothesis_judged_frame-link").value == "frames:dev:0:0"
+    app.selectbox(key="hypothesis_predicate").set_value("property").run()
+    app.text_input(key="hypothesis_property_kind").set_value("drop")
+    app.button(key="hypothesis_register").click().run()
+    assert not app.exception
+    assert "needs a checkpoint with a classifier" in app.error[0].value
 
 
 def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_wins(filled):
