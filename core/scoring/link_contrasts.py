@@ -7,7 +7,8 @@ is a sum of a part for the query (its softmax), one for the key and one for the 
 
 each of the three queries, keys and distances comes once with either sign, so such a head has 0 whatever its parts are;
 a head that looks from a to b because they are linked has more. A link's contrast is the mean of that over drawn s and t
-(pieces of both words drawn too), all other cells being between other words of the same two sentences, not linked.
+(pieces of both words drawn too), all other cells being between other words of the same two sentences, not linked and
+not the same word again.
 """
 
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ def hexagons(
     seed: Sequence[int],
 ) -> Hexagons:
     """At most DRAWS for each link. links: pieces of the query's and of the key's word; linked: the pairs (query's word,
-    key's word) that count as linked for it. causal: keys must come before their queries."""
+    key's word) that none of the other cells may lie between. causal: keys must come before their queries."""
     rng, last = np.random.default_rng(list(seed)), len(pieces.word) - 1
     ends = [[rng.choice(side, TRIED) for side in link] for link in links]
     start, key = (np.array([end[side] for end in ends], dtype=int).reshape(-1, TRIED) for side in (0, 1))

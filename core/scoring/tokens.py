@@ -10,7 +10,8 @@ direction that looks back, and n says how many do.
               words q of the input, d the link's distance; across sentences, the mean over the other words there. Each
               counts by the piece of the key, times the pieces of the link's (a word of more pieces gets more anyway)
     contrast  log weight with what the query, the key and the distance do anyway taken out (link_contrasts): 0 for a
-              head that looks at nouns, or at the first word, whatever the query is
+              head that looks at nouns, or at the first word, whatever the query is; no pair of equal words is compared
+              with, which a head of the same word has weight on
     accuracy  share of the words a whose b is the word that a looks at most (forward: argmax of row a; backward: argmax
               of column a), special tokens and a itself left out (Clark et al.)
 
@@ -38,11 +39,28 @@ Link = tuple[int, int]
 @dataclass(frozen=True)
 class LinkedWords:
     """The words of one input. words: positions of each word's pieces. sentence: of each word, -1 for special tokens.
-    links: of each relation, (from, to) as numbers of words; never a word to itself."""
+    links: of each relation, (from, to) as numbers of words; never a word to itself. spellings: of each word a number,
+    the same for equal words; none known where empty."""
 
     words: Sequence[tuple[int, ...]]
     sentence: Sequence[int]
     links: Sequence[Sequence[Link]]
+    spellings: Sequence[int] = ()
+
+    def alike(self, size: int) -> Bool[np.ndarray, "word word"]:
+        """Which words are spelled alike, a word and itself left out.
+
+        Args:
+            size: number of words to pad to.
+
+        Returns:
+            Symmetric; False for padding.
+        """
+        equal = np.zeros((size, size), dtype=bool)
+        spellings = np.array(self.spellings, dtype=int)
+        equal[: len(spellings), : len(spellings)] = spellings[:, None] == spellings
+        np.fill_diagonal(equal, False)
+        return equal
 
 
 def word_maps(
@@ -213,7 +231,8 @@ class _Batch:
             words, mine = some[k], np.flatnonzero(batch == k)
             ends = [(words.words[int(self.query[row])], words.words[int(self.key[row])]) for row in mine]
             pieces = Pieces.of(words.words, words.sentence, length)
-            found.append(hexagons(pieces, ends, linked[k][turn[mine]], causal=causal, seed=[numbers[k]]))
+            taken = linked[k][turn[mine]] | words.alike(linked.shape[-1])
+            found.append(hexagons(pieces, ends, taken, causal=causal, seed=[numbers[k]]))
         parts = (np.concatenate([getattr(one, name) for one in found]) for name in ("queries", "keys", "fits"))
         self.hexagons = Hexagons(*parts)
 

@@ -109,6 +109,26 @@ def test_a_planted_verb_to_subject_head_is_found_and_a_previous_token_head_is_no
     assert best_distance(observer.distances[0])[0] == 1
 
 
+@pytest.mark.parametrize("spelled", [True, False])
+def test_a_head_of_the_same_word_has_no_contrast_where_equal_words_are_known(spelled):
+    """It looks at equal words alone; links are none of them, yet may lie beside some."""
+    spellings, links = (0, 1, 2, 3, 1, 4, 3, 5), [(1, 2), (2, 3), (4, 5), (6, 5), (3, 2)]
+    words = LinkedWords([(i,) for i in range(8)], [0] * 8, (links, []), spellings if spelled else ())
+    equal = np.equal.outer(spellings, spellings) & ~np.eye(8, dtype=bool)
+    maps = torch.from_numpy(np.where(equal, 0.6, 0.1))
+    maps = (maps / maps.sum(-1, keepdim=True)).expand(20, 1, 8, 8)
+    observer = _observer(causal=False, heads=1)
+    observer.take([words] * 20, range(20)).update(0, maps, list(range(20)))
+    found = [parts["contrast"].value[0, 0, 0] for name, _, parts in observer.result() if name == "dep:nsubj"]
+    assert (np.abs(found) < 1e-9).all() == spelled
+
+
+def test_words_are_alike_but_not_themselves():
+    alike = LinkedWords([(0,), (1,), (2,)], [0, 0, 0], [], (7, 4, 7)).alike(4)
+    assert np.argwhere(alike).tolist() == [[0, 2], [2, 0]]
+    assert not INPUT.alike(8).any()
+
+
 def test_shards_merge_to_the_whole():
     maps = random_maps(4, 3, 9, 9)
     whole = _observer(causal=False)

@@ -7,6 +7,7 @@ the studies' own code are real, and where a head looks is known.
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -210,12 +211,13 @@ _WORDS: dict[tuple[int, ...], np.ndarray] = {}  # ids of an input: what its word
 def _words_planted(encoding: Encoding, tagged: Sequence[TaggedSentence]) -> np.ndarray:
     """Kinds and identity of the words."""
     planted, start = np.zeros((len(encoding), _STARTS[-1])), BLOCKS["kind"].start
+    identities = _identities([word.text.casefold() for sentence in tagged for word in sentence.words])
     for number, sentence in enumerate(tagged):
         for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
             at = list(encoding.pieces(a, b, number))
             kinds = (word.tag in NOUNS, word.tag in PRONOUNS, word.tag in VERBS, word.pos in CONTENT)
             planted[at, start : start + len(kinds)] = kinds
-            planted[at, BLOCKS["identity"]] = _code(word.text.casefold(), IDENTITY)
+            planted[at, BLOCKS["identity"]] = identities[word.text.casefold()]
     ordinary = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
     planted[list(ordinary[0]) if ordinary else [], start + KINDS.index("first")] = 1.0
     if not tagged:
@@ -226,6 +228,20 @@ def _words_planted(encoding: Encoding, tagged: Sequence[TaggedSentence]) -> np.n
 def _code_of(rng: np.random.Generator) -> np.ndarray:
     code = rng.normal(size=LINK)
     return np.asarray(code / np.linalg.norm(code))
+
+
+def _identities(words: Sequence[str]) -> dict[str, np.ndarray]:
+    """A code for each word of an input. Those that come again have codes at right angles to each other (as many as the
+    width allows): drawn ones would make a word something like another, and a head of the same word look at both."""
+    codes = {word: _code(word, IDENTITY) for word in words}
+    again = [word for word, times in Counter(words).items() if times > 1][:IDENTITY]
+    if again:
+        bases = np.linalg.qr(np.stack([codes[word] for word in again]).T)[0].T
+        codes |= dict(zip(again, bases, strict=True))
+    for word in codes.keys() - set(again) if again else ():
+        rest = codes[word] - bases.T @ (bases @ codes[word])
+        codes[word] = rest / max(np.linalg.norm(rest), 1e-9) if len(again) < IDENTITY else 0 * rest
+    return codes
 
 
 @cache

@@ -112,6 +112,20 @@ def test_a_piece_that_spans_two_words_joins_them_and_its_inner_links_are_left_ou
     assert all(a != b for some in found.links for a, b in some)
 
 
+def test_equal_words_are_known_across_case_and_sentences():
+    checkpoint = tiny("bert")
+    encoding = checkpoint.encode("the dog saw", "A dog saw The")
+    spans = [[(0, 3), (4, 7), (8, 11)], [(0, 1), (2, 5), (6, 9), (10, 13)]]
+    found = measures.linked_words(encoding, spans, [[]])
+    equal = np.argwhere(np.triu(found.alike(len(found.words))))
+    texts = [
+        [(encoding.pair if encoding.sentence[word[0]] else encoding.text)[
+            encoding.offsets[word[0]][0] : encoding.offsets[word[-1]][1]] for word in (found.words[a], found.words[b])]
+        for a, b in equal
+    ]  # fmt: skip
+    assert sorted(texts) == [["dog", "dog"], ["saw", "saw"], ["the", "The"]]
+
+
 def test_differences_of_two_checkpoints_are_paired(pipeline):
     options = _options(features, PAIRS, features=["noun"])
     seen = []

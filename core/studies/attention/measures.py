@@ -193,10 +193,26 @@ def linked_words(
     kept = [
         [(place[a], place[b]) for a, b in some if a in place and b in place and place[a] != place[b]] for some in links
     ]
-    sentences = [encoding.sentence[word[0]] for word in words]
-    return LinkedWords(
-        [tuple(word) for word in words], [-1 if sentence is None else sentence for sentence in sentences], kept
-    )
+    found = [encoding.sentence[word[0]] for word in words]
+    sentences = [-1 if sentence is None else sentence for sentence in found]
+    return LinkedWords([tuple(word) for word in words], sentences, kept, word_spellings(encoding, words))
+
+
+def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
+    """A number for each word, the same for words that differ in case alone; special tokens are all different.
+
+    Args:
+        encoding: of the input.
+        words: positions of each word's tokens.
+    """
+    numbers: dict[str | int, int] = {}
+    spelled: list[str | int] = []
+    for number, word in enumerate(words):
+        offsets = [encoding.offsets[position] for position in word]
+        spans = [offset for offset in offsets if offset is not None]
+        text = (encoding.pair or "") if encoding.sentence[word[0]] else encoding.text
+        spelled.append(text[spans[0][0] : spans[-1][1]].strip().casefold() if spans else number)
+    return [numbers.setdefault(spelling, len(numbers)) for spelling in spelled]
 
 
 # ---------------------------------------------------------------- statistics and distances
