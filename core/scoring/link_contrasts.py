@@ -11,9 +11,11 @@ a head that looks from a to b because they are linked has more. A link's contras
 not the same word again.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -161,3 +163,51 @@ def means_over_draws(
     total = np.add.reduceat(np.where(measured, value, 0.0), starts, axis=1)
     mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)
+
+
+# ---------------------------------------------------------------- of whole inputs
+
+
+class LinkEnds(NamedTuple):
+    """The links whose contrasts count as one. input: its number; links: positions of the query's and of the key's
+    word; taken: the pairs (query's word, key's word) that no other cell may lie between."""
+
+    input: int
+    pieces: Pieces
+    links: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    taken: Bool[np.ndarray, "word word"]
+
+
+class MeanContrasts:
+    """Observer: the mean contrast of each entry's links, of every head.
+
+    Args:
+        entries: what is measured, several of one input if need be.
+        layers: of the checkpoint.
+        heads: of each layer.
+        causal: whether queries see only keys before them.
+        seed: of the draws; an entry's are drawn by its input too, whatever it is measured with.
+    """
+
+    def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
+        self._means = np.full((len(entries), layers, heads), np.nan)
+        self._hexagons: list[Hexagons] = []
+        self._by_input: dict[int, list[int]] = defaultdict(list)
+        for number, entry in enumerate(entries):
+            taken = np.broadcast_to(entry.taken, (len(entry.links), *entry.taken.shape))
+            drawn = hexagons(entry.pieces, entry.links, taken, causal=causal, seed=[seed, entry.input])
+            self._hexagons.append(drawn)
+            if drawn.fits.any():
+                self._by_input[entry.input].append(number)
+
+    def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+        """Read one layer's maps of some inputs [batch, head, query, key]."""
+        for row, number in enumerate(inputs):
+            for entry in self._by_input.get(number, ()):
+                drawn = self._hexagons[entry]
+                found = contrasts(weights[row : row + 1], np.zeros(len(drawn.fits), dtype=int), drawn)
+                self._means[entry, layer] = found[drawn.fits.any(1)].mean(0)
+
+    def result(self) -> Float[np.ndarray, "entry cell"]:
+        """In natural logarithms, cells by layer and head; NaN where an entry has no draw."""
+        return self._means.reshape(len(self._means), -1)

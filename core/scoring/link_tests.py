@@ -6,6 +6,8 @@ input, at the same signed distances and piece counts; a head that attends some s
 word) scores as high there. *Query*: the link's query is another word of the text, its key stays; a head that attends
 to a kind of word whatever the query (pronouns, content words) scores as high there. *Share*: the same without what
 rows give to special tokens. (core.scoring.queries takes distance out of these two.)
+Of a decoder both also ask that the links' contrast is above 0 (core.scoring.link_contrasts): what a near key gets there
+depends on how many others its query sees, so that a steep head of one distance seems to look more from later words.
 
 A head *survives* when it beats all four, after Benjamini-Hochberg over all heads. The weaker "beats the place nulls"
 is distance and exchange alone: it looks at the linked places, but perhaps any word there would be looked at. The true
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.scoring.few_inputs import FEWEST, mean_interval
+from core.scoring.few_inputs import FEWEST, mean_interval, p_above, spread_of
 
 RESAMPLES = 9999  # p of .01 is known to .001: few heads near the threshold move with the seed
 LEVEL = 0.05
@@ -94,8 +96,10 @@ class LinkTest:
 
     score: mean over n inputs of a weight, 0 to 1; low, high: its 95 % interval. distance, exchange: means of the two
     place nulls. excess: how much more the linked query looks there than the text's other queries do, in even shares,
-    distance taken out. p_*: of each null. q_places: the larger p of the place nulls after Benjamini-Hochberg;
-    beats_places: it is <= 0.05. q, survives: the same over all four nulls.
+    distance taken out. contrast: mean log weight of the links with query, key and distance taken out, of a decoder;
+    NaN where none was measured. p_*: of each null; p_query and p_share are no smaller than p_contrast. q_places: the
+    larger p of the place nulls after Benjamini-Hochberg; beats_places: it is <= 0.05. q, survives: the same over all
+    four nulls.
     """
 
     n: int
@@ -105,10 +109,12 @@ class LinkTest:
     distance: Float[np.ndarray, "cell"]
     exchange: Float[np.ndarray, "cell"]
     excess: Float[np.ndarray, "cell"]
+    contrast: Float[np.ndarray, "cell"]
     p_distance: Float[np.ndarray, "cell"]
     p_exchange: Float[np.ndarray, "cell"]
     p_query: Float[np.ndarray, "cell"]
     p_share: Float[np.ndarray, "cell"]
+    p_contrast: Float[np.ndarray, "cell"]
     q_places: Float[np.ndarray, "cell"]
     q: Float[np.ndarray, "cell"]
 
@@ -127,12 +133,26 @@ def verdict(
     exchange: Float[np.ndarray, "draw cell"],
     query: Null,
     share: Null,
+    contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Compare the sum over inputs with sums drawn under the nulls (of the same inputs)."""
+    """Compare the sum over inputs with sums drawn under the nulls (of the same inputs).
+
+    Args:
+        scores: of each input.
+        distance: sums drawn with links at other places of their inputs.
+        exchange: sums drawn with links of other inputs.
+        query: the null of other queries.
+        share: the same on shares of what goes to ordinary tokens.
+        contrasts: of each input's links, NaN where it has none; None for an encoder.
+
+    Returns:
+        The verdict on every head.
+    """
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)
     p_distance, p_exchange = p_values(observed, distance) * tested, p_values(observed, exchange) * tested
-    p_query, p_share = query.p * tested, share.p * tested
+    contrast, p_contrast = _contrast(scores if contrasts is None else contrasts, asked=contrasts is not None)
+    p_query, p_share = (np.fmax(null.p, p_contrast) * tested for null in (query, share))
     places = np.maximum(p_distance, p_exchange)
     low, high = (np.clip(end, 0.0, 1.0) for end in mean_interval(scores))  # of weights
     return LinkTest(
@@ -143,10 +163,25 @@ def verdict(
         distance=distance.mean(0) / n,
         exchange=exchange.mean(0) / n,
         excess=(query.observed - query.draws.mean(0)) / n,
+        contrast=contrast,
         p_distance=p_distance,
         p_exchange=p_exchange,
         p_query=p_query,
         p_share=p_share,
+        p_contrast=p_contrast,
         q_places=corrected(places),
         q=corrected(np.maximum.reduce([places, p_query, p_share])),
     )
+
+
+def _contrast(
+    contrasts: Float[np.ndarray, "input cell"], *, asked: bool
+) -> tuple[Float[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
+    """Mean and p (1 where too few inputs have a contrast); NaN where it is not asked for."""
+    if not asked:
+        return np.full(contrasts.shape[-1], np.nan), np.full(contrasts.shape[-1], np.nan)
+    used = np.isfinite(contrasts)
+    values = np.where(used, contrasts, 0.0)
+    mean = values.sum(0) / np.maximum(used.sum(0), 1)
+    p = p_above(mean, spread_of(values, used, mean))
+    return mean, np.where(np.isfinite(p), p, 1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.link_contrasts import DRAWS, Hexagons, Pieces, contrasts, hexagons
+from core.scoring.link_contrasts import DRAWS, Hexagons, LinkEnds, MeanContrasts, Pieces, contrasts, hexagons
 
 WORDS = [(0,), (1, 2), (3,), (4,), (5, 6, 7), (8,), (9,), (10,), (11,)]
 SENTENCE = [-1, 0, 0, 0, 0, 0, 0, 0, -1]
@@ -106,3 +106,19 @@ def test_no_links():
     none = hexagons(Pieces.of([(0,)], [0], 1), [], np.zeros((0, 1, 1), dtype=bool), causal=False, seed=[0])
     assert isinstance(none, Hexagons)
     assert none.fits.shape == (0, DRAWS)
+
+
+def test_an_entry_has_the_mean_of_its_links_in_whatever_batch():
+    taken = _linked().any(0)
+    entries = [LinkEnds(number, Pieces.of(WORDS, SENTENCE, LENGTH), tuple(LINKS), taken) for number in (3, 5)]
+    entries += [LinkEnds(5, Pieces.of(WORDS[:2], SENTENCE[:2], LENGTH), (((1,), (0,)),), np.zeros((2, 2), dtype=bool))]
+    maps = torch.rand(2, 2, LENGTH, LENGTH, dtype=torch.float64).softmax(-1)
+    observer = MeanContrasts(entries, layers=2, heads=2, causal=False, seed=7)
+    for layer in range(2):
+        observer.update(layer, maps, [5, 3])
+    found = observer.result().reshape(3, 2, 2)
+    for entry, (number, row) in enumerate(((3, 1), (5, 0))):
+        drawn = hexagons(entries[entry].pieces, LINKS, np.stack([taken, taken]), causal=False, seed=[7, number])
+        expected = contrasts(maps[row : row + 1], np.array([0, 0]), drawn)[drawn.fits.any(1)].mean(0)
+        np.testing.assert_allclose(found[entry], [expected, expected], atol=1e-12)
+    assert np.isnan(found[2]).all()

@@ -96,6 +96,22 @@ def test_survival_asks_all_nulls_and_the_weaker_verdict_two():
     assert found.excess.tolist() == pytest.approx([1 / 12, -1 / 12, 1 / 12])
 
 
+def test_a_decoders_links_need_a_contrast_too():
+    """Head 0 has one in every input, head 1 none on the mean, head 2 in too few inputs to say."""
+    cells, draws = np.ones((40, 3)), np.zeros((99, 3))
+    null, chance = Null(np.ones(3), draws), np.random.default_rng(0)
+    contrasts = np.stack([1 + 0.1 * chance.normal(size=40), chance.normal(size=40), np.ones(40)], 1)
+    contrasts[:, 1] -= contrasts[:, 1].mean()
+    contrasts[5:, 2] = np.nan
+    found = verdict(cells, draws, draws, null, null, contrasts)
+    assert found.survives.tolist() == [True, False, False]
+    assert found.beats_places.all()
+    assert found.contrast.tolist() == pytest.approx(np.nanmean(contrasts, 0).tolist(), abs=1e-12)
+    assert found.p_contrast[1:].tolist() == [pytest.approx(0.5, abs=0.1), 1.0]
+    assert (found.p_query >= found.p_contrast).all()
+    assert verdict(cells, draws, draws, null, null).survives.all(), "an encoder's are not asked for one"
+
+
 @pytest.mark.parametrize(("inputs", "tested"), [(2, False), (3, False), (11, False), (12, True)])
 def test_a_weight_has_an_interval_of_weights_and_few_inputs_have_no_p(inputs, tested):
     scores = np.full((inputs, 2), 0.01)

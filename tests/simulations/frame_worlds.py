@@ -162,6 +162,16 @@ def _cases() -> list[Case]:
     )
     cases.append(
         Case(
+            "frame-heads",
+            f"planted links, decoder, n = {INPUTS}",
+            "found",
+            partial(frame_claims, "links", INPUTS, True),
+            INPUTS,
+            draws=100,
+        )
+    )
+    cases.append(
+        Case(
             "dependencies",
             f"planted verb-subject, n = {INPUTS}",
             "found",

@@ -133,6 +133,8 @@ def test_a_decoder_scores_only_what_it_can_see(decoder):
     assert all(row["before"] < row["links"] for row in sentences), "an element before its target sees no target"
     both = rows_of(decoder, options(direction="later_to_earlier"))
     assert both[0]["n"] == 24
+    heads = [row for row in both if row["kind"] == "head"]
+    assert all(row["p_share"] >= row["p_contrast"] > 0 and np.isfinite(row["contrast"]) for row in heads)
 
 
 def test_nothing_to_see_is_said(decoder):

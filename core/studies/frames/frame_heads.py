@@ -25,7 +25,7 @@ from core.scoring.links import pairs_of
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.frames.frame_partials import HABITS, Draws, Scores, unpacked
+from core.studies.frames.frame_partials import HABITS, Draws, Scores, contrasts_of, unpacked
 from core.studies.frames.records import FrameHead, FrameSummary
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Seed
@@ -125,7 +125,7 @@ class FrameHeads(Study[Options, Scores]):
         )
         query_null = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), query)
         share_null = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), share)
-        test = link_tests.verdict(scores, distance, exchange, query_null, share_null)
+        test = link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts_of(merged.draws))
         heads = _head_rows(test, merged.draws, options)
         sentences = [{"kind": "sentence", **asdict(scored)} for scored in merged.sentences]
         best_first = [heads[k] for k in sorted(range(len(heads)), key=lambda k: -float(test.score[k]))]
@@ -212,6 +212,7 @@ def _head_rows(test: link_tests.LinkTest, parts: Sequence[Draws], options: Optio
             "p_share": float(test.p_share[k]),
             "p": float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
             "excess": float(test.excess[k]),
+            **_contrast_columns(test, k),
             "q": float(test.q[k]),
             "survives": bool(test.survives[k]),
             "q_places": float(test.q_places[k]),
@@ -221,6 +222,13 @@ def _head_rows(test: link_tests.LinkTest, parts: Sequence[Draws], options: Optio
         }
         for k in range(len(test.score))
     ]
+
+
+def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Row:
+    """Of a decoder alone."""
+    if np.isnan(test.p_contrast[cell]):
+        return {}
+    return {"contrast": float(test.contrast[cell]), "p_contrast": float(test.p_contrast[cell])}
 
 
 def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, options: Options) -> Row:

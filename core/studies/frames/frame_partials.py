@@ -2,6 +2,7 @@
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -52,7 +53,8 @@ class Draws:
     """Sums over n sentences. habits: what each head gives to the previous, next and first place [head]; fixed: what
     fixed patterns would give; distance, exchange, query, share: sums in every draw of each null, as `packed` writes
     them; query_observed, share_observed: the true sums [head] of the nulls on which word looks; movable, exchangeable,
-    comparable: sentences that have another place, another sentence, another query."""
+    comparable: sentences that have another place, another sentence, another query. contrasts: of a decoder, those of
+    each sentence's links [sentence, head], NaN where none can be drawn."""
 
     n: int
     draws: int
@@ -70,6 +72,7 @@ class Draws:
     share_observed: np.ndarray
     share: str
     fixed: dict[str, float]
+    contrasts: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,12 @@ class Scores:
 
     sentences: tuple[Scored, ...]
     draws: tuple[Draws, ...]
+
+
+def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
+    """The contrasts of all units [sentence, head]; None where none were measured (an encoder, or an earlier run)."""
+    found = [part.contrasts for part in draws if part.contrasts is not None]
+    return np.concatenate(found) if found else None
 
 
 def packed(values: np.ndarray) -> str:

@@ -7,10 +7,22 @@ from typing import Any
 import numpy as np
 
 from core.capture.running import run
+from core.capture.words import groups_of
 from core.frames.records import AnnotatedSentence, links_of, words
 from core.models.checkpoint import Checkpoint
 from core.scoring import link_tests
-from core.scoring.links import Links, PairScores, Placement, exchange_groups, fixed_scores, habits, pairs_of, shifted
+from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
+from core.scoring.links import (
+    Links,
+    PairScores,
+    Placement,
+    Positions,
+    exchange_groups,
+    fixed_scores,
+    habits,
+    pairs_of,
+    shifted,
+)
 from core.scoring.links import without_key as without
 from core.scoring.queries import Looked, QueryResiduals
 from core.studies.frames.frame_partials import HABITS, Draws, FrameOptions, Scored, Scores, links_in_pieces, packed
@@ -54,11 +66,17 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
         longest=max(len(encoding) for encoding in encodings),
         causal=checkpoint.causal,
     )
-    both: list[PairScores | QueryResiduals] = [scores, residuals]
-    run(checkpoint, encodings, [_Sinkless(observer) for observer in both] if options.without_first else both)
+    contrasts = None
+    if checkpoint.causal:
+        ends = [_ends(entry, encodings[entry.input], how) for entry in entries]
+        contrasts = MeanContrasts(
+            ends, layers=checkpoint.layers, heads=checkpoint.heads, causal=True, seed=options.seed
+        )
+    observers = [observer for observer in (scores, residuals, contrasts) if observer is not None]
+    run(checkpoint, encodings, [_Sinkless(observer) for observer in observers] if options.without_first else observers)
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
-    nulls = _Nulls(entries, places, groups, flat, residuals)
+    nulls = _Nulls(entries, places, groups, flat, residuals, contrasts)
     count = options.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
     return Scores(
         tuple(
@@ -72,11 +90,29 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
 class _Sinkless:
     """Hands maps on without the first position (the sink), rows renormalised."""
 
-    def __init__(self, observer: PairScores | QueryResiduals) -> None:
+    def __init__(self, observer: PairScores | QueryResiduals | MeanContrasts) -> None:
         self._observer = observer
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
         self._observer.update(layer, without(weights.float(), 0), inputs)
+
+
+def _ends(entry: Entry, encoding: Any, how: dict[str, Any]) -> LinkEnds:
+    """An entry's links as (query's tokens, key's tokens), in the direction that is asked for."""
+    groups = groups_of(encoding)
+    sentences = [-1 if encoding.sentence[group[0]] is None else 0 for group in groups]
+    pieces = Pieces.of([tuple(group) for group in groups], sentences, len(encoding))
+    links = [_directed(*link, how["direction"]) for link in entry.links]
+    taken = np.zeros((len(groups), len(groups)), dtype=bool)
+    for queries, keys in links:
+        taken[np.ix_(pieces.word[list(queries)], pieces.word[list(keys)])] = True
+    return LinkEnds(entry.input, pieces, tuple(links), taken)
+
+
+def _directed(element: Positions, target: Positions, direction: str) -> tuple[Positions, Positions]:
+    if direction == "later_to_earlier":
+        return (max(element, target), min(element, target))
+    return (target, element) if direction == "target_to_element" else (element, target)
 
 
 def _placements(
@@ -124,6 +160,7 @@ class _Nulls:
     groups: list[list[int]]
     flat: dict[Any, Any]
     residuals: QueryResiduals
+    contrasts: MeanContrasts | None
 
     def draws(self, checkpoint: Checkpoint, count: int, seed: int, fixed: list[dict[str, float]]) -> Draws:
         """Their sums over the entries in `count` draws."""
@@ -158,4 +195,5 @@ class _Nulls:
             share=packed(link_tests.place_draws(share, count, seed=seed + 3)),
             exchange=packed(link_tests.exchange_draws(exchanged, count, seed=seed + 1)),
             fixed={name: float(sum(row[name] for row in fixed)) for name in fixed[0]},
+            contrasts=None if self.contrasts is None else self.contrasts.result(),
         )

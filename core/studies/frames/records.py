@@ -58,7 +58,8 @@ class FrameSummary(Result):
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
     """One head: its mean weight on frame links, beside the same distance elsewhere (baseline) and other sentences
-    (exchanged); p by null and the largest; to_...: its mean weight on the previous, next and first word."""
+    (exchanged); p by null and the largest; contrast (of a decoder): mean log weight of the links with query, key and
+    distance taken out, and its p; to_...: its mean weight on the previous, next and first word."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     exchanged: float | None = None
@@ -67,6 +68,8 @@ class FrameHead(Score):
     p_query: float | None = None
     p_share: float | None = None
     excess: float | None = None
+    contrast: float | None = None
+    p_contrast: float | None = None
     survives: bool | None = None
     q_places: float | None = None
     beats_places: bool | None = None

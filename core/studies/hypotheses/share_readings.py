@@ -13,7 +13,7 @@ from core import config, patterns, scoring
 from core.attention import Head
 from core.scoring import link_tests
 from core.scoring.few_inputs import mean_interval
-from core.studies.frames.frame_partials import unpacked
+from core.studies.frames.frame_partials import contrasts_of, unpacked
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
 from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, number_of
 from core.studies.prediction_changes import share_interval
@@ -116,9 +116,11 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     )
     seen = [np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
             for name in ("query", "share")]  # fmt: skip
+    contrasts = contrasts_of(partial.draws)
     test = link_tests.verdict(
-        scores, distance, exchange, link_tests.Null(seen[0], query), link_tests.Null(seen[1], share)
-    )
+        scores, distance, exchange, link_tests.Null(seen[0], query), link_tests.Null(seen[1], share),
+        None if contrasts is None else contrasts[:, [cell]],
+    )  # fmt: skip
     whole = (float(test.score[0]), float(test.low[0]), float(test.high[0]), test.n)
     places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
