@@ -37,7 +37,9 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
     name = st.text_input("Name", key="class_form_name")
     title = st.text_input("Title", key="class_form_title", placeholder="as the name")
     eye = st.text_input("What the eye sees", key="class_form_eye")
-    key = st.selectbox("Key", [*free, ""], format_func=lambda key: key or "none: by a click", key="class_form_key")
+    key = st.selectbox(
+        "Key", [*free, ""], format_func=lambda key: key or "none: by a click", key=f"class_form_key_{classes.name}"
+    )
     picked = st.color_picker("Colour", colour, key=f"class_form_colour_{len(classes)}")
     if st.button("Add the class", key="class_change"):
         with clear_errors():

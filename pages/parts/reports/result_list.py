@@ -47,7 +47,7 @@ def show_results(tools: DeltaGenerator) -> None:
     number = 1
     if parts > 1:
         number = int(bound.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
-                                format_func=lambda k: f"{k} of {parts}", label_visibility="collapsed",
+                                format_func=lambda k: f"part {k}", label_visibility="collapsed",
                                 width=110))  # fmt: skip
     st.caption(plain(f"{len(found)} of {len(stored)} results" if words else f"{len(stored)} results"))
     _compared({known.run: known for known in stored})
