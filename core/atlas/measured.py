@@ -24,7 +24,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
     for name in studies or STUDIES:
-        study: Study = find_study(name)
+        study: Study[Any, Any] = find_study(name)
         try:
             given = study.read({"checkpoint": checkpoint, "tasks": [task or TASK], "limit": LIMIT})
             rows += [score_row(name, row, "measured now") for row in scores_of(run_here(study, given))]
@@ -35,6 +35,6 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
     return rows
 
 
-def run_here(study: Study, options: Any) -> list[Row]:
+def run_here(study: Study[Any, Any], options: Any) -> list[Row]:
     """The rows of a study, all its units run in this process."""
     return study.summarize(options, [study.run(options, unit).partial for unit in study.units(options)])

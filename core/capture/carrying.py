@@ -224,7 +224,9 @@ class Carrying(TorchFunctionMode):
         self.part, self.is_over = "", False
         self.writer: Component | None = None
 
-    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """The function's own value; it carries contributions where those follow."""
         kwargs = kwargs or {}
         value = function(*args, **kwargs)
@@ -238,7 +240,7 @@ class Carrying(TorchFunctionMode):
             self._follow(name, function, args, kwargs, value)
         return value
 
-    def _follow(self, name: str, function: Any, args: tuple, kwargs: dict, value: Any) -> None:
+    def _follow(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         first = sum_of(args[0]) if args else None
         if name in _JOINS:
             _join(function, args, kwargs, value)
@@ -263,7 +265,7 @@ class Carrying(TorchFunctionMode):
         elif name in ("layer_norm", "rms_norm"):
             self._normalise(name, first, args, kwargs, value)
 
-    def _add(self, args: tuple, value: Tensor) -> None:
+    def _add(self, args: tuple[Any, ...], value: Tensor) -> None:
         left, right = sum_of(args[0]), sum_of(args[1])
         if left and right and left.role != right.role and "branch" in (left.role, right.role):
             # a feed-forward block whose inside is linear in the stream once its gate is held: one contribution
@@ -305,7 +307,7 @@ class Carrying(TorchFunctionMode):
             projected = projected.plus(_constant(bias.expand(value.shape), component, role))
         carry(value, projected)
 
-    def _normalise(self, name: str, states: Sum, args: tuple, kwargs: dict, value: Tensor) -> None:
+    def _normalise(self, name: str, states: Sum, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
         """Its scale held, a norm is linear in the stream. Its bias is the last one; the one before joins the others."""
         is_centred = name == "layer_norm"
         order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
@@ -328,11 +330,11 @@ class Carrying(TorchFunctionMode):
         carry(value, normed)
 
 
-def _piece(function: Any, args: tuple, kwargs: dict, number: int, part: Tensor) -> Tensor:
+def _piece(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, part: Tensor) -> Tensor:
     return function(part, *args, **kwargs)[number]
 
 
-def _join(function: Any, args: tuple, kwargs: dict, value: Tensor) -> None:
+def _join(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
     pieces = [piece for piece in map(sum_of, args[0]) if piece is not None]
     if len(pieces) < len(args[0]) or any(piece.components != pieces[0].components for piece in pieces):
         return
@@ -344,7 +346,7 @@ def _join(function: Any, args: tuple, kwargs: dict, value: Tensor) -> None:
     carry(value, Sum(pieces[0].components, make, pieces[0].role, pieces[0].norm))
 
 
-def _scale(function: Any, args: tuple, value: Tensor, *, is_product: bool) -> None:
+def _scale(function: Any, args: tuple[Any, ...], value: Tensor, *, is_product: bool) -> None:
     left, right = sum_of(args[0]), sum_of(args[1])
     if left and not right:
         carry(value, left.mapped(lambda part: function(part, args[1]), broadcasts=_fits(args[0], value)))

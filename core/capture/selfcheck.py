@@ -1,6 +1,6 @@
 """What must hold before a checkpoint is trusted: shape, rows, equality with eager, and that disabling bites."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,7 +39,7 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Each check's finding as it is made. Four of them look at the same maps, which are captured once."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
     maps = _Maps(checkpoint, encoding)
-    checks = (
+    checks: tuple[tuple[str, Callable[[], tuple[bool, str]]], ...] = (
         ("shape", lambda: _shape(checkpoint, maps())),
         ("rows sum to 1", lambda: _rows(maps())),
         ("equal to eager", lambda: _eager(checkpoint, encoding, maps())),

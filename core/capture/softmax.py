@@ -28,7 +28,9 @@ class _BeforeSoftmax(TorchFunctionMode):
         super().__init__()
         self.run = run
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         options = kwargs or {}
         if func not in _SOFTMAXES or args[0].dim() != 4 or _axis(args, options) not in (-1, 3):
             return func(*args, **options)
@@ -36,7 +38,7 @@ class _BeforeSoftmax(TorchFunctionMode):
         return made.to(options.get("dtype") or args[0].dtype)
 
 
-def _axis(args: tuple, options: dict[str, Any]) -> Any:
+def _axis(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return options.get("dim", args[1] if len(args) > 1 else None)
 
 

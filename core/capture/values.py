@@ -6,6 +6,7 @@ Brunner et al. (2020) leave the bias out: rows of effective attention do not sum
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
             layer = getattr(module, name, None)
             if isinstance(layer, nn.Module) and getattr(layer, "weight", None) is not None:
 
-                def keep(layer: nn.Module, _: tuple, states: Tensor, name: str = name) -> None:
+                def keep(layer: nn.Module, _: tuple[Any, ...], states: Tensor, name: str = name) -> None:
                     if threading.get_ident() == thread:  # other sessions may share the model
                         bias = getattr(layer, "bias", None)
                         projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))

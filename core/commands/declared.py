@@ -45,12 +45,12 @@ class NoOptions:
 
 
 def command(
-    study: Study,
+    study: Study[Any, Any],
     *,
     show: Callable[[Ran], None] = Ran.show,
     own: type = NoOptions,
     ready: Callable[[Any, Any], Any] = lambda options, own: None,
-    instead: Callable[[Any, Any], tuple[Study, Any] | None] = lambda options, own: None,
+    instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own: None,
     show_instead: Callable[[Ran], None] = Ran.show,
 ) -> Callable[..., None]:
     """The function that typer makes a command of.

@@ -85,7 +85,7 @@ def outstanding(rows: Sequence[Row], by: str) -> list[Row]:
 
     Differences of two checkpoints have no effect of their own and stand out by their size; every length stays.
     """
-    groups: dict[tuple, list[tuple[float, Row]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)
         size = abs(score.value or 0.0) if score.checkpoint == "difference" else row.get(by, row.get("mean"))

@@ -25,6 +25,7 @@ from core.tasks.glue import read_rows
 from core.writing import replacing, write_whole
 
 if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint as OpenedCheckpoint
     from core.models.encoding import Encoding
 
 
@@ -44,7 +45,7 @@ class Options:
     words: Annotated[bool, Flag("between words instead of the pieces of words", name="--words")] = False
     megabytes: Annotated[float, Flag("most of an .html; what is left out is said", least=0.1, most=500)] = 2
 
-    def open(self) -> "models.opening.Checkpoint":
+    def open(self) -> "OpenedCheckpoint":
         """The checkpoint, ready for the part asked for. Raises CheckpointError."""
         head: models.opening.HeadKind = "language" if self.part else "none"
         dtype = DTYPES.get(self.dtype, self.dtype)

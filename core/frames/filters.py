@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import InputError
-from core.frames.records import CORE_RULES, AnnotatedSentence, CoreRule, links_of
-from core.frames.words import Span, covered, distance, word_spans
+from core.frames.records import CORE_RULES, AnnotatedSentence, CoreRule, Span, links_of
+from core.frames.words import covered, distance, word_spans
 
 DistanceRule = str  # "strings" or "places"
 

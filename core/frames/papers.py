@@ -10,8 +10,8 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped
-from core.frames.words import Span, places, spaced_places
+from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span
+from core.frames.words import places, spaced_places
 
 
 def read_kovaleva(file: str | Path) -> FrameReading:

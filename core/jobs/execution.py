@@ -50,8 +50,8 @@ class Execution:
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
         self._pool = keeper.at(place)
-        self._finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._running: dict[Future, tuple[JobUnit | None, tuple]] = {}
+        self._finished: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._running: dict[Future[Any], tuple[JobUnit | None, tuple[Any, ...]]] = {}
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
@@ -108,7 +108,7 @@ class Execution:
     def _units_running(self) -> int:
         return sum(unit is not None for unit, _ in self._running.values())
 
-    def _submit(self, unit: JobUnit | None, task: str, *arguments: Any) -> Future:
+    def _submit(self, unit: JobUnit | None, task: str, *arguments: Any) -> Future[Any]:
         try:
             future = self._pool.submit(task, *arguments)
         except BrokenExecutor as error:  # a worker died since the last answer: seen like a death at this step
@@ -118,7 +118,7 @@ class Execution:
         future.add_done_callback(self._finished.put)
         return future
 
-    def _next_ended(self) -> tuple[JobUnit | None, Future] | None:
+    def _next_ended(self) -> tuple[JobUnit | None, Future[Any]] | None:
         """The next future that ended, with its unit; None after LOOK_SECONDS. Errors: Stopped."""
         if self._stopped():
             raise Stopped
@@ -130,7 +130,7 @@ class Execution:
             return None
         return self._running.pop(future)[0], future
 
-    def _answer(self, future: Future) -> Answer | None:
+    def _answer(self, future: Future[Any]) -> Answer | None:
         """What the worker answered; None when it died."""
         try:
             return Answer.of(future.result())

@@ -46,7 +46,7 @@ class Pool:
         self._scattered: deque[tuple[Any, Any]] = deque(maxlen=KEPT)
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
-    def submit(self, task: str, *arguments: Any) -> Future:
+    def submit(self, task: str, *arguments: Any) -> Future[Any]:
         """`worker.perform` of `task` somewhere else; the future's result is its outcome."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))

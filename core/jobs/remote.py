@@ -11,7 +11,7 @@ import cloudpickle
 class ByValue:
     """A function that is pickled with its code, where pickle alone would send its name."""
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable[..., Any]):
         self._function = function
         self.__name__ = function.__name__
         cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
@@ -20,11 +20,11 @@ class ByValue:
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
 
-    def __reduce__(self) -> tuple[Callable, tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[bytes]]:
         return cloudpickle.loads, (self._pickled,)
 
 
-def perform_there(task, code, *arguments):
+def perform_there(task: str, code: str, *arguments: Any) -> Any:
     """`core.jobs.worker.perform` on a machine that may lack the repository; the answer says so then."""
     import socket  # by value: nothing of this module travels with it
 

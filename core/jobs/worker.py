@@ -27,7 +27,7 @@ PARTIAL = "partial"  # the one field of the row that a unit leaves
 log = logging.getLogger("atlas.jobs")
 
 
-def complete(study: Study, options: Mapping[str, Any]) -> Row:
+def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
     """`options` over the study's defaults, as JSON has them. Errors: AtlasError naming one that it does not have."""
     return as_json(study.read(options))
 
@@ -45,7 +45,7 @@ def divide(name: str, options: Row) -> Outcome:
     return {"options": as_json(chosen), "units": units}
 
 
-def _find_checkpoints(study: Study, chosen: Any) -> None:
+def _find_checkpoints(study: Study[Any, Any], chosen: Any) -> None:
     """What cannot be found is said before the work is divided, not by each of its units. Errors: CheckpointError."""
     names = study.checkpoints(chosen)
     if names:

@@ -59,7 +59,7 @@ class PooledForSequenceClassification(nn.Module):
         self.base, self.separator = base, separator
         rate = getattr(base.config, "hidden_dropout_prob", getattr(base.config, "resid_pdrop", 0.0))
         self.dropout = nn.Dropout(rate or 0.0)
-        self.head = nn.Linear(base.config.hidden_size, outputs)  # type: ignore[arg-type]
+        self.head = nn.Linear(base.config.hidden_size, outputs)
         nn.init.normal_(self.head.weight, std=getattr(base.config, "initializer_range", 0.02))
         nn.init.zeros_(self.head.bias)
 

@@ -120,7 +120,7 @@ def _bytes_to_come(name: str, revision: str | None) -> int:
 def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) -> Any:
     """A tqdm class that tells `on_progress` the share of the expected bytes done; quiet on the terminal's stream."""
 
-    class Reporting(tqdm):
+    class Reporting(tqdm):  # type: ignore[misc]  # tqdm brings no types
         def __init__(self, *arguments: Any, **options: Any) -> None:
             self.counts = str(options.get("desc", "")).startswith("Reconstructing")  # bytes of all files; not transfers
             options["disable"] = on_progress is None

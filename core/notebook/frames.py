@@ -76,7 +76,7 @@ def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
             f"Heads are scored on texts: a sentence, a pair of two, or a list of them; {str(texts)[:80]!r} is none: "
             "heads(model, tokenizer, texts)."
         )
-    return rows  # type: ignore[return-value]
+    return rows
 
 
 def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:

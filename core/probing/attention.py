@@ -44,7 +44,7 @@ class Sentences:
             size = max(1, min(BATCH, PIECES // length))
             every += [some[k : k + size] for k in range(0, len(some), size)]
         if seed is not None:
-            np.random.default_rng(seed + 1).shuffle(every)  # type: ignore[arg-type]
+            np.random.default_rng(seed + 1).shuffle(every)
         yield from every
 
     def tensors(self, some: Sequence[int]) -> tuple[Tensor, Tensor | None]:

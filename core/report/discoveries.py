@@ -7,9 +7,9 @@ import scipy  # its parts load when they are used
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
 from core.report.claims.registry import claim
 from core.report.claims.rules import OF_COUNTS
-from core.report.estimates import Estimate
 from core.report.records import ClaimRecord
 from core.scoring.discoveries import standing
+from core.studies.estimate import Estimate
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
 DECIDED = (HOLDS, FAILS)

@@ -10,6 +10,7 @@ from core.report.ids import Part
 from core.report.plan import ReportStep
 from core.store.rows import Row
 from core.studies.attention.records import Score
+from core.studies.records import picked
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class StepResult:
 
     def best(self, **wanted: object) -> Score | None:
         """The highest of some scores, or None."""
-        known = [score for score in readings.picked(self.scores, **wanted) if score.value is not None]
+        known = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(known, key=lambda score: score.value or 0.0, default=None)
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from core.report.estimates import Estimate, mean_over
+from core.report.estimates import mean_over
 from core.store.rows import Row
 from core.studies.ablation.pruning_records import ImportanceCorrelation, PruneStep
 from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
 from core.studies.attention.records import LengthCorrelation, Score
+from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead, FrameSummary
 from core.studies.patterns.records import ClassShare, MovedShare
 from core.studies.records import Result, picked

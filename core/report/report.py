@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
 from core.report.beside import stored_beside
+from core.report.claims.claim import Claim
 from core.report.claims.outcomes import UNTESTED, Outcome
-from core.report.claims.registry import CLAIMS, Claim
+from core.report.claims.registry import CLAIMS
 from core.report.data import Data, Facts, facts_of, find_data
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.exhibits import EXHIBITS, Exhibit

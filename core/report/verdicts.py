@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from core.report.estimates import Estimate
 from core.report.ids import Condition, ExhibitId, Item
 from core.report.published import Figure
 from core.report.records import ValueRecord
+from core.studies.estimate import Estimate
 
 ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-small"}}
 

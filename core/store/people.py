@@ -27,7 +27,7 @@ class Person:
     name: str = ""
     role: str = "admin"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise RightsError(
                 f"A role is one of {', '.join(ROLES)}; {str(self.role)[:40]!r} is none: correct it in "

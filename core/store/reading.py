@@ -47,7 +47,7 @@ class Reader:
     @property
     def description(self) -> list[Any]:
         """Name and type of each column of the last statement."""
-        return self._cursor.description  # type: ignore[return-value]
+        return self._cursor.description
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows of the last statement."""

@@ -47,7 +47,7 @@ class Provenance:
     device: str | None = None
     code_version: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.code_version:
             object.__setattr__(self, "code_version", code_version())
 

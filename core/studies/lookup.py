@@ -4,6 +4,7 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from core.errors import JobError
 from core.studies.contract import Study
@@ -39,7 +40,7 @@ def _folders() -> dict[str, str]:
     return {file.stem: file.parent.name for file in sorted(FOLDER.glob("*/*.py"), reverse=True)}
 
 
-def find_study(name: str) -> Study:
+def find_study(name: str) -> Study[Any, Any]:
     """The study called `name`.
 
     Raises:

@@ -14,7 +14,7 @@ from core.tasks.labels import label_order
 from core.tuning.saved import LOG, shown_folder
 
 
-def check_runnable(study: Study, options: Mapping[str, Any]) -> None:
+def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
     """Errors: InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
     classifier, or one of another task; or where it needs labels and the rows have none. A hub id is asked when it is
     opened."""

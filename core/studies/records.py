@@ -125,7 +125,7 @@ def _fields(kind: type) -> tuple[_Field, ...]:
             known.metadata.get("stated", False),
             known.default,
         )
-        for known in fields(kind)  # type: ignore[arg-type]
+        for known in fields(kind)
     )
 
 

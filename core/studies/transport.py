@@ -75,7 +75,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _items(kind: Any, inner: tuple, value: Any) -> Any:
+def _items(kind: Any, inner: tuple[Any, ...], value: Any) -> Any:
     """Lists, tuples and mappings item by item; all else as it is."""
     if isinstance(value, dict):
         return {key: decode(inner[1] if inner else Any, item) for key, item in value.items()}
@@ -91,7 +91,7 @@ def _items(kind: Any, inner: tuple, value: Any) -> Any:
     return items if kind is list or not isinstance(kind, type) else tuple(items)
 
 
-def _arm(inner: tuple, value: Any) -> Any:
+def _arm(inner: tuple[Any, ...], value: Any) -> Any:
     """Which of several declared types a value has."""
     arms = [arm for arm in inner if arm is not type(None)]
     if isinstance(value, dict):

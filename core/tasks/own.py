@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from core import config
 from core.errors import InputError
@@ -134,7 +135,7 @@ def _kind(path: Path, columns: list[str]) -> str:
     return next((kind for kind in ("score", "label") if kind in columns), "")
 
 
-def _cell(path: Path, number: int, line: dict, column: str) -> str:
+def _cell(path: Path, number: int, line: dict[str, Any], column: str) -> str:
     value = (line.get(column) or "").strip()
     if not value or None in line:
         what = f"no {column}" if not value else "more columns than the first line"
@@ -177,7 +178,7 @@ def _score(path: Path, number: int, value: str) -> float:
     return score
 
 
-def _row(path: Path, columns: list[str], number: int, line: dict, label: int | float) -> OwnRow:
+def _row(path: Path, columns: list[str], number: int, line: dict[str, Any], label: int | float) -> OwnRow:
     text = _cell(path, number, line, "sentence")
     pair = _cell(path, number, line, "sentence2") if "sentence2" in columns else None
     if "split" in columns:

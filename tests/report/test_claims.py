@@ -6,12 +6,12 @@ from core.report.claims import disabling, maps, missed, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import CLAIMS
 from core.report.claims.separators import made_by_blocks, no_op
-from core.report.estimates import Estimate
 from core.report.exhibits import EXHIBITS
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
 from core.report.plan import PARTS
 from core.report.readings import prune_curves
+from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 
 

@@ -17,8 +17,8 @@ from core.report.claims.outcomes import (
     no_loss,
     within,
 )
-from core.report.estimates import Estimate
 from core.report.measures.scores import BEST_KEPT, table_one
+from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
 
 

@@ -19,9 +19,10 @@ from core.report.claims.outcomes import (
     points,
     within,
 )
-from core.report.estimates import Estimate, share_interval
+from core.report.estimates import share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
+from core.studies.estimate import Estimate
 from core.studies.patterns.records import ClassShare, HeadClass, MovedShare
 
 SHARE_MARGIN = 0.05

@@ -22,11 +22,12 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.estimates import Estimate, among, share_interval
+from core.report.estimates import among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, removable
 from core.report.readings import Variant
+from core.studies.estimate import Estimate
 
 LEVEL = 0.05  # of p corrected over heads
 MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them

@@ -29,13 +29,14 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.estimates import Estimate, among, mean_over
+from core.report.estimates import among, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.maps import LOOKED_AT, last_layer
 from core.report.measures.scores import cosines
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import Score
+from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
 from core.studies.records import picked
 

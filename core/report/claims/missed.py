@@ -29,11 +29,12 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.scores import beats
-from core.report.estimates import Estimate, among, share_interval
+from core.report.estimates import among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.scoring.definitions import STATISTICS, kind_of
 from core.studies.attention.records import Score
+from core.studies.estimate import Estimate
 from core.studies.records import picked
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI

@@ -12,10 +12,11 @@ from core.report.claims.outcomes import (
     points,
     said,
 )
-from core.report.estimates import Estimate, mean_over
+from core.report.estimates import mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.probes import LINEAR
+from core.studies.estimate import Estimate
 from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
 from core.studies.probing.subnetwork_records import Subnetwork
 from core.studies.tuning.records import BestLayer, Transferred

@@ -16,13 +16,14 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.estimates import Estimate, among
+from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, DECODERS, ENCODERS
 from core.report.ids import ExhibitId, Part
 from core.report.published import PAPER, REPLICATION
 from core.report.readings import sweep
 from core.studies.attention.records import Score
+from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.tasks.relations import SAME_WORD
 

@@ -23,13 +23,14 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.seeds import compared, needs, over_seeds, score_of, with_luck
-from core.report.estimates import Estimate, among
+from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import constant_score
 from core.report.published import PAPER, printed
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
+from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS

@@ -8,8 +8,8 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from core.report.claims.outcomes import UNDECIDED, Decision, decided
-from core.report.estimates import Estimate
 from core.report.measures.scores import scored
+from core.studies.estimate import Estimate
 from core.studies.tuning.records import FinetunedTask, TunedScore
 
 MOST_SEEDS = 100  # more are no plan

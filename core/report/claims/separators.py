@@ -1,12 +1,13 @@
 """Attention to [SEP] is a no-op, as tests: the loss hardly moves with it (Clark et al. 3.2), and what makes it."""
 
 from core.report.claims.outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, found_by, of_each, said, untested
-from core.report.estimates import Estimate, mean_over
+from core.report.estimates import mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import separator_layers
 from core.store.rows import Row
 from core.studies.ablation.records import SeparatorLayer
+from core.studies.estimate import Estimate
 from core.studies.explanation.records import SortScore
 from core.studies.records import picked
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from core.report.claims.claim import Claim
 from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found_by, of_each, said
-from core.report.estimates import Estimate
 from core.report.evidence import Evidence, StepResult
-from core.report.exhibits import BOTH, MICHEL
+from core.report.exhibits import BOTH
 from core.report.ids import ExhibitId, Part
-from core.report.published import PAPER
+from core.report.published import MICHEL, PAPER
 from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
+from core.studies.estimate import Estimate
 
 ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
 AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less

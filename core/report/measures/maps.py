@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from core.attention import Head
 from core.report import readings
-from core.report.estimates import Estimate
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.published import FRAME_HEADS
@@ -16,6 +15,7 @@ from core.report.readings import by_layer, over_heads
 from core.report.verdicts import Measured
 from core.scoring.definitions import PAPER_LAYERS
 from core.studies.attention.records import DependencyScore, Score
+from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
 from core.studies.records import picked
 

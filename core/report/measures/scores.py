@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from core.report import readings
-from core.report.estimates import Estimate, correlation_interval, f1_interval, mean_over, share_interval
+from core.report.estimates import correlation_interval, f1_interval, mean_over, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.measures.maps import layers_of
@@ -16,6 +16,7 @@ from core.report.records import HeadRecord
 from core.report.verdicts import Measured
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.attention.records import Score
+from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.studies.tuning import finetune
 from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task

@@ -59,7 +59,7 @@ def series_of(value: ValueRecord, *, printed: bool) -> str:
 
 def _marks(values: Sequence[ValueRecord]) -> list[Mark]:
     """One a measured and one a printed number (a printed one that stands beside several of ours, once)."""
-    first: dict[tuple, Mark] = {}
+    first: dict[tuple[Any, ...], Mark] = {}
     for mark in (mark for value in values for mark in (_measured(value), _printed(value)) if mark is not None):
         first.setdefault((mark.series, mark.task, mark.item, mark.condition, mark.ours, mark.value), mark)
     return list(first.values())

@@ -4,7 +4,7 @@ Beside each group stand its heads one at a time and random heads of the same lay
 """
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple
     return _KNOWN[key]
 
 
-_KNOWN: dict[tuple, tuple[Group, ...]] = {}
+_KNOWN: dict[tuple[Any, ...], tuple[Group, ...]] = {}
 
 
 def _measured(opened: Opened, data: str | None, seed: int, within: float) -> list[Group]:

@@ -154,7 +154,7 @@ def differences(first: object, second: object, patched: object) -> tuple[np.ndar
     beaten = a.copy()
     beaten[pair, best] = -np.inf
     rival = np.where(rival == best, beaten.argmax(-1), rival)
-    return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, every))  # type: ignore[return-value]
+    return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, every))
 
 
 STUDY = PatchStudy()

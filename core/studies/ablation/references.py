@@ -1,7 +1,7 @@
 """Where the operators mean, resample and constant take heads' outputs from: train rows of the task, opened once."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from core import capture
 from core.errors import InputError
@@ -89,7 +89,7 @@ def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = 
     )
 
 
-_FITTED: dict[tuple, "Fitted"] = {}
+_FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":

@@ -163,7 +163,7 @@ def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
     ]
 
 
-def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple:
+def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple[Any, ...]:
     """exact, share [variant, row], the untouched model first."""
     asked = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
     seen = [capture.translating.right(checkpoint, encodings, changes) for changes in asked]

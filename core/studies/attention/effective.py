@@ -69,7 +69,7 @@ class Effective(Attending[Options, EffectivePartial]):
         seen = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
         return Done(seen, provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def _seen(self, options: Options, checkpoint: Any, inputs: list, at: InputOffset) -> EffectivePartial:
+    def _seen(self, options: Options, checkpoint: Any, inputs: list[Any], at: InputOffset) -> EffectivePartial:
         measure = studies.attention.measures.EffectiveMeasure(checkpoint)
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
         return EffectivePartial((measure.sums(at),))

@@ -15,9 +15,10 @@ from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
 from core.scoring.feature_contrasts import Kinds, rhombi
 from core.scoring.features import FeatureAttention, Marks, mark
+from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
-from core.scoring.statistics import HeadStatistics, SpecialPositions
+from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.partials import (
     EffectiveSums,

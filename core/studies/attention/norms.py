@@ -71,7 +71,7 @@ class Norms(Attending[Options, NormPartial]):
         at = InputChunk(options.checkpoint, PASTED, 0, len(options.texts))
         return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
 
-    def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list, at: InputChunk) -> NormSums:
+    def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list[Any], at: InputChunk) -> NormSums:
         measure = studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
         measure.observe(pipeline, inputs)
         return measure.sums(InputOffset(at.checkpoint, at.task, at.start))

@@ -134,5 +134,5 @@ def _beside(name: str, graph: Graph) -> list[str]:
 def _number(name: str, graph: Graph) -> int:
     """The place of an edge among all of the graph."""
     sender, reader, kind = ends_of(name)
-    receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # type: ignore[arg-type]  # was checked
+    receiver = graph.receiver(reader.layer, reader.head, INPUTS.index(kind))  # was checked
     return sum(graph.before(k) for k in range(receiver)) + graph.before_head(sender.layer) + sender.head

@@ -30,7 +30,7 @@ def merged(partials: "Sequence[GatePartial]") -> "GatePartial":
     fitted = [part for part in partials if part.fits is not None]
     if not fitted:
         return whole
-    order = np.argsort(np.concatenate([part.fits for part in fitted]))  # type: ignore[misc]
+    order = np.argsort(np.concatenate([part.fits for part in fitted]))
     columns = {name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")}
     return replace(whole, **columns)  # type: ignore[arg-type]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ class CommonInputs:
         """Likewise the other's, or those of other weights of its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
-    def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence) -> list[RowBlock]:
+    def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
         lengths = [len(encoding) for encoding in encodings]
         observer = CommonRows(checkpoint, lengths, groups, self.queries, backward=self.backward)
         return blocks(take_rows(checkpoint, encodings, observer))

@@ -80,7 +80,7 @@ def _criteria(
 
 def _evidence(hypothesis: Hypothesis, partial: Any) -> Evidence:
     if partial is None:
-        return Evidence(*["not run yet"] * 4)  # type: ignore[arg-type]  # of its four
+        return Evidence(*["not run yet"] * 4)  # of its four
     return evidence_of(hypothesis, partial, hypothesis.subject)
 
 

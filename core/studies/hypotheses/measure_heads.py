@@ -39,7 +39,7 @@ class Asked:
     given: str = "{}"
 
     @property
-    def does(self) -> Study:
+    def does(self) -> Study[Any, Any]:
         """The study itself. Raises JobError where there is none."""
         return find_study(self.study)
 

@@ -218,7 +218,7 @@ def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Re
     if isinstance(whole, str):
         return whole
     back = {name: _plus(getattr(whole, name), margin) for name in ("value", "low", "high")}
-    return Reading(f"rise of the loss in nats, {operator}", **back, n=whole.n, p=whole.p, least=margin, baseline=margin)  # type: ignore[arg-type]
+    return Reading(f"rise of the loss in nats, {operator}", **back, n=whole.n, p=whole.p, least=margin, baseline=margin)
 
 
 def _plus(value: float | None, margin: float) -> float | None:

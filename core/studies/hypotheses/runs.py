@@ -51,7 +51,7 @@ class StudyRun:
         return f"{self.study} on {self.choice}, {self.checkpoint}"
 
     @property
-    def does(self) -> Study:
+    def does(self) -> Study[Any, Any]:
         """The study itself."""
         return find_study(self.study.partition(":")[0])
 

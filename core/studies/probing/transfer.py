@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -171,7 +171,7 @@ def layers_of(checkpoint: str) -> int:
     return next((int(number) for number in known if number), 0)
 
 
-def _layers(of: TransferUnit, on: object, shared: tuple) -> list[Predicted]:
+def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = studies.probing.frozen_layer_probes.layer_predictions(on)  # type: ignore[arg-type]
     return [
@@ -182,7 +182,7 @@ def _layers(of: TransferUnit, on: object, shared: tuple) -> list[Predicted]:
     ]  # fmt: skip
 
 
-def _frozen(options: Options, of: TransferUnit, on: object, shared: tuple) -> list[Predicted]:
+def _frozen(options: Options, of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = on.base.layers  # type: ignore[attr-defined]
     recipe = replace(options.recipe, train_last=layers - of.frozen)

@@ -21,7 +21,8 @@ from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
 from core.models.parts import parts_of
 from core.scoring.registry import MAP_SCORES, SCORES, map_scores
-from core.store.database import Database, Person
+from core.store.database import Database
+from core.store.people import Person
 from core.studies import tagging
 from core.studies.ablation import references
 from core.studies.ablation.disabling import Opened
