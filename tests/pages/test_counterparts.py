@@ -78,6 +78,24 @@ def test_one_head_names_its_counterpart(matched):
     assert "Its counterparts" in [one.value for one in app.subheader]
 
 
+@pytest.mark.shipped
+def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chosen(tmp_path, monkeypatch):
+    """The match that ships: before and after fine-tuning."""
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    app = opened("heads/one", checkpoint=NAME, beside="atlas-encoder-sst2", head="L2H2")
+    assert not app.exception
+    assert "Beside atlas-encoder-sst2" in plain_text(app.subheader)
+    said = plain_text(app.caption)
+    assert "L2H2 is matched with L2H2, similarity" in said
+    assert "scores surely differ" in plain_text(app.markdown).replace("**", "")
+    assert "surely" in app.dataframe[0].value.columns
+    app = opened("heads/one", checkpoint=NAME, beside="atlas-decoder", head="L2H2")
+    assert not app.exception
+    assert "need not be the same head" in plain_text(app.caption)
+    resources.database.clear()
+
+
 def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()

@@ -44,7 +44,9 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
     st.subheader("Nearest heads", anchor=False)
     of = input_of(name, head, scores, task)
     if of is not None:
-        _show([thumbnail(name, other, of, str(other)) for other in (head, *(one for one, _ in alike))], "nearest_maps")
+        show_maps(
+            [thumbnail(name, other, of, str(other)) for other in (head, *(one for one, _ in alike))], "nearest_maps"
+        )
     with st.container(horizontal=True):
         for other, apart in alike:
             links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
@@ -63,7 +65,7 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
         maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
         maps += [thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {record.compare}")
                  for record in found]  # fmt: skip
-        _show(maps, "counterpart_maps")
+        show_maps(maps, "counterpart_maps")
     with st.container(horizontal=True):
         for record in found:
             sure = "" if record.matched else ", not beyond chance"
@@ -73,7 +75,8 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     st.caption("similarity of their rows on common inputs, one to one over all heads")
 
 
-def _show(maps: list[SmallMap | str], key: str) -> None:
+def show_maps(maps: list[SmallMap | str], key: str) -> None:
+    """Small maps in a row, and below them why one is lacking."""
     show_small_maps([small for small in maps if isinstance(small, SmallMap)], key=key, cell=CELL)
     for reason in (small for small in maps if isinstance(small, str)):
         st.caption(plain(reason))

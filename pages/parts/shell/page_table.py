@@ -62,7 +62,7 @@ PAGES = (
     )),
     Page("heads", "Heads", ":material/map:", (
         View("overview", "Overview", "overview", ("checkpoint", "beside", "rows"), (("rows", "sst2"),), ready=True),
-        View("one", "One head", "one_head", ("checkpoint", "rows", "head"),
+        View("one", "One head", "one_head", ("checkpoint", "beside", "rows", "head"),
              (("rows", "sst2"), ("head", "L1H1")), ready=True),
         View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
         View("counterparts", "Counterparts", "counterparts", ("checkpoint", "beside", "rows", "head in its picture"),

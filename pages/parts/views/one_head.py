@@ -12,6 +12,7 @@ from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.dossier import Dossier
 from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.head_beside import show_beside
 from pages.parts.atlas.head_effects import show_what_it_does
 from pages.parts.atlas.head_hypotheses import show_hypotheses
 from pages.parts.atlas.head_neighbours import show_counterparts, show_nearest
@@ -104,6 +105,7 @@ def show(tools: DeltaGenerator) -> None:
                 with clear_errors():
                     show_why(checkpoint, head, known, task)
             show_what_it_does(checkpoint, known, head)
+            show_beside(checkpoint, head, known, task)
             show_nearest(known, head, checkpoint, task)
             show_counterparts(checkpoint, head, known, task)
             show_links(checkpoint, head, here="heads/one")

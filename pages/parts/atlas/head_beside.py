@@ -1,0 +1,79 @@
+"""One head beside its counterpart in the checkpoint that it is compared with, or the head of the same number there."""
+
+import pandas as pd
+import streamlit as st
+
+from core.atlas.head_pair import scores_beside
+from core.attention import Head
+from core.scoring.registry import label_of
+from pages.parts.atlas import choices
+from pages.parts.atlas.head_neighbours import input_of, show_maps, thumbnail
+from pages.parts.atlas.matched import matched_with
+from pages.parts.shell import bound, context, links
+from pages.parts.shell.messages import plain
+from pages.parts.widgets.tables import show_table
+
+
+def show_beside(checkpoint: str, head: Head, known: pd.DataFrame, task: str | None) -> None:
+    """Both heads' maps of one input and the scores that they share; nothing where no other checkpoint is chosen."""
+    beside = context.now().beside
+    if beside in (None, checkpoint):
+        return
+    other = str(beside)
+    st.subheader(plain(f"Beside {other}"), anchor=False)
+    partner = _partner(checkpoint, head, other)
+    of = input_of(checkpoint, head, known, task)
+    if of is not None:
+        maps = [
+            thumbnail(checkpoint, head, of, f"{head}, here"),
+            thumbnail(other, partner, of, f"{partner} of {other}"),
+        ]
+        show_maps(maps, "beside_maps")
+    scores = choices.scores_of(other)
+    if scores.empty:
+        st.caption(plain(f"Nothing is stored of {other}: measure it on its own page."))
+        links.link("heads/one", f"{partner} of {other}", checkpoint=other, head=str(partner))
+        return
+    _show_scores(scores_beside(known, head, choices.on_task(scores, task), partner), partner, other)
+
+
+def _partner(checkpoint: str, head: Head, other: str) -> Head:
+    """Its counterpart where the two checkpoints were matched and that is wished, else the head of the same number."""
+    found = matched_with(checkpoint, other)
+    mine = [record for record in found if (record.layer, record.head) == (head.layer, head.head) and record.match]
+    explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
+    if mine and bound.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
+        record = mine[0]
+        st.caption(plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, "
+                         f"n = {record.n} inputs."))  # fmt: skip
+        return Head.parse(record.match)
+    if not mine:
+        why = f"{head} has no counterpart beyond chance there" if found else "The two were not matched yet"
+        st.caption(plain(f"{why}: the head of the same number is shown, which need not be the same head."))
+        links.link("heads/counterparts", checkpoint=checkpoint, beside=other, head=str(head))
+    return head
+
+
+def _show_scores(found: pd.DataFrame, partner: Head, other: str) -> None:
+    found = found[~found["score"].isin(choices.HIDDEN)]
+    if found.empty:
+        st.caption(plain(f"Nothing that is known of both heads on the same rows ({partner} of {other})."))
+        return
+    sure, tested = int(found["sure"].eq(True).sum()), int(found["sure"].notna().sum())
+    st.markdown(f"**{sure} of {tested} scores** surely differ (5 % over all of them together).")
+    shown = pd.DataFrame({
+        "what": [label_of(key) for key in found["score"]],
+        "here": [_number(*row) for row in found[["first", "first_low", "first_high"]].itertuples(index=False)],
+        "there": [_number(*row) for row in found[["second", "second_low", "second_high"]].itertuples(index=False)],
+        "there less here": found["difference"],
+        "surely": found["sure"].map({True: "yes", False: "no"}),
+    })  # fmt: skip
+    show_table(shown, height=260, column_config={"there less here": st.column_config.NumberColumn(format="%+.3g")})
+    st.caption(
+        "In brackets 95 % intervals over inputs; a z test of each difference, corrected over the scores (Bonferroni), "
+        "with both heads' errors added as if their inputs were others. Clearest first."
+    )
+
+
+def _number(value: float, low: float, high: float) -> str:
+    return f"{value:.3g}" if pd.isna(low) else f"{value:.3g} [{low:.3g}, {high:.3g}]"
