@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import JobPlacement
 from core.jobs.records import BriefJob, jobs_of, one_job, progress
-from core.jobs.scheduler import Runner, keep, provenance_of
+from core.jobs.scheduler import Runner, keep
 from core.jobs.worker import complete, merged
 from core.store import exchange, runs
 from core.store import jobs as store
@@ -23,6 +23,7 @@ from core.store.database import Database
 from core.studies import preflight
 from core.studies.contract import Study, as_json, identity
 from core.studies.lookup import find_study
+from core.studies.provenance import provenance_of_run
 from core.studies.standing import standing
 from core.tasks.own import absolute
 
@@ -171,7 +172,7 @@ def finished_like(db: Database, study: str, options: Any) -> str | None:
 
 def _is_of_earlier_weights(db: Database, study: str, job: BriefJob) -> bool:
     """Whether units of it are stored that saw other weights than a unit would see now."""
-    about = provenance_of(job.options, merged(store.job_provenance(db, job.job)))
+    about = provenance_of_run(job.options, merged(store.job_provenance(db, job.job)))
     return standing(about.as_row() | {"study": study, "options": job.options}) == "earlier"
 
 

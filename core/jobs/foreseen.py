@@ -15,7 +15,6 @@ from core import config
 from core.errors import AtlasError, JobError
 from core.jobs.answers import Answer
 from core.jobs.records import one_job, progress
-from core.jobs.scheduler import provenance_of
 from core.jobs.worker import merged, summarize
 from core.store import jobs as store
 from core.store import runs
@@ -23,6 +22,7 @@ from core.store.database import Database
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.measure_heads import ROW_SECONDS
 from core.studies.lookup import find_study
+from core.studies.provenance import provenance_of_run
 from core.studies.records import Result
 from core.tasks.glue import read_rows
 from core.tasks.own import is_own
@@ -144,7 +144,7 @@ def keep_partial(db: Database, job: str) -> str:
             f"{counted.done} of {counted.units} units done."
         )
     answer = Answer.of(summarize(known.study, dict(known.options), store.job_rows(db, job)))
-    about = provenance_of(known.options, merged(store.job_provenance(db, job)))
+    about = provenance_of_run(known.options, merged(store.job_provenance(db, job)))
     title = f"{known.title} (stopped: {counted.done} of {counted.units} units)"
     with db.write():
         run = runs.record_run(db, known.study, known.options, about, title=title)

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from core.store.exchange import runs_folder
 from core.store.rows import Row
 from core.studies.contract import Finished
 from core.studies.lookup import find_study
+from core.studies.provenance import provenance_of_run
 from core.studies.stored_runs import one_run
 from core.studies.transport import decode
 
@@ -262,7 +263,7 @@ class Runner:
         """Summarise all rows and keep them as a run."""
         job, options = known.job, known.options
         summary = execution.ask("summarize", known.study, options, store.job_rows(self._db, job)).rows
-        provenance = provenance_of(options, merged(store.job_provenance(self._db, job)))
+        provenance = provenance_of_run(options, merged(store.job_provenance(self._db, job)))
         with self._db.write():
             run = runs.record_run(self._db, known.study, options, provenance, title=known.title)
             runs.store_rows(self._db, run, summary or ())
@@ -288,16 +289,6 @@ def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda:
         lambda: (decode(study.partial, row[PARTIAL]) for row in partials()),
     )
     study.keep(db, finished)
-
-
-def provenance_of(options: Mapping[str, Any], said: Row) -> runs.Provenance:
-    """Provenance from the options' names (checkpoint, task, split, seed, ...), then from what the units said."""
-    named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
-    for name in ("checkpoint", "task"):
-        several = options.get(f"{name}s")
-        if named[name] is None and isinstance(several, list):
-            named[name] = ", ".join(map(str, several))
-    return runs.Provenance().with_changes({k: v for k, v in (named | said).items() if v is not None})
 
 
 def _before_exit(close: Any) -> None:

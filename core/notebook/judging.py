@@ -6,9 +6,11 @@ import pandas as pd
 
 from core.attention import Head
 from core.config import settings
-from core.findings import hypothesis_crate
 from core.store.database import Database
-from core.store.hypotheses import add_event
+from core.store.rows import Row
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies.contract import Finished, as_json
+from core.studies.hypotheses.hypothesis import STUDY, Options
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
@@ -43,11 +45,19 @@ def hypothesis(
     rows = [RowChoice.parse(given or other) for given, other in zip((thought, judged), usual, strict=True)]
     said = Proposal(Head.parse(head), predicate, dict(parameters))
     with Database(settings().database) as db:
-        batch, (one,) = register(db, checkpoint, [said], thought=rows[0], judged=rows[1], annotator=author)
-        criteria = Criterion.among(hypothesis_crate.computed(options_of(*batch_of(db, batch))))
-        with db.write() as cursor:
-            kept = [criterion.as_row() for criterion in criteria]
-            add_event(cursor, one, "tested", criteria=kept, annotator=author)
+        batch, _ = register(db, checkpoint, [said], thought=rows[0], judged=rows[1], annotator=author)
+        criteria = Criterion.among(_tested(db, options_of(*batch_of(db, batch))))
     names = ("hypothesis", "criterion", "state", "measure", "amount", "low", "high", "baseline", "n", "p", "adjusted",
              "level", "note")  # fmt: skip
     return pd.DataFrame([{name: getattr(criterion, name) for name in names} for criterion in criteria])
+
+
+def _tested(db: Database, options: Options) -> list[Row]:
+    """The rows of the test, which is kept as a job would keep it."""
+    units = [STUDY.run(options, unit) for unit in STUDY.units(options)]
+    rows = STUDY.summarize(options, [unit.partial for unit in units])
+    about = Provenance(checkpoint=options.checkpoint, weights_hash=units[0].provenance.weights_hash)
+    run = record_run(db, STUDY.name, as_json(options), about, title=STUDY.title(options))
+    store_rows(db, run, rows)
+    STUDY.keep(db, Finished(run, STUDY.title(options), options, rows, lambda: (unit.partial for unit in units)))
+    return rows

@@ -81,17 +81,18 @@ def record_run(
     return run
 
 
-def store_rows(db: Database, run: str, rows: Iterable[Row]) -> None:
-    """Keep `rows` of `run` after those it has. Rows with statistic, layer, head and value are head scores too."""
+def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = True) -> None:
+    """Keep `rows` of `run` after those it has. Rows with statistic, layer, head and value are head scores too, unless
+    `scores` is False."""
     rows = list(rows)
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
         start = first[0][0]
         bodies = ({"run": run, "position": start + place, "body": to_json(row)} for place, row in enumerate(rows))
         insert(cursor, "study_row", _ROW, bodies)
-        scores = [row for row in rows if _is_score(row)]
-        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in scores if row.get("part") not in PARTS))
-        of_parts = (_score(run, row) | {"part": row["part"]} for row in scores if row.get("part") in PARTS)
+        of_heads = [row for row in rows if scores and _is_score(row)]
+        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in of_heads if row.get("part") not in PARTS))
+        of_parts = (_score(run, row) | {"part": row["part"]} for row in of_heads if row.get("part") in PARTS)
         insert(cursor, "part_score", _PART_SCORE, of_parts)
 
 

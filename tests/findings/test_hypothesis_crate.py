@@ -29,7 +29,9 @@ def tested(tmp_path_factory):
             thought=RowChoice("sst2", "train", 14), judged=RowChoice("sst2", "dev", 14),
         )  # fmt: skip
         options = options_of(*batch_of(db, batch))
-        STUDY.keep(db, SimpleNamespace(options=options, rows=crate.computed(options), run="r"))
+        STUDY.keep(
+            db, SimpleNamespace(options=options, rows=crate.computed(options), run="r", partials=lambda: iter(()))
+        )
         return crate.export(db, "atlas-encoder", folder / "crate")
 
 

@@ -20,7 +20,7 @@ from core.scoring.registry import head_scores
 from core.store import runs
 from core.store.database import Database
 from core.store.hypotheses import hypotheses
-from core.store.runs import Provenance
+from core.store.runs import Provenance, one_run, run_rows
 
 TEXT, PAIR = "The cat sat on the mat.", "It purred."
 FOLDER = config.BUNDLED_MODELS / config.ENCODER
@@ -207,6 +207,14 @@ def test_a_hypothesis_is_registered_tested_and_kept_as_the_docs_say(tmp_path, mo
     with Database(database) as db:
         (one,) = hypotheses(db)
         kept = {row["criterion"]: row["state"] for row in one.criteria}
+        behind = {row["criterion"]: row["run"] for row in one.criteria if row["run"]}
+        runs = {name: one_run(db, run) for name, run in behind.items()}
+        assert all(run_rows(db, run) for run in behind.values())
+        scored = db.read("SELECT DISTINCT run FROM head_score")["run"].tolist()
+    assert {run["study"] for run in runs.values()} == {"roles"}  # each criterion opens the run behind it
+    assert (runs["seen"]["task"], runs["held out"]["task"]) == ("sst2", "mrpc")
+    assert len(runs["held out"]["row_ids"]) == 30
+    assert not set(behind.values()) & set(scored)  # these do not replace the atlas's scores of more rows
     assert (one.hypothesis, kept) == (found["hypothesis"].iloc[0], found["state"].to_dict())
     with pytest.raises(InputError, match="rows that it was not thought of on"):
         notebook.hypothesis("atlas-encoder", "L1H1", "offset", {"offset": "first"}, thought="sst2", judged="sst2")

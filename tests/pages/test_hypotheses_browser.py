@@ -26,6 +26,10 @@ def test_a_hypothesis_is_registered_and_tested_in_at_most_eight_clicks(tmp_path)
             settled(page)
         expect(page.get_by_text("The numbers behind the criteria")).to_be_visible(timeout=4 * PATIENCE)
         assert clicks <= MOST_CLICKS
+        page.get_by_text("The numbers behind the criteria").click()
+        opens = page.get_by_test_id("stExpander").get_by_role("link", name="Open")
+        expect(opens).to_have_count(2)  # the run on the rows of the thought, and that on the judging ones
+        expect(page.get_by_text("held out, explained", exact=False).first).to_be_visible()
         database = tmp_path / "atlas.duckdb"
     with Database(database) as db:
         (one,) = hypotheses.hypotheses(db)

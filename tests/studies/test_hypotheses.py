@@ -136,7 +136,7 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
     assert states[ids[1], "explained"] == "not met"
     assert [row["value"] for row in rows if row["kind"] == "criteria met"] == [6.0, 0.0]
     assert "1 held" in STUDY.headline(rows).sentence
-    STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r"))
+    STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r", partials=lambda: iter(())))
     tested = store.hypotheses(db)
     assert [(one.run, len(one.criteria)) for one in tested] == [("r", 7)] * 2
     assert Criterion.of(tested[0].criteria[0]) == Criterion.among(rows)[0]

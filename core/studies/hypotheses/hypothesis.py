@@ -7,7 +7,7 @@ how many criteria are met of a hypothesis about it, and whether one is held out 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import pydantic.dataclasses
@@ -16,15 +16,17 @@ from core.errors import InputError
 from core.scoring.level_spending import ALPHA
 from core.store.database import Database
 from core.store.hypotheses import add_event, hypotheses
-from core.store.runs import Provenance
-from core.studies.contract import Done, Finished, Flag, Study, Unit
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies.contract import Done, Finished, Flag, Study, Unit, as_json
 from core.studies.headline import Headline
 from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CriteriaMet, Criterion
 from core.studies.hypotheses.row_choice import RowChoice, check_apart
 from core.studies.hypotheses.runs import StudyRun, runs_of
+from core.studies.hypotheses.unit_provenance import said_of, where_from
 from core.studies.options import Checkpoint
+from core.studies.provenance import provenance_of_run
 from core.studies.records import Result
 from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
@@ -58,11 +60,12 @@ class RunUnit:
 
 @dataclass(frozen=True)
 class RunPart:
-    """What a unit of a run gave, as JSON. order: of the unit within its run."""
+    """What a unit of a run gave, and where from, as JSON. order: of the unit within its run."""
 
     run: int
     order: int
     packed: str
+    provenance: str = "{}"
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,8 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         _check_weights(options, run, done.provenance)
         packed = json.dumps(encode(done.partial))
         is_own = run.checkpoint == options.checkpoint and len(hashes_of(done.provenance.weights_hash)) == 1
-        return Done(HypothesisPartial((RunPart(piece.run, order, packed),)),
-                    done.provenance if is_own else Provenance())  # fmt: skip
+        part = RunPart(piece.run, order, packed, said_of(done.provenance))
+        return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
     def merge(self, options: Options, partials: Sequence[HypothesisPartial]) -> HypothesisPartial:
         """All parts, run by run."""
@@ -144,14 +147,29 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         )  # fmt: skip
 
     def keep(self, db: Database, run: Finished[Options, HypothesisPartial]) -> None:
-        """Add the test to each hypothesis that is registered here."""
+        """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria."""
         registered = {stored.hypothesis for stored in hypotheses(db)}
-        criteria = Criterion.among(run.rows)
+        kept = self._keep_runs(db, run)
+        criteria = [replace(one, run=kept.get(one.measured_by)) for one in Criterion.among(run.rows)]
         with db.write() as cursor:
             for one in (hypothesis.hypothesis for hypothesis in run.options.hypotheses):
                 if one in registered:
                     mine = [criterion.as_row() for criterion in criteria if criterion.hypothesis == one]
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
+
+    def _keep_runs(self, db: Database, run: Finished[Options, HypothesisPartial]) -> dict[str, str]:
+        """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
+        those of the atlas, which may be of more rows. None where the test was imported as rows."""
+        merged, kept = self.merge(run.options, list(run.partials())), {}
+        for number, one in enumerate(runs_of(run.options)):
+            parts = [part for part in merged.parts if part.run == number]
+            if parts:
+                about = provenance_of_run(as_json(one.options), where_from([part.provenance for part in parts]))
+                rows = one.does.rows(one.options, _merged(one, parts))
+                title = one.does.title(one.options)
+                kept[one.source] = record_run(db, one.does.name, as_json(one.options), about, title=title)
+                store_rows(db, kept[one.source], rows, scores=False)
+        return kept
 
 
 STUDY = HypothesisStudy()

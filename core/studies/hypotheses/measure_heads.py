@@ -17,8 +17,10 @@ from core.store.rows import Row, plain
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies.contract import Done, Finished, Flag, Study, Unit, as_json
 from core.studies.headline import Headline
+from core.studies.hypotheses.unit_provenance import said_of, where_from
 from core.studies.lookup import find_study
 from core.studies.options import Checkpoint
+from core.studies.provenance import provenance_of_run
 from core.studies.records import Result, stated
 from core.studies.transport import decode, encode
 
@@ -28,7 +30,6 @@ ROW_SECONDS: Mapping[str, float] = MappingProxyType({
     "redundancy": 0.0026, "effective": 0.0108, "classify-maps": 0.0116, "why": 0.0239, "importance": 0.0042,
     "operators": 0.0268,
 })  # fmt: skip
-SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -130,8 +131,7 @@ class MeasureHeads(Study[Options, Parts]):
             done = asked.does.run(asked.options, divided[order])
         except AtlasError as error:
             return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
-        said = {name: value for name, value in done.provenance.as_row().items() if value is not None}
-        part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), json.dumps(plain(said)))
+        part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
         return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
 
     def merge(self, options: Options, partials: Sequence[Parts]) -> Parts:
@@ -159,8 +159,8 @@ class MeasureHeads(Study[Options, Parts]):
         asked = {one.study: one for one in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
-                one, about = asked[result.study], Provenance(checkpoint=run.options.checkpoint)
-                about = about.with_changes(result.provenance)
+                one = asked[result.study]
+                about = provenance_of_run(as_json(one.options), result.provenance)
                 stored = record_run(db, one.study, as_json(one.options), about, title=one.does.title(one.options))
                 store_rows(db, stored, result.kept)
 
@@ -181,12 +181,5 @@ def _measured(asked: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
     scores = sum({"statistic", "layer", "head", "value"} <= row.keys() for row in rows)
     return MeasuredStudy(
         study=asked.study, says=headline.sentence if headline else f"{len(rows)} rows", scores=scores,
-        kept=[plain(row) for row in rows], provenance=_where_from([json.loads(part.provenance) for part in parts]),
+        kept=[plain(row) for row in rows], provenance=where_from([part.provenance for part in parts]),
     )  # fmt: skip
-
-
-def _where_from(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The provenance of a run whose units said these: what all say, and the ids of all rows, each once."""
-    about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
-    ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
-    return about | ({"row_ids": list(ids)} if ids else {})

@@ -19,7 +19,8 @@ class Criterion(Result):
         hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met or not tested.
         measure: what the value is. low, high: its 95 % interval. baseline: what the value is compared with.
         n: inputs (or links) it rests on. p: one-sided; adjusted: by Holm within the batch; level: of the batch.
-        measured_by: study and rows. note: why it is not tested, or what else must be known.
+        measured_by: study and rows. run: the stored run of that, where it was tested here.
+        note: why it is not tested, or what else must be known.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("criterion",)
@@ -38,6 +39,7 @@ class Criterion(Result):
     adjusted: float | None = stated()
     level: float | None = stated()
     measured_by: str = stated("")
+    run: str | None = stated()
     note: str = stated("")
 
 

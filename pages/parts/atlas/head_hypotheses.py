@@ -9,6 +9,7 @@ import streamlit as st
 from core import config
 from core.atlas.proposals import proposals
 from core.attention import Head
+from core.errors import StoreError
 from core.findings import hypothesis_crate
 from core.models.bundled import bundled_names
 from core.models.present import present_weights
@@ -20,6 +21,7 @@ from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_o
 from core.studies.hypotheses.row_choice import RowChoice
 from core.studies.hypotheses.runs import usual_rows
 from core.tasks.glue import TASKS
+from pages.parts.reports.result_list import show_briefly
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
@@ -45,6 +47,7 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         st.markdown("Registered and tested for the results that ship:")
         for one, criteria in shipped:
             _show_numbers(one.sentence, criteria)
+        st.caption(f"Their runs are computed again by `python -m core hypothesis verify data/hypotheses/{checkpoint}`")
     for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)
@@ -91,7 +94,20 @@ def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, Stored
     if tested:
         with st.expander("The numbers behind the criteria", icon=":material/table:"):
             for one in tested:
-                _show_numbers(hypothesis_of(one).sentence, [Criterion.of(row) for row in one.criteria])
+                judged = [Criterion.of(row) for row in one.criteria]
+                _show_numbers(hypothesis_of(one).sentence, judged)
+                _show_runs(judged)
+
+
+def _show_runs(criteria: Sequence[Criterion]) -> None:
+    """The runs behind the criteria: each opens in its view."""
+    for run in dict.fromkeys(criterion.run for criterion in criteria if criterion.run):
+        decided = ", ".join(criterion.criterion for criterion in criteria if criterion.run == run)
+        st.caption(plain(f"{decided}: by"))
+        try:
+            show_briefly(run)
+        except StoreError:
+            st.caption("a result that was deleted since.")
 
 
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:

@@ -18,7 +18,7 @@ from pages.parts.widgets import pickers
 INPUTS, LONGEST = 24, 32  # that the three are chosen among, and tokens of one at most
 CHOSEN_BY = {"previous": "statistics/previous", "next": "statistics/next", "first": "statistics/first",
              "separator": "statistics/separator"}  # fmt: skip
-LOOKS = ("roles/", "features/max", "relations/")
+LOOKS = ("roles/", "features/max/", "relations/")
 MOST = 10
 
 

@@ -55,6 +55,7 @@ HALF = 44  # characters of a title in half of a window of 800 pixels
 NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
 LEVEL = 48  # characters of names that fit side by side in half a page; more of them stand aslant
 MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
+FEW, LONG = 3, 18  # more than so many names, one of them longer than this (in characters), stand at the left too
 
 
 def values_with_intervals(
@@ -62,18 +63,19 @@ def values_with_intervals(
 ) -> Layers:
     """Values in the order of the rows, side by side by colour: dots with their intervals, bars where there is none.
 
-    `rule` draws a baseline. Of many names, each has a line of its own.
+    `rule` draws a baseline. Of many names, or of long ones, each has a line of its own.
     """
-    sideways = frame[axes.x].nunique() > MANY
+    lengths = frame[axes.x].astype(str).drop_duplicates().str.len()
+    sideways = len(lengths) > MANY or (len(lengths) > FEW and lengths.max() > LONG)
     names, numbers, offset = ("y", "x", "yOffset") if sideways else ("x", "y", "xOffset")
     along = alt.Y if sideways else alt.X
-    level = sideways or sum(map(len, frame[axes.x].astype(str).unique())) <= LEVEL
+    level = sideways or lengths.sum() <= LEVEL
     shared: dict[str, Any] = {
         names: along(
             field(axes.x, "N"),
             title=axes.x_says,
             sort=None,
-            axis=alt.Axis(labelAngle=0 if level else -25, labelOverlap=False),
+            axis=alt.Axis(labelAngle=0 if level else -25, labelOverlap=False, labelLimit=260),
         )
     }
     if axes.colour:
@@ -93,7 +95,9 @@ def values_with_intervals(
         colour = category(frame, axes.colour)
         drawn, lines = drawn.encode(color=colour), [line.encode(color=colour) for line in lines]
     size = (
-        {"height": alt.Step(16 * (frame[axes.colour].nunique() if axes.colour else 1))} if sideways else {"height": 300}
+        {"height": alt.Step(16 * (frame[axes.colour].nunique() if axes.colour else 1), **{"for": "position"})}
+        if sideways
+        else {"height": 300}
     )
     return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=in_lines(title), **size)
 

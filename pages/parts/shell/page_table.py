@@ -147,6 +147,7 @@ RESULTS = {
     "probe": Shown("linguistics/probes", "probed", (("mode", "Layers"),)),
     "representation": Shown("linguistics/probes", "represented", (("mode", "Representation"),)),
     "transfer": Shown("linguistics/probes", "transferred", (("mode", "Transfer"),)),
+    "roles": Shown("heads/overview", "", (("colour", "roles/previous"),)),
     "statistics": Shown("statistics/heads", "run_statistics"),
     "redundancy": Shown("heads/similar", "run_redundancy"),
     "match": Shown("heads/counterparts", "run"),
