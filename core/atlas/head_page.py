@@ -81,9 +81,9 @@ def _judged(hypotheses: Sequence[JudgedHypothesis]) -> list[Part]:
         if one.criteria:
             columns = ["criterion", "state", "what", "value", "low", "high", "baseline", "n", "p, Holm", "level"]
             cells = [
-                (known.criterion, known.state, known.measure, known.amount, known.low, known.high, known.baseline,
-                 known.n, known.adjusted, known.level)
-                for known in one.criteria
+                (criterion.criterion, criterion.state, criterion.measure, criterion.amount, criterion.low,
+                 criterion.high, criterion.baseline, criterion.n, criterion.adjusted, criterion.level)
+                for criterion in one.criteria
             ]  # fmt: skip
             parts.append(Table(columns, cells))
     return parts

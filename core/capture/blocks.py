@@ -81,13 +81,13 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
             if threading.get_ident() != thread:
                 return None
-            own = output[0] if isinstance(output, tuple) else output
+            hidden = output[0] if isinstance(output, tuple) else output
             if change.outputs is not None:
-                replaced = _placed(change, list(inputs), own)
+                replaced = _placed(change, list(inputs), hidden)
             elif change.part.kind == "layer":
                 replaced = arguments[0] if arguments else named["hidden_states"]
             else:
-                replaced = torch.zeros_like(own)
+                replaced = torch.zeros_like(hidden)
             return (replaced, *output[1:]) if isinstance(output, tuple) else replaced
 
         return replace
@@ -99,11 +99,13 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
         yield
 
 
-def _placed(change: PartChange, inputs: list[int], own: Float[Tensor, "batch position hidden"]) -> Tensor:
-    given = torch.stack([(change.outputs or [])[k] for k in inputs]).to(own)
+def _placed(change: PartChange, inputs: list[int], outputs: Float[Tensor, "batch position hidden"]) -> Tensor:
+    stand_ins = torch.stack([(change.outputs or [])[k] for k in inputs]).to(outputs)
     if change.places is None:
-        return given
-    return torch.where(torch.stack([change.places[k] for k in inputs]).to(own.device)[:, :, None], given, own)
+        return stand_ins
+    return torch.where(
+        torch.stack([change.places[k] for k in inputs]).to(outputs.device)[:, :, None], stand_ins, outputs
+    )
 
 
 @contextmanager

@@ -81,8 +81,8 @@ class Sum:
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
         """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
-        every = function if broadcasts else torch.func.vmap(function)
-        found = Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+        over_parts = function if broadcasts else torch.func.vmap(function)
+        found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
         found.blocks = self.blocks if found.role == "heads" else None
         return found
 
@@ -142,17 +142,17 @@ class Sum:
 
 
 def _projected(
-    states: Sum, weight: Float[Tensor, "hidden out"], bias: Float[Tensor, " out"], place: int, rows: torch.Size
+    states: Sum, weight: Float[Tensor, "hidden out"], bias: Float[Tensor, " out"], axis: int, rows: torch.Size
 ) -> Float[Tensor, "part *rows out"]:
-    """Every contribution behind a projection, whose bias is added at `place`: each number is written once."""
+    """Every contribution behind a projection, whose bias is added at `axis`: each number is written once."""
     parts = _widened(states.parts, torch.Size((*rows, weight.shape[0])))
     count = len(parts)
-    whole = parts.new_empty((max(count, place + 1), *rows, weight.shape[1]))
+    whole = parts.new_empty((max(count, axis + 1), *rows, weight.shape[1]))
     torch.mm(parts.flatten(0, -2), weight, out=whole[:count].flatten(0, -2))
-    if place < count:
-        whole[place] += bias
+    if axis < count:
+        whole[axis] += bias
     else:
-        whole[place] = bias
+        whole[axis] = bias
     return whole
 
 
@@ -311,11 +311,11 @@ class Carrying(TorchFunctionMode):
         """Its scale held, a norm is linear in the stream. Its bias is the last one; the one before joins the others."""
         is_centred = name == "layer_norm"
         order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
-        given = dict(zip(order, args, strict=False)) | kwargs
-        eps = given.get("eps") or (1e-5 if is_centred else torch.finfo(value.dtype).eps)
+        arguments = dict(zip(order, args, strict=False)) | kwargs
+        eps = arguments.get("eps") or (1e-5 if is_centred else torch.finfo(value.dtype).eps)
         middle = args[0] - args[0].mean(-1, keepdim=True) if is_centred else args[0]
         scale = (middle.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
-        scale = scale if given.get("weight") is None else scale * given["weight"]
+        scale = scale if arguments.get("weight") is None else scale * arguments["weight"]
 
         def held(parts: Tensor, out: Tensor) -> None:
             if is_centred:
@@ -323,7 +323,7 @@ class Carrying(TorchFunctionMode):
             else:
                 torch.mul(parts, scale, out=out)
 
-        normed = states.normed(held, given.get("bias"))
+        normed = states.normed(held, arguments.get("bias"))
         if self.keeps_norms and states.role != "branch":
             whole = states.settled()
             normed.norm = FrozenNorm(whole.components, whole.parts, is_centred)

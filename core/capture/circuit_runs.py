@@ -23,7 +23,7 @@ def circuit_logits(
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
     with torch.no_grad():
-        parts = [_Circuits(run, some).logits() for some in circuits.to(run.last.device).split(at_once)]
+        parts = [_Circuits(run, batch).logits() for batch in circuits.to(run.last.device).split(at_once)]
     return torch.cat(parts).cpu()
 
 
@@ -61,8 +61,8 @@ class _Circuits:
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
         for number in range(layer + with_heads):
-            block, own, start = run.stack.blocks[number], run.layers[number], graph.before_head(number)
-            constant = own.joined - own.x - run.own[start : start + graph.heads].sum(0)
+            block, layer_run, start = run.stack.blocks[number], run.layers[number], graph.before_head(number)
+            constant = layer_run.joined - layer_run.x - run.own[start : start + graph.heads].sum(0)
             stream = stream + self._heard(receivers, start, start + graph.heads) + constant
             if not block.norm_first:
                 stream = block.norms[0](stream)

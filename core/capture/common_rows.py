@@ -43,10 +43,10 @@ def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
     """The words that both have whole, [CLS] or the start token, and separators that both have as many of."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
-    shared = [place for place in mine if place in theirs]
+    shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
-        shared = [place for place in shared if place[0] != "separator"]
-    return CommonInput(tuple(mine[place] for place in shared), tuple(theirs[place] for place in shared))
+        shared = [position for position in shared if position[0] != "separator"]
+    return CommonInput(tuple(mine[position] for position in shared), tuple(theirs[position] for position in shared))
 
 
 def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
@@ -106,9 +106,9 @@ class CommonRows:
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Keep the drawn rows of one layer."""
-        for place, number in enumerate(inputs):
+        for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
-            maps = weights[place, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
+            maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
             if keys is None:
                 rows = maps[:, queries]
             else:

@@ -48,12 +48,12 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
     maps_before, logits_before = _observed(checkpoint, encoding, ())
     maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))
     moved = np.abs(maps_after.weights - maps_before.weights).sum(-1).mean(-1) / 2
-    place = _place(checkpoint, encoding, logits_before)
-    if logits_before is None or logits_after is None or (place is None and logits_before.dim() > 1):
+    position = _place(checkpoint, encoding, logits_before)
+    if logits_before is None or logits_after is None or (position is None and logits_before.dim() > 1):
         return Comparison(maps_before, maps_after, moved, ())
-    if place is not None:
-        logits_before, logits_after = logits_before[place], logits_after[place]
-    return Comparison(maps_before, maps_after, moved, _choices(checkpoint, logits_before, logits_after), place)
+    if position is not None:
+        logits_before, logits_after = logits_before[position], logits_after[position]
+    return Comparison(maps_before, maps_after, moved, _choices(checkpoint, logits_before, logits_after), position)
 
 
 ChangedInput = tuple[Encoding, Sequence[Change]]
@@ -70,9 +70,9 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)
-        place = _place(checkpoint, encoding, logits)
-        known = logits is not None and (place is not None or checkpoint.labels is not None)
-        both.append((logits if place is None else logits[place]) if known and logits is not None else None)
+        position = _place(checkpoint, encoding, logits)
+        has_answer = logits is not None and (position is not None or checkpoint.labels is not None)
+        both.append((logits if position is None else logits[position]) if has_answer and logits is not None else None)
     there = [side for side in both if side is not None]
     if not there:
         return ()

@@ -61,8 +61,8 @@ def component_importance(
     blocks = blocks / (blocks.norm() + 1e-20)
     scores: dict[Component, float] = {}
     for component in every_component(checkpoint):
-        place = component.layer if isinstance(component, LayerBlock) else (component.layer, component.head)
-        scores[component] = float((blocks if isinstance(component, LayerBlock) else heads)[place])
+        index = component.layer if isinstance(component, LayerBlock) else (component.layer, component.head)
+        scores[component] = float((blocks if isinstance(component, LayerBlock) else heads)[index])
     return scores
 
 
@@ -73,13 +73,13 @@ def block_gradients(
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS):
-        some = [encodings[k] for k in chosen]
-        gates = torch.ones(checkpoint.layers, len(some), device=checkpoint.device, requires_grad=True)
+        batch = [encodings[k] for k in chosen]
+        gates = torch.ones(checkpoint.layers, len(batch), device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint), ExitStack() as stack:
             for part in every_part(checkpoint.layers, ["feedforward"]):
                 handle = writer(checkpoint, part).register_forward_hook(_gate(gates[part.layer]))
                 stack.callback(handle.remove)
-            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
             (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in chosen]), gates)
         total += moved.double().abs().sum(1).cpu()
     return total / max(1, len(encodings))

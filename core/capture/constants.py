@@ -76,23 +76,23 @@ def optimal_constants(
     means = mean_outputs(checkpoint, encodings)
     with torch.no_grad():
         buckets = [
-            _bucket(stack, [encodings[k] for k in some], [labels[k] for k in some]) for some in batches(encodings)
+            _bucket(stack, [encodings[k] for k in batch], [labels[k] for k in batch]) for batch in batches(encodings)
         ]
-    kept, losses = [], []
+    constants, losses = [], []
     for layer, block in enumerate(stack.blocks):
-        some = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
+        wanted = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
         best, figures = means.outputs[layer].clone(), torch.full((3, block.heads), float("nan"))
-        if some:
-            best[:, some], descended = _descend(stack, layer, buckets, means.outputs[layer], steps, some)
+        if wanted:
+            best[:, wanted], descended = _descend(stack, layer, buckets, means.outputs[layer], steps, wanted)
             figures = figures.to(descended)
-            figures[:, some] = descended
-        kept.append(best)
+            figures[:, wanted] = descended
+        constants.append(best)
         losses.append(figures)
         if on_progress:
             on_progress((layer + 1) / len(stack.blocks))
         if heads is not None and layer >= max((head.layer for head in heads), default=0):
             losses += [torch.full_like(figures, float("nan"))] * (len(stack.blocks) - layer - 1)
-            kept += list(means.outputs[layer + 1 :])
+            constants += list(means.outputs[layer + 1 :])
             break
         with torch.no_grad():
             buckets = [
@@ -100,13 +100,13 @@ def optimal_constants(
             ]
     mean, zero, fitted = torch.stack(losses, 1).unbind(0)
     return Fitted(
-        ByClass("constant", torch.stack(kept), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
+        ByClass("constant", torch.stack(constants), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
     )
 
 
-def _bucket(stack: Stack, some: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:
-    x = stack.embed(some)
-    classes = torch.stack([classes_of(encoding) for encoding in some])
+def _bucket(stack: Stack, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:
+    x = stack.embed(encodings)
+    classes = torch.stack([classes_of(encoding) for encoding in encodings])
     return _Bucket(x, classes.to(x.device), torch.tensor(labels, device=x.device))
 
 
@@ -120,12 +120,12 @@ def _descend(
     buckets: Sequence[_Bucket],
     every: Float[Tensor, "class head dim"],
     steps: int,
-    some: list[int],
+    wanted: list[int],
 ) -> tuple[Float[Tensor, "class some dim"], Float[Tensor, "three some"]]:
     """The best constants of some of a layer's heads, and the losses of mean, zero and best."""
-    means = every[:, some]
+    means = every[:, wanted]
     mean, zero = (
-        _losses(stack, layer, buckets, values, some, slopes=False) for values in (means, torch.zeros_like(means))
+        _losses(stack, layer, buckets, values, wanted, slopes=False) for values in (means, torch.zeros_like(means))
     )
     start = torch.where((zero < mean)[None, :, None], 0.0, means)
     constants = start.clone().requires_grad_()
@@ -134,7 +134,7 @@ def _descend(
     optimizer = torch.optim.Adam([constants], lr=max(size, 1e-6))
     for step in range(steps + 1):
         optimizer.zero_grad()
-        losses = _losses(stack, layer, buckets, constants, some, slopes=step < steps)
+        losses = _losses(stack, layer, buckets, constants, wanted, slopes=step < steps)
         better = losses < lowest
         best = torch.where(better[None, :, None], constants.detach(), best)
         lowest = torch.where(better, losses, lowest)
@@ -148,7 +148,7 @@ def _losses(
     layer: int,
     buckets: Sequence[_Bucket],
     constants: Float[Tensor, "class some dim"],
-    some: list[int],
+    wanted: list[int],
     *,
     slopes: bool,
 ) -> Float[Tensor, " some"]:
@@ -161,7 +161,7 @@ def _losses(
             for start in range(0, len(bucket.labels), at_once):
                 part = slice(start, start + at_once)
                 rows_here = _Bucket(bucket.x[part], bucket.classes[part], bucket.labels[part])
-                losses = _of_rows(stack, layer, rows_here, constants, some)
+                losses = _of_rows(stack, layer, rows_here, constants, wanted)
                 if slopes:  # of the constants only: the model may want gradients too
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope

@@ -165,7 +165,7 @@ class _Reading:
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Called with the heads' outputs [batch, query, head, dim] of a layer, which are contributions from here on."""
-        heads = next(own for own in self.checkpoint.sets if call in own.calls)
+        heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.calls.index(call)
         stack = "decoder" if heads.part == "cross" else heads.part
         self.carrying.writer = Component("feed-forward", layer, part=stack)
@@ -204,9 +204,9 @@ class _Reading:
         """Whether every block that wrote before is told apart (where a block narrows the stream, it is not)."""
         if states is None:
             return False
-        own = [part for part in states.components if part.part == states.components[0].part]
-        return {part.layer for part in own if part.kind in ("head", "attention")} >= {
-            part.layer for part in own if part.kind == "feed-forward"
+        components = [part for part in states.components if part.part == states.components[0].part]
+        return {part.layer for part in components if part.kind in ("head", "attention")} >= {
+            part.layer for part in components if part.kind == "feed-forward"
         }
 
     def _not_exact(self) -> InterventionError:

@@ -39,27 +39,31 @@ def edge_attributions(
         sums = [(a + b, c + d) for (a, c), (b, d) in zip(sums, there, strict=True)] if sums else there
     whole = difference(run.logits())
     with torch.no_grad():
-        for number, seen in enumerate(streams(run)):
-            if isinstance(seen, Tensor):
-                estimates[graph.block_receiver(number)] = (whole - difference(run.stack.logits(seen))).double().cpu()
+        for number, layer_streams in enumerate(streams(run)):
+            if isinstance(layer_streams, Tensor):
+                estimates[graph.block_receiver(number)] = (
+                    (whole - difference(run.stack.logits(layer_streams))).double().cpu()
+                )
                 continue
-            into_heads, into_block = _of_layer(run, number, seen, sums[number])
+            into_heads, into_block = _of_layer(run, number, layer_streams, sums[number])
             first = graph.receiver(number, 0, 0)
             estimates[first : first + 3 * graph.heads, : into_heads.shape[1]] = -into_heads.double().cpu() / points
             estimates[graph.block_receiver(number), : into_block.shape[0]] = -into_block.double().cpu() / points
     return torch.stack([estimates[edge.receiver, edge.sender] for edge in edges])
 
 
-def _of_layer(run: PairRun, number: int, seen: Streams, slopes: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def _of_layer(
+    run: PairRun, number: int, layer_streams: Streams, slopes: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
     """Into a layer's heads [receiver, sender, pair] and its feed-forward block [sender, pair], signs as they are."""
-    block, own = run.stack.blocks[number], run.layers[number]
-    senders, pairs, length, hidden = seen.attention.shape
+    block, layer_run = run.stack.blocks[number], run.layers[number]
+    senders, pairs, length, hidden = layer_streams.attention.shape
     split = (3, block.heads, hidden // block.heads)
-    shared = block.qkv(seen.attention.flatten(0, 1)).view(senders, pairs, length, *split)
-    plain = torch.stack([own.query, own.key, own.value]).permute(1, 3, 0, 2, 4)
+    shared = block.qkv(layer_streams.attention.flatten(0, 1)).view(senders, pairs, length, *split)
+    plain = torch.stack([layer_run.query, layer_run.key, layer_run.value]).permute(1, 3, 0, 2, 4)
     into_heads = torch.einsum("sblchd,blchd->hcsb", shared - plain, slopes[0].view(pairs, length, *split))
-    read = block.norms[1](own.middle) if block.norm_first else own.middle
-    into_block = torch.einsum("sbli,bli->sb", seen.feed_forward - read, slopes[1])
+    read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
+    into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
     return into_heads.flatten(0, 1), into_block
 
 

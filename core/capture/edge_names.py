@@ -57,10 +57,10 @@ class Graph:
 
     def before(self, receiver: int) -> int:
         """How many senders run before a receiver."""
-        layer, place = divmod(receiver, 3 * self.heads + 1)
+        layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
-        return self.before_head(layer) + (self.heads if place == 3 * self.heads else 0)
+        return self.before_head(layer) + (self.heads if index == 3 * self.heads else 0)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
@@ -73,17 +73,17 @@ class Graph:
         """ "embeddings", "L1H2" or "L1-feedforward"."""
         if sender == 0:
             return EMBEDDINGS
-        layer, place = divmod(sender - 1, self.heads + 1)
-        return f"L{layer + 1}-feedforward" if place == self.heads else str(Head(layer, place))
+        layer, index = divmod(sender - 1, self.heads + 1)
+        return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
         """ "L1H2" and which of its inputs; "L1-feedforward" or "output" and ""."""
-        layer, place = divmod(receiver, 3 * self.heads + 1)
+        layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
-        if place == 3 * self.heads:
+        if index == 3 * self.heads:
             return f"L{layer + 1}-feedforward", ""
-        return str(Head(layer, place // 3)), INPUTS[place % 3]
+        return str(Head(layer, index // 3)), INPUTS[index % 3]
 
     def layer_of(self, receiver: int) -> int:
         """The layer of a receiver; of the output the number of layers."""

@@ -150,13 +150,13 @@ def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "se
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
     """The runs of As of one length and of their Bs."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
-    own = contributions(stack, layers)
-    other = own.clone()
+    outputs = contributions(stack, layers)
+    other = outputs.clone()
     for row, (second, alignment) in enumerate(zip(pairs.seconds, pairs.alignments, strict=True)):
         theirs = contributions(stack, run_all(stack, stack.embed([second]))[0])
         first_places, second_places = (list(side) for side in zip(*alignment.pairs, strict=True))
         other[:, row, first_places] = theirs[:, 0, second_places]
-    return PairRun(stack, layers, last, own, other)
+    return PairRun(stack, layers, last, outputs, other)
 
 
 # ---------------------------------------------------------------- streams with one sender's contribution from B
@@ -222,48 +222,48 @@ def edge_effects(
         difference: m of logits [..., pair, choice].
         batch_tokens: tokens of edges and pairs run together.
     """
-    graph, found = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
+    graph, effects = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
     for number, edge in enumerate(edges):
-        layer, place = divmod(edge.receiver, 3 * graph.heads + 1)
-        wanted.setdefault(layer, {}).setdefault(place, []).append((edge.sender, number))
+        layer, index = divmod(edge.receiver, 3 * graph.heads + 1)
+        wanted.setdefault(layer, {}).setdefault(index, []).append((edge.sender, number))
     whole = difference(run.logits())
     with torch.no_grad():
-        for layer, seen in enumerate(streams(run)):
+        for layer, layer_streams in enumerate(streams(run)):
             here = wanted.get(layer, {})
-            if isinstance(seen, Tensor):
-                logits = run.stack.logits(seen)
+            if isinstance(layer_streams, Tensor):
+                logits = run.stack.logits(layer_streams)
                 for sender, number in here.get(0, []):
-                    found[number] = (whole - difference(logits[sender])).double().cpu()
+                    effects[number] = (whole - difference(logits[sender])).double().cpu()
                 continue
-            for numbers, logits in _of_layer(run, layer, seen, here, batch_tokens):
-                found[numbers] = (whole - difference(logits)).double().cpu()
-    return found
+            for numbers, logits in _of_layer(run, layer, layer_streams, here, batch_tokens):
+                effects[numbers] = (whole - difference(logits)).double().cpu()
+    return effects
 
 
 Found = Iterator[tuple[list[int], Float[Tensor, "some pair choice"]]]
 
 
 def _of_layer(
-    run: PairRun, layer: int, seen: Streams, here: dict[int, list[tuple[int, int]]], batch_tokens: int
+    run: PairRun, layer: int, layer_streams: Streams, here: dict[int, list[tuple[int, int]]], batch_tokens: int
 ) -> Found:
     """Logits of the edges into one layer."""
     graph, pairs, length = run.graph, *run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
     blocks = here.pop(3 * graph.heads, [])
     for start in range(0, len(blocks), at_once):
-        some = blocks[start : start + at_once]
-        fed = feed(run.stack.blocks[layer], seen.feed_forward[[sender for sender, _ in some]])
+        group = blocks[start : start + at_once]
+        fed = feed(run.stack.blocks[layer], layer_streams.feed_forward[[sender for sender, _ in group]])
         out = after_feed(run.stack.blocks[layer], run.layers[layer].middle, fed)
-        yield [number for _, number in some], _finish(run, out, layer + 1)
+        yield [number for _, number in group], _finish(run, out, layer + 1)
     by_sender: dict[int, list[tuple[int, int]]] = {}
-    for place, some in here.items():
-        for sender, number in some:
+    for place, group in here.items():
+        for sender, number in group:
             by_sender.setdefault(sender, []).append((place, number))
     ordered = sorted(by_sender)
     for start in range(0, len(ordered), SENDERS_AT_ONCE):
         senders = ordered[start : start + SENDERS_AT_ONCE]
-        moved = head_changes(run, layer, seen.attention[senders])
+        moved = head_changes(run, layer, layer_streams.attention[senders])
         every = [(row, place, number) for row, sender in enumerate(senders) for place, number in by_sender[sender]]
         for begin in range(0, len(every), at_once):
             part = every[begin : begin + at_once]

@@ -207,7 +207,7 @@ def _read(
         residual.append(read)
     tokens = [read.flatten(0, 1) for read in residual]
     after = block.after(block.joined(torch.cat(mixed)[None], torch.cat(tokens)[None])[0]).split(
-        [len(some) for some in tokens]
+        [len(input_tokens) for input_tokens in tokens]
     )
     logits = [stack.classify(some.view(read.shape)) for some, read in zip(after, residual, strict=True)]
     every = torch.cat(

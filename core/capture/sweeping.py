@@ -106,13 +106,15 @@ def sweep(
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
         read = [stack.read(encoding) for encoding in encodings] if stack else []
-        whole = all(len(seen) == len(other) for seen, other in zip(read, encodings, strict=False))
+        whole = all(len(encoded) == len(other) for encoded, other in zip(read, encodings, strict=False))
         shared = whole or source is None  # a source gives outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
             return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place)
         if computing.packed and all(isinstance(component, Head) for variant in wanted for component in variant):
-            own, changed = packed_logits(stack, read, [heads_of(without) for without in wanted], chosen, source=source)
-            return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
+            logits, changed = packed_logits(
+                stack, read, [heads_of(without) for without in wanted], chosen, source=source
+            )
+            return Sweep(logits, changed, fast=True, dtype=_named(stack.dtype))
         return _by_stack(stack, read, wanted, (chosen, source), computing.batch_tokens)
 
 
@@ -205,12 +207,14 @@ def _by_stack(
     plain: Tensor | None = None
     changed = torch.empty(0)
     for inputs in batches(encodings, max(1, batch_tokens // together)):
-        some = [encodings[k] for k in inputs]
-        own, others = _run_bucket(stack, some, masks, stand_in(stack, some, inputs, *how), batch_tokens, walked)
+        batch = [encodings[k] for k in inputs]
+        bucket_logits, others = _run_bucket(
+            stack, batch, masks, stand_in(stack, batch, inputs, *how), batch_tokens, walked
+        )
         if plain is None:
-            plain = own.new_zeros(len(encodings), own.shape[-1])
-            changed = own.new_zeros(len(variants), *plain.shape)
-        plain[inputs] = own
+            plain = bucket_logits.new_zeros(len(encodings), bucket_logits.shape[-1])
+            changed = bucket_logits.new_zeros(len(variants), *plain.shape)
+        plain[inputs] = bucket_logits
         for numbers, logits in others:
             changed[torch.tensor(numbers)[:, None], torch.tensor(inputs)] = logits
     assert plain is not None  # noqa: S101  there is at least one input
@@ -235,16 +239,16 @@ Found = list[tuple[list[int], Float[Tensor, "some input label"]]]
 
 def _run_bucket(
     stack: Stack,
-    some: Sequence[Encoding],
+    encodings: Sequence[Encoding],
     masks: Masks,
     fixed: StandIn,
     batch_tokens: int,
     walked: Mapping[int, Variant] = NONE,
 ) -> tuple[Tensor, Found]:
     """Logits of inputs of one length: untouched [input, label], and per group of variants; walked: those with parts."""
-    x = stack.embed(some)
+    x = stack.embed(encodings)
     length, last = x.shape[1], len(stack.blocks) - 1
-    at_once = max(1, batch_tokens // (len(some) * length))
+    at_once = max(1, batch_tokens // (len(encodings) * length))
     outcomes: Found = []
     for layer, block in enumerate(stack.blocks[:-1]):
         outcomes += _walks(stack, x, layer, walked)
@@ -257,14 +261,14 @@ def _run_bucket(
                 part = rows[start : start + at_once].to(x.device)
                 y = block.after(_with_changes(joined, added, part[:, layer]))
                 logits = _finish(stack, y, layer + 1, part, fixed)
-                outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(some), -1)))
+                outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(encodings), -1)))
         x = block.after(joined)
     outcomes += _walks(stack, x, last, walked)
     none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
     if last in masks:
         rows, numbers = masks[last]
         logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
-        outcomes.append((numbers, logits.view(len(numbers), len(some), -1)))
+        outcomes.append((numbers, logits.view(len(numbers), len(encodings), -1)))
     return _last(stack, x, none[:, last], fixed), outcomes
 
 
@@ -306,10 +310,10 @@ def _with_changes(
 ) -> Float[Tensor, "rows length hidden"]:
     """The residual stream of every variant, variants outermost."""
     if bool((chosen.sum(1) == 1).all()):
-        every = added[chosen.int().argmax(1)] + joined
+        changes = added[chosen.int().argmax(1)] + joined
     else:
-        every = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
-    return every.flatten(0, 1)
+        changes = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
+    return changes.flatten(0, 1)
 
 
 def _finish(
@@ -332,7 +336,7 @@ def _last(
 ) -> Float[Tensor, "rows label"]:
     """The last layer where the classifier reads. shared: x [input, ...] serves every variant; else it is theirs."""
     block, times = stack.blocks[-1], len(chosen) if shared else 1
-    own, replaced = last_outputs(stack, fixed, x)
+    output, replaced = last_outputs(stack, fixed, x)
     rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, None, :, None]
-    mixed = torch.where(rows, replaced.repeat(times, 1, 1, 1), own.repeat(times, 1, 1, 1))
+    mixed = torch.where(rows, replaced.repeat(times, 1, 1, 1), output.repeat(times, 1, 1, 1))
     return stack.classify(block.after(block.joined(mixed, stack.read_of(x).repeat(times, 1, 1))))

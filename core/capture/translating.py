@@ -58,10 +58,10 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS):
-        some = [encodings[k] for k in inputs]
-        with torch.no_grad(), prepared(checkpoint, changes, some=some, inputs=inputs):
-            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits
-        hits = (logits.argmax(-1).cpu() == _next_tokens(checkpoint, some)).numpy()
+        batch = [encodings[k] for k in inputs]
+        with torch.no_grad(), prepared(checkpoint, changes, some=batch, inputs=inputs):
+            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits
+        hits = (logits.argmax(-1).cpu() == _next_tokens(checkpoint, batch)).numpy()
         exact[inputs], share[inputs] = hits.all(-1), hits.mean(-1)
     return Right(exact, share)
 
@@ -73,18 +73,18 @@ def part_importance(
 
     L is a sentence's cross-entropy, summed over its target's tokens. normalize: each layer by its l2 norm.
     """
-    sums = [np.zeros((own.layers, own.heads)) for own in checkpoint.sets]
+    sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
     for inputs in batches(encodings, BATCH_TOKENS):
-        some = [encodings[k] for k in inputs]
-        gates = _gates(checkpoint, some)
+        batch = [encodings[k] for k in inputs]
+        gates = _gates(checkpoint, batch)
         with torch.enable_grad(), prepared(checkpoint, gates=gates):
-            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
-            wanted = _next_tokens(checkpoint, some).to(logits.device)
+            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
+            wanted = _next_tokens(checkpoint, batch).to(logits.device)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="sum")
             moved = torch.autograd.grad(loss, gates)
-        for own, total in zip(checkpoint.sets, sums, strict=True):
-            for layer in range(own.layers):
-                total[layer] += moved[own.call(layer)].double().sum(-1).abs().sum(0).cpu().numpy()
+        for head_set, total in zip(checkpoint.sets, sums, strict=True):
+            for layer in range(head_set.layers):
+                total[layer] += moved[head_set.call(layer)].double().sum(-1).abs().sum(0).cpu().numpy()
     scores = [total / max(len(encodings), 1) for total in sums]
     return [
         importance / (np.linalg.norm(importance, axis=-1, keepdims=True) + 1e-20) if normalize else importance
@@ -98,15 +98,15 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
     Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
     """
     words: list[np.ndarray] = [np.empty(0)] * len(encodings)
-    own = checkpoint.head_set("cross")
+    cross = checkpoint.head_set("cross")
     for inputs in batches(encodings, BATCH_TOKENS):
-        some = [encodings[k] for k in inputs]
-        kept: dict[int, torch.Tensor] = {}
+        batch = [encodings[k] for k in inputs]
+        maps: dict[int, torch.Tensor] = {}
         with torch.no_grad(), prepared(
-            checkpoint, watcher=kept.__setitem__, layers=own.calls, some=some, inputs=inputs
+            checkpoint, watcher=maps.__setitem__, layers=cross.calls, some=batch, inputs=inputs
         ):  # fmt: skip
-            checkpoint.model(**model_inputs(checkpoint, some))
-        layers = torch.stack([kept[call] for call in own.calls]).float().cpu().numpy()
+            checkpoint.model(**model_inputs(checkpoint, batch))
+        layers = torch.stack([maps[call] for call in cross.calls]).float().cpu().numpy()
         for row, k in enumerate(inputs):
             words[k] = _most(layers[:, row], encodings[k])
     return words
@@ -120,22 +120,24 @@ def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding
         [word.positions for word in words_of(sentence) if word.sentence is not None] for sentence in (encoding, target)
     )
     by_source = np.stack([weights[..., list(places)].sum(-1) for places in sources], -1)
-    writing = np.stack([by_source[:, :, [place - 1 for place in places]].mean(2) for places in targets], 2)
+    writing = np.stack([by_source[:, :, [position - 1 for position in places]].mean(2) for places in targets], 2)
     return writing.argmax(-1)
 
 
-def _next_tokens(checkpoint: Checkpoint, some: Sequence[Encoding]) -> Tensor:
+def _next_tokens(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Tensor:
     """What each step of the targets should write: the next token, and at last an end."""
     end = min(ends_of(checkpoint), default=0)
-    return torch.tensor([[*pair.target.ids[1:], end] for pair in some if pair.target is not None])
+    return torch.tensor([[*pair.target.ids[1:], end] for pair in encodings if pair.target is not None])
 
 
-def _gates(checkpoint: Checkpoint, some: Sequence[Encoding]) -> list[Tensor]:
+def _gates(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Tensor]:
     """xi = 1 for every head, input and query, call by call of a forward."""
-    source, target = some[0].lengths
+    source, target = encodings[0].lengths
     gates: list[Any] = [None] * checkpoint.calls
-    for own in checkpoint.sets:
-        for call in own.calls:
-            length = source if own.part == "encoder" else target
-            gates[call] = torch.ones(len(some), own.heads, length, device=checkpoint.device, requires_grad=True)
+    for head_set in checkpoint.sets:
+        for call in head_set.calls:
+            length = source if head_set.part == "encoder" else target
+            gates[call] = torch.ones(
+                len(encodings), head_set.heads, length, device=checkpoint.device, requires_grad=True
+            )
     return gates

@@ -46,7 +46,7 @@ def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndar
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
     """W_V by head of every layer, float64; fewer than there are layers where they cannot be had."""
-    kept = []
+    slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):
             layer = getattr(module, name, None)
@@ -54,8 +54,8 @@ def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden
             if isinstance(layer, nn.Module) and isinstance(own, Tensor):
                 weight = own.detach().t() if isinstance(layer, nn.Linear) else own.detach()  # Conv1D is [in, out]
                 values = _by_head(weight, name, checkpoint)
-                kept.append(np.repeat(values, checkpoint.heads // len(values), axis=0))
-    return kept
+                slices.append(np.repeat(values, checkpoint.heads // len(values), axis=0))
+    return slices
 
 
 @contextmanager
@@ -84,10 +84,10 @@ def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
 
 def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
     """A projection's output [key, width] as values [head, key, dim]."""
-    kept, length = states.double().cpu().numpy(), len(states)
+    values, length = states.double().cpu().numpy(), len(states)
     if name in _OWN:
         heads = getattr(checkpoint.model.config, "num_key_value_heads", None) or checkpoint.heads
-        return kept.reshape(length, heads, -1).transpose(1, 0, 2)
+        return values.reshape(length, heads, -1).transpose(1, 0, 2)
     if name in _FUSED:
-        return kept.reshape(length, 3, checkpoint.heads, -1)[:, 2].transpose(1, 0, 2)
-    return kept.reshape(length, checkpoint.heads, 3, -1)[:, :, 2].transpose(1, 0, 2)
+        return values.reshape(length, 3, checkpoint.heads, -1)[:, 2].transpose(1, 0, 2)
+    return values.reshape(length, checkpoint.heads, 3, -1)[:, :, 2].transpose(1, 0, 2)

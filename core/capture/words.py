@@ -53,10 +53,10 @@ def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None)
     return groups
 
 
-def _reach(starts: list[int], ends: list[int], own: Span) -> Span:
+def _reach(starts: list[int], ends: list[int], span: Span) -> Span:
     """Characters of all words that a piece touches (words in order); its own characters when it touches none."""
-    first, last = bisect_right(ends, own[0]), bisect_left(starts, own[1])
-    return (starts[first], max(ends[first:last])) if first < last else own
+    first, last = bisect_right(ends, span[0]), bisect_left(starts, span[1])
+    return (starts[first], max(ends[first:last])) if first < last else span
 
 
 def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Word:
@@ -88,12 +88,12 @@ def word_weights(
 
     keys: words of the keys where they are another text's; a key after the last piece (a sink) stays as it is.
     """
-    own = _membership(words, weights.shape[-2], weights.dtype)
-    other = own if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
+    membership = _membership(words, weights.shape[-2], weights.dtype)
+    other = membership if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
     beyond = weights.shape[-1] - len(other)
     if beyond > 0:
         other = np.block([[other, np.zeros((len(other), beyond))], [np.zeros((beyond, len(other.T))), np.eye(beyond)]])
-    return np.einsum("...qk,qw,kv->...wv", weights, own / own.sum(0, keepdims=True), other, optimize=True)
+    return np.einsum("...qk,qw,kv->...wv", weights, membership / membership.sum(0, keepdims=True), other, optimize=True)
 
 
 def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np.ndarray, "piece word"]:
@@ -107,8 +107,8 @@ def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
     """Where [CLS] or BOS and the separators stand among the pieces or, after `word_maps`, the words of an input."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
-    firsts = [k for k, own in enumerate(groups) if encoding.first is not None and encoding.first in own]
-    separators = tuple(k for k, own in enumerate(groups) if set(own) & set(encoding.separators))
+    firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
+    separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
     return firsts[0] if firsts else None, separators
 
 

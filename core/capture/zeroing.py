@@ -86,9 +86,9 @@ def _of_layer(call: _Call, length: int) -> Float[np.ndarray, "query key"]:
     """Cosine distances [query, key] of one layer, the zeroed token as the key."""
     columns = []
     for tokens in torch.arange(length).split(max(1, BATCH_TOKENS // length)):
-        zeroed, own = _again(call, tokens).double(), call.output.double()
-        distances = (1 - nn.functional.cosine_similarity(zeroed, own, dim=-1)).clamp_min(0)
-        same = (zeroed == own).all(-1)  # also where both are 0, which have no cosine
+        zeroed, recomputed = _again(call, tokens).double(), call.output.double()
+        distances = (1 - nn.functional.cosine_similarity(zeroed, recomputed, dim=-1)).clamp_min(0)
+        same = (zeroed == recomputed).all(-1)  # also where both are 0, which have no cosine
         columns.append(distances.masked_fill(same, 0.0).cpu().numpy())
     return np.concatenate(columns).T
 

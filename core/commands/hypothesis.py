@@ -108,7 +108,7 @@ def list_hypotheses(
 
 def _rows(db: Database, batch: str | None = None) -> list[Row]:
     by_id = {one.batch: one for one in store.batches(db)}
-    chosen = (one for one in store.hypotheses(db) if batch in (None, one.batch))
+    chosen = (hypothesis for hypothesis in store.hypotheses(db) if batch in (None, hypothesis.batch))
     return [_row(one, by_id[one.batch]) for one in chosen]
 
 

@@ -27,7 +27,7 @@ def numbers_of(rows: Sequence[Row]) -> tuple[Number, ...]:
     """
     kinds = _by_kind(rows)
     most = max(1, KEPT // max(1, len(kinds)))
-    return tuple(number for some in kinds for number in some[:most])[:KEPT]
+    return tuple(number for group in kinds for number in group[:most])[:KEPT]
 
 
 def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
@@ -36,7 +36,7 @@ def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
     for row in rows:
         for number in _of_row(row):
             kinds.setdefault(number.what, []).append(number)
-    return [sorted(some, key=_size, reverse=True) for some in kinds.values()]
+    return [sorted(group, key=_size, reverse=True) for group in kinds.values()]
 
 
 def _of_row(row: Row) -> list[Number]:

@@ -99,7 +99,7 @@ def _files(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], che
         fields = {name: getattr(batch, name) for name in
                   ("batch", "weights_hash", "thought", "judged", "number", "level", "annotator", "stored")}  # fmt: skip
         fields["stored"] = batch.stored.isoformat() if batch.stored else None
-        members_said = [_said(one) for one in members]
+        members_said = [_said(member) for member in members]
         body.append({**fields, "rows": places, "hypotheses": members_said})
     whole = {"format": FORMAT, "version": VERSION, "checkpoint": checkpoint, "code_version": __version__,
              "batches": body}  # fmt: skip
@@ -204,10 +204,10 @@ def _json(file: Path) -> Any:
 def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatch:
     members = batch["hypotheses"]
     standing = tuple(
-        Hypothesis(one["hypothesis"], int(one["layer"]), int(one["head"]), one["predicate"],
-                   checked(one["predicate"], {name: value for name, value in one["parameters"].items() if value}))
-        for one in members
-        if one["criteria"]
+        Hypothesis(member["hypothesis"], int(member["layer"]), int(member["head"]), member["predicate"],
+                   checked(member["predicate"], {name: value for name, value in member["parameters"].items() if value}))
+        for member in members
+        if member["criteria"]
     )  # fmt: skip
     options = Options(
         checkpoint=checkpoint, hypotheses=standing, thought=RowChoice(**batch["thought"]),
@@ -215,7 +215,7 @@ def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatc
         weights=batch["weights_hash"],
     )  # fmt: skip
     rows = {name: _rows(_inside(folder, batch["rows"][name])) for name in ("thought", "judged")}
-    criteria = tuple(Criterion.of(row) for one in members for row in one["criteria"])
+    criteria = tuple(Criterion.of(row) for member in members for row in member["criteria"])
     return CrateBatch(options, rows, criteria)
 
 

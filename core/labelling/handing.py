@@ -133,8 +133,8 @@ def record(
             if acted.project and acted.event not in there:
                 counting = about[acted.project].state in COUNTING
                 _answer(db, cursor, books[acted.project].board, acted, recorded, counting=counting)
-        for kept in books.values():
-            _wrote(db, cursor, kept)
+        for book in books.values():
+            _wrote(db, cursor, book)
         return recorded
 
 

@@ -157,10 +157,10 @@ class ClassAgreement:
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
     """Kappa of each class against the rest, the least agreed on first; classes that neither gave left out."""
-    given = opinions(labels)[[first, second]].dropna()
+    labelled = opinions(labels)[[first, second]].dropna()
     agreements = []
     for name in names:
-        a, b = (given[rater] == name for rater in (first, second))
+        a, b = (labelled[rater] == name for rater in (first, second))
         if (a | b).any():
             agreements.append(ClassAgreement(name, int(a.sum()), int(b.sum()), int((a & b).sum()), _kappa(a, b)))
     return sorted(agreements, key=lambda agreement: (agreement.kappa, agreement.name))
@@ -179,12 +179,12 @@ class RaterPair:
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
     """Every two raters with `fewest` maps in common, the least agreed first; intervals are `agreement`'s."""
-    given = opinions(labels)
-    codes = given.apply(
+    labelled = opinions(labels)
+    codes = labelled.apply(
         lambda column: column.astype("category").cat.set_categories(sorted(set(labels["class"]))).cat.codes
     )
     agreements = []
-    for rater, second in combinations(given.columns, 2):
+    for rater, second in combinations(labelled.columns, 2):
         a, b = (codes[name].to_numpy() for name in (rater, second))
         shared = (a >= 0) & (b >= 0)
         if shared.sum() >= fewest:

@@ -24,8 +24,8 @@ class Alpha:
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
     """Alpha over all raters (`agreement.opinions`), resampling maps; by_input: whole inputs, whose maps are alike."""
-    given = opinions(labels)
-    shared = given[given.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
+    labelled = opinions(labels)
+    shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
     if shared.empty:
         return Alpha(float("nan"), float("nan"), float("nan"), 0, 0)
     classes = np.unique(shared.stack().dropna().to_numpy(dtype=str))

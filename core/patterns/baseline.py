@@ -78,8 +78,8 @@ def _columns(columns: np.ndarray) -> list[float]:
 
 
 def _spread(weights: np.ndarray) -> list[float]:
-    seen = np.clip(weights, 1e-12, None)
-    entropy = -(weights * np.log(seen)).sum(-1)
+    positive = np.clip(weights, 1e-12, None)
+    entropy = -(weights * np.log(positive)).sum(-1)
     visible = np.maximum((weights > 0).sum(-1), 2)
     return [float((entropy / np.log(visible)).mean()), float(weights.max()), float(weights.max(-1).mean())]
 

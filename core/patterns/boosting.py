@@ -53,14 +53,14 @@ def _nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
     sizes = [len(nodes) for nodes, _ in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     start = np.repeat(roots, sizes)
-    every = np.concatenate([nodes for nodes, _ in trees])
-    own, leaf = np.arange(len(every)), every["is_leaf"].astype(bool)
+    all_nodes = np.concatenate([nodes for nodes, _ in trees])
+    node_numbers, leaf = np.arange(len(all_nodes)), all_nodes["is_leaf"].astype(bool)
     return {
-        "feature": np.where(leaf, 0, every["feature_idx"]).astype(np.int16),
-        "threshold": np.where(leaf, 0.0, every["num_threshold"]).astype(np.float64),
-        "left": np.where(leaf, own, every["left"] + start).astype(np.int32),
-        "right": np.where(leaf, own, every["right"] + start).astype(np.int32),
-        "value": np.where(leaf, every["value"], 0.0).astype(np.float32),
+        "feature": np.where(leaf, 0, all_nodes["feature_idx"]).astype(np.int16),
+        "threshold": np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
+        "left": np.where(leaf, node_numbers, all_nodes["left"] + start).astype(np.int32),
+        "right": np.where(leaf, node_numbers, all_nodes["right"] + start).astype(np.int32),
+        "value": np.where(leaf, all_nodes["value"], 0.0).astype(np.float32),
         "root": roots.astype(np.int32),
         "of": np.array([number for _, number in trees], dtype=np.int16),
     }

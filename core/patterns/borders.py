@@ -69,7 +69,7 @@ def _in_first(weights: Map, separators: Sequence[int], causal: bool) -> float:
 
 
 def _cut(weights: Map, separators: Sequence[int]) -> int:
-    return next((place + 1 for place in sorted(separators) if place + 1 < len(weights)), len(weights) // 2)
+    return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)
 
 
 def _shortest(weights: Map, separators: Sequence[int], causal: bool) -> float:

@@ -69,8 +69,15 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
     about = ClassChange("set", name, into=wanted.describes, title=wanted.title.strip() or name,
                         eye=wanted.source.strip() or "made by hand")  # fmt: skip
     added = [
-        ClassChange("add", one.name, title=one.title, eye=one.eye, colour=one.colour, key=one.key)
-        for one in wanted.classes
+        ClassChange(
+            "add",
+            pattern_class.name,
+            title=pattern_class.title,
+            eye=pattern_class.eye,
+            colour=pattern_class.colour,
+            key=pattern_class.key,
+        )
+        for pattern_class in wanted.classes
     ]
     labels.change_classes(db, name, [about, *added], annotator=annotator)
     return known_class_set(db, name)
@@ -84,8 +91,8 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
             f"{'was' if len(classes) == 1 else 'were'} given: "
             f"{'add another' if len(classes) < FEWEST else 'leave some out'}."
         )
-    for k, one in enumerate(classes):
-        check_unlike(one, classes[:k])
+    for k, entry in enumerate(classes):
+        check_unlike(entry, classes[:k])
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
@@ -95,7 +102,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
             f"A class has a name and a line saying what the eye sees; {new.name[:60]!r} has not both: give them."
         )
     for what, read in UNLIKE.items():
-        same = next((one for one in others if read(new) and read(one) == read(new)), None)
+        same = next((other for other in others if read(new) and read(other) == read(new)), None)
         if same is not None:
             raise InputError(
                 f"No two classes of a set have one {what}; {new.name[:60]!r} and {same.name[:60]!r} both have "
@@ -121,7 +128,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
     """Give a class another title, eye, colour or key; what is empty stays as it was. Errors: as `add_class`."""
     before = classes.named(name)
     after = replace(before, **{what: value for what, value in told.items() if value.strip()})
-    check_unlike(after, [one for one in classes.classes if one.name != before.name])
+    check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])
     change = ClassChange("rename", before.name, title=after.title, eye=after.eye, colour=after.colour, key=after.key)
     labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
 
@@ -129,7 +136,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 def labels_of(db: Database, class_set: str, name: str) -> int:
     """How many labels stand that are of a class now, whatever it was called when they were given."""
     counted = labels.class_counts(db, class_set)
-    return sum(counted.get(given, 0) for given in _names_of(db, class_set, name))
+    return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
@@ -149,10 +156,10 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
         labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
         return count
     db.person.must("admin", "change classes")
-    every = _names_of(db, classes.name, name)
-    _check_projects(db, classes.name, every)
+    names = _names_of(db, classes.name, name)
+    _check_projects(db, classes.name, names)
     retired = 0
-    while events := retiring.of_classes(db, classes.name, every):
+    while events := retiring.of_classes(db, classes.name, names):
         retired += retiring.retire(db, events, annotator=annotator, why=f"its class {name} was deleted").new
     labels.change_class(db, classes.name, ClassChange("delete", name), annotator=annotator, taken=classes.names)
     return retired
@@ -160,14 +167,14 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
 
 def _names_of(db: Database, class_set: str, name: str) -> list[str]:
     """Every name that a class had, those merged into it too."""
-    return [given for given, present in present_names(db, class_set).items() if present == name]
+    return [name_then for name_then, present in present_names(db, class_set).items() if present == name]
 
 
 def _check_projects(db: Database, class_set: str, names: Collection[str]) -> None:
     for project in projects.projects(db):
         if project.class_set != class_set or project.state == "archived":
             continue
-        if any(known.given in names for known in projects.project_maps(db, project.project)):
+        if any(entry.given in names for entry in projects.project_maps(db, project.project)):
             raise InputError(
                 f"The project {project.title[:60]!r} tells by maps of this class whether people are right: give its "
                 "labels to another class instead of retiring them."

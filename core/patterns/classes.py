@@ -52,9 +52,9 @@ class ClassSet:
 
     def resolved(self, name: str) -> str:
         """The present name of a class, merges followed; InputError when the set never had it."""
-        merged, seen = dict(self.merged), set()
-        while name in merged and name not in seen:
-            seen.add(name)
+        merged, visited = dict(self.merged), set()
+        while name in merged and name not in visited:
+            visited.add(name)
             name = merged[name]
         if name not in self.names:
             raise InputError(
@@ -189,12 +189,12 @@ SHIPPED = {one.name: one for one in (BERT, GPT2)}
 
 def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
     """A shipped or a person's own set by name, after its events; InputError when nobody made it."""
-    known = [event for event in events if event["class_set"] == name]
+    class_events = [event for event in events if event["class_set"] == name]
     if name in SHIPPED:
-        return SHIPPED[name].after(known)
-    if not known:
+        return SHIPPED[name].after(class_events)
+    if not class_events:
         raise InputError(
             f'A class set must be one of {", ".join(SHIPPED)} or one you made; "{name[:60]}" is neither: '
             "choose another or add its classes first."
         )
-    return ClassSet(name, name, "made by hand", ()).after(known)
+    return ClassSet(name, name, "made by hand", ()).after(class_events)

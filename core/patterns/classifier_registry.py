@@ -23,13 +23,13 @@ WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps abov
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
     """A stored classifier, ready to classify. InputError when it is of another class set than asked for."""
-    known = classifiers.kept(db, name)
-    if class_set is not None and known.class_set != class_set:
+    stored = classifiers.kept(db, name)
+    if class_set is not None and stored.class_set != class_set:
         raise InputError(
-            f'This classifier knows the classes of "{known.class_set}"; "{class_set}" was asked for: choose '
+            f'This classifier knows the classes of "{stored.class_set}"; "{class_set}" was asked for: choose '
             "one trained on that set."
         )
-    return patterns.training.Classifier.from_bytes(known.weights)
+    return patterns.training.Classifier.from_bytes(stored.weights)
 
 
 def snapshots(db: Database) -> Path:
@@ -47,16 +47,16 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
     """Options of a study that classifies with a stored classifier: writes it where workers find it."""
-    known = classifiers.kept(db, name)
-    file = snapshots(db) / f"classifier-{hashlib.sha256(known.weights).hexdigest()[:16]}.safetensors"
+    stored = classifiers.kept(db, name)
+    file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        write_whole(file, known.weights)
+        write_whole(file, stored.weights)
     return {
         "classifier": str(file),
         "name": name,
-        "class_set": known.class_set,
-        "confusions": known.confusions,
+        "class_set": stored.class_set,
+        "confusions": stored.confusions,
     } | options
 
 
@@ -122,8 +122,8 @@ def can_suggest(db: Database, class_set: str) -> bool:
     """Whether a classifier may suggest: one was chosen; or none was turned off, and one was trained or ships."""
     if classifiers.suggesting(db, class_set):
         return True
-    known = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
-    return known and not classifiers.is_turned_off(db, class_set)
+    is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
+    return is_described and not classifiers.is_turned_off(db, class_set)
 
 
 def about_best(db: Database, class_set: str) -> Row:
@@ -148,9 +148,9 @@ def bundled_about(class_set: str) -> Row | None:
 def _best_of_ours(db: Database, class_set: str) -> str | None:
     name = classifiers.suggesting(db, class_set)
     if name is None:
-        known = classifiers.classifiers(db, class_set).classifier
-        own = known[~known.str.startswith(BUNDLED)]
-        name = str(own.iloc[0]) if len(own) else None
+        names = classifiers.classifiers(db, class_set).classifier
+        own_names = names[~names.str.startswith(BUNDLED)]
+        name = str(own_names.iloc[0]) if len(own_names) else None
     return name
 
 

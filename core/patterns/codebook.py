@@ -108,29 +108,29 @@ def _longest(rows: np.ndarray, separators: Sequence[int]) -> tuple[float, ...]:
 
 def sentences(separators: Sequence[int], length: int) -> int:
     """How many sentences an input has: two where a separator stands before its last token."""
-    return 2 if any(place < length - 1 for place in separators) else 1
+    return 2 if any(separator < length - 1 for separator in separators) else 1
 
 
-def dispute(class_set: str, name: str, found: CodebookMeasures, *, sentences: int) -> str | None:
+def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
     """Why the codebook disputes a class given to a map, as a sentence; None where it does not, or knows no such set.
 
     sentences: of the map's input.
     """
     rules = {BERT.name: _of_encoders, GPT2.name: _of_decoders}.get(class_set)
-    return rules(name, found, sentences) if rules else None
+    return rules(name, measures, sentences) if rules else None
 
 
-def _of_encoders(name: str, found: CodebookMeasures, sentences: int) -> str | None:
-    column, line = found.column, found.line
+def _of_encoders(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
+    column, line = measures.column, measures.line
     has_line = line.weakest_third > 0 and line.rows >= LINED
-    if found.largest < NEARLY_UNIFORM:
+    if measures.largest < NEARLY_UNIFORM:
         return None if name == "heterogeneous" else f"no weight reaches {NEARLY_UNIFORM}"
     if name == "heterogeneous" and column.faint_rows >= FOLLOWED:
         return f"a column has {FAINT} or more in {column.faint_rows:.0%} of the rows"
     if name == "heterogeneous" and has_line:
         return f"a line is marked in {line.rows:.0%} of the rows"
-    if name == "vertical" and found.two_columns < HALF and found.clean < 2:
-        return f"the two strongest columns have {FAINT} or more in only {found.two_columns:.0%} of the rows"
+    if name == "vertical" and measures.two_columns < HALF and measures.clean < 2:
+        return f"the two strongest columns have {FAINT} or more in only {measures.two_columns:.0%} of the rows"
     if name == "vertical" and has_line:
         return f"a line is marked in {line.rows:.0%} of the rows"
     if name == "vertical+diagonal" and column.strong_rows < BESIDE:
@@ -144,13 +144,15 @@ def _of_encoders(name: str, found: CodebookMeasures, sentences: int) -> str | No
     return None
 
 
-def _of_decoders(name: str, found: CodebookMeasures, sentences: int) -> str | None:
-    in_each = bool(found.longest) and min(found.longest) >= HALF
-    if name == "block" and found.longest and not in_each:
-        return f"in one of the sentences no column is followed through more than {min(found.longest):.0%} of its rows"
+def _of_decoders(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
+    in_each = bool(measures.longest) and min(measures.longest) >= HALF
+    if name == "block" and measures.longest and not in_each:
+        return (
+            f"in one of the sentences no column is followed through more than {min(measures.longest):.0%} of its rows"
+        )
     if name == "overall" and in_each and sentences > 1:
-        return f"in each sentence a column is followed through {min(found.longest):.0%} of its rows or more"
-    if name == "diagonal" and not found.line.weakest_third:
+        return f"in each sentence a column is followed through {min(measures.longest):.0%} of its rows or more"
+    if name == "diagonal" and not measures.line.weakest_third:
         return "the line has no mark in one third of the map"
     return None
 
@@ -158,24 +160,24 @@ def _of_decoders(name: str, found: CodebookMeasures, sentences: int) -> str | No
 STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
 
 
-def explained(class_set: str, found: CodebookMeasures, tokens: Sequence[str]) -> str:
+def explained(class_set: str, measures: CodebookMeasures, tokens: Sequence[str]) -> str:
     """The measurements of a map beside the codebook's thresholds, as one line; "" for a class set without any.
 
     tokens: of the map, or none.
     """
     if class_set not in (BERT.name, GPT2.name):
         return ""
-    column, line = found.column, found.line
+    column, line = measures.column, measures.line
     key = f"{tokens[column.key]} ({column.key + 1})" if column.key < len(tokens) else f"{column.key + 1}"
     line_said = (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
     )
-    if class_set == GPT2.name and found.longest:
-        followed = " and ".join(f"{share:.0%}" for share in found.longest)
+    if class_set == GPT2.name and measures.longest:
+        followed = " and ".join(f"{share:.0%}" for share in measures.longest)
         return f"columns followed through {followed} of a sentence's rows (Block from {HALF:.0%} in each); {line_said}"
     return (
         f"strongest column {key}: mean {column.weight:.2f}, {FAINT} or more in {column.faint_rows:.0%} of the rows "
         f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (beside a line from "
-        f"{BESIDE:.0%}); {line_said}; largest weight {found.largest:.2f} (blank below {NEARLY_UNIFORM})"
+        f"{BESIDE:.0%}); {line_said}; largest weight {measures.largest:.2f} (blank below {NEARLY_UNIFORM})"
     )

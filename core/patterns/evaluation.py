@@ -285,10 +285,10 @@ def corrected_shares(
     return _rows(names, _unmixed(total, held_out.sum(0)), drawn, total, min(len(counts), len(held_out)))
 
 
-def _unmixed(seen: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+def _unmixed(observed: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     rows = confusion.sum(1, keepdims=True)
     chance = np.where(rows > 0, confusion / np.maximum(rows, 1), np.eye(len(confusion)))
-    shares, _ = nnls(chance.T, seen / seen.sum())
+    shares, _ = nnls(chance.T, observed / observed.sum())
     return shares / shares.sum()
 
 

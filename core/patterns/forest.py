@@ -59,8 +59,10 @@ class Parts:
         """Those of the maps at these places, which are numbered anew in that order."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
-        kept = new[self.maps] >= 0
-        return Parts(new[self.maps][kept], self.numbers[kept], None if self.weights is None else self.weights[kept])
+        is_kept = new[self.maps] >= 0
+        return Parts(
+            new[self.maps][is_kept], self.numbers[is_kept], None if self.weights is None else self.weights[is_kept]
+        )
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
@@ -72,8 +74,8 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
             f"Soft labels are probabilities of {classes} classes for each of {len(numbers)} maps; seen "
             f"{' by '.join(map(str, np.shape(soft)))}: make them of the same labels."
         )
-    places, given = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
-    return Parts(places, given, np.asarray(soft)[places, given])
+    places, class_numbers = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
+    return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers])
 
 
 @dataclass(frozen=True)
@@ -120,18 +122,18 @@ def _grown(
     growth: Growth,
 ) -> Arrays:
     """Nodes of a forest, and of boosted trees, on measured maps and planted ones."""
-    every = np.concatenate([measured[known.maps], shapes(extra)])
+    measures = np.concatenate([measured[known.maps], shapes(extra)])
     labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
     weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
     forest = ExtraTreesClassifier(
         growth.trees,
         min_samples_leaf=SMALLEST_LEAF,
-        max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
+        max_features=min(STATISTICS_A_SPLIT, measures.shape[1]),
         random_state=growth.seed % 2**32,
-    ).fit(every.astype(np.float32), labels, sample_weight=weights)
+    ).fit(measures.astype(np.float32), labels, sample_weight=weights)
     if not growth.rounds:
         return _nodes(forest, len(classes))
-    boosted = fit_boosted(Examples(every, labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed)
+    boosted = fit_boosted(Examples(measures, labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed)
     return _nodes(forest, len(classes)) | boosted
 
 
@@ -141,13 +143,13 @@ def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
     roots, start = [], 0
     for estimator in forest.estimators_:
         tree = estimator.tree_
-        own, leaf = np.arange(tree.node_count), tree.children_left < 0
+        node_numbers, leaf = np.arange(tree.node_count), tree.children_left < 0
         value = np.zeros((tree.node_count, classes))
         value[:, forest.classes_] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
         parts["feature"].append(np.where(leaf, 0, tree.feature).astype(np.int16))
         parts["threshold"].append(_at_most(tree.threshold))
-        parts["left"].append((np.where(leaf, own, tree.children_left) + start).astype(np.int32))
-        parts["right"].append((np.where(leaf, own, tree.children_right) + start).astype(np.int32))
+        parts["left"].append((np.where(leaf, node_numbers, tree.children_left) + start).astype(np.int32))
+        parts["right"].append((np.where(leaf, node_numbers, tree.children_right) + start).astype(np.int32))
         parts["value"].append(value.astype(np.float16))
         roots.append(start)
         start += tree.node_count
@@ -182,8 +184,8 @@ def _spread(measured: np.ndarray) -> Arrays:
     centre, deviation = measured.mean(0), measured.std(0) + 1e-3
     scaled = (measured - centre) / deviation
     correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
-    known = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
-    return known | {"farthest": np.array(np.quantile(_distances(known, measured), FARTHEST))}
+    statistics = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
+    return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
@@ -220,11 +222,13 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
         names = np.array([str(k % 3) for k in range(len(names))])
     held_out = []
     for name in sorted(set(names)):
-        kept, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
+        training, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
         extra, planted_names = planted(
-            [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=growth.seed
+            [maps[k] for k in training], [classes[int(numbers[k])] for k in training], classes, seed=growth.seed
         )
-        grown = _grown(measured[kept], labelled.known.of(np.asarray(kept)), extra, planted_names, classes, smaller)
+        grown = _grown(
+            measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
+        )
         boosted = boosted_probabilities(grown, measured[out]) if has_boosted(grown) else None
         held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, numbers[out]))
     return held_out
@@ -232,10 +236,11 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
 
 def _helps(held_out: Sequence[_HeldOut], classes: int) -> bool:
     """Whether boosted trees bring GAIN of macro F1 on what was left out, each part weighing alike."""
-    if any(one.of_boosted is None for one in held_out):
+    if any(fold.of_boosted is None for fold in held_out):
         return False
     gains = [
-        _macro_f1(one.of(True), one.truth, classes) - _macro_f1(one.of(False), one.truth, classes) for one in held_out
+        _macro_f1(fold.of(True), fold.truth, classes) - _macro_f1(fold.of(False), fold.truth, classes)
+        for fold in held_out
     ]
     return float(np.mean(gains)) >= GAIN
 
@@ -248,7 +253,7 @@ def _macro_f1(likely: Probabilities, truth: np.ndarray, classes: int) -> float:
 
 def _temperature(held_out: Sequence[_HeldOut], boosts: bool) -> float:
     """The temperature with the least loss on maps that were left out, each part weighing alike."""
-    parts_left_out = [(one.of(boosts), one.truth) for one in held_out]
+    parts_left_out = [(fold.of(boosts), fold.truth) for fold in held_out]
 
     def loss(temperature: float) -> float:
         return float(

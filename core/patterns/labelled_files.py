@@ -145,23 +145,23 @@ def _array(file: Path, held: Any, key: str) -> Any:
 
 def _checked_map(key: str, array: Any) -> Map:
     """The array as float32; InputError, naming the map, when it is not an attention map."""
-    place = f"the map {key[:60]!r}"
+    where = f"the map {key[:60]!r}"
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
         shape = getattr(array, "shape", "none")
-        raise InputError(f"A map is square, [query, key]; {place} has the shape {shape}: save each map by itself.")
+        raise InputError(f"A map is square, [query, key]; {where} has the shape {shape}: save each map by itself.")
     if len(array) > LONGEST_MAP or not np.issubdtype(array.dtype, np.floating):
         raise InputError(
-            f"A map is of floats and has at most {LONGEST_MAP} tokens; {place} is {len(array)} of {array.dtype}: "
+            f"A map is of floats and has at most {LONGEST_MAP} tokens; {where} is {len(array)} of {array.dtype}: "
             "convert or crop it."
         )
     weights = array.astype(np.float32)
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise InputError(f"Attention weights are numbers from 0 to 1; those of {place} are not: check how it was made.")
+        raise InputError(f"Attention weights are numbers from 0 to 1; those of {where} are not: check how it was made.")
     sums = weights.sum(1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
         raise InputError(
-            f"Every row of a map sums to 1; row {worst + 1} of {place} sums to {sums[worst]:.3f}: crop the padding and "
+            f"Every row of a map sums to 1; row {worst + 1} of {where} sums to {sums[worst]:.3f}: crop the padding and "
             "turn dropout off, or divide each row by its sum."
         )
     return weights / sums[:, None]
@@ -197,34 +197,34 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     return list(labels.values())
 
 
-def _label(line: str, place: str, classes: Collection[str], class_set: str) -> GivenLabel:
+def _label(line: str, where: str, classes: Collection[str], class_set: str) -> GivenLabel:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Each line of a label file is a JSON object; {place} is none: mend it.") from error
+        raise InputError(f"Each line of a label file is a JSON object; {where} is none: mend it.") from error
     if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
         row["key"] = row["map_id"]  # as the app exports labels
     if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
         raise InputError(
-            f'A label has "key" and "class" as texts; {place} has not: write {{"key": ..., "class": ...}}.'
+            f'A label has "key" and "class" as texts; {where} has not: write {{"key": ..., "class": ...}}.'
         )
     if row.get("class_set", class_set) != class_set:
         raise InputError(
-            f'The classifier knows the classes of "{class_set}"; {place} is of the set {str(row["class_set"])[:60]!r}: '
+            f'The classifier knows the classes of "{class_set}"; {where} is of the set {str(row["class_set"])[:60]!r}: '
             "choose a classifier of that set."
         )
     name = row["class"].strip().lower()
     if name not in classes:
         raise InputError(
-            f"A label is one of {', '.join(classes)}; {place} says {row['class'][:60]!r}: correct it, or choose a "
+            f"A label is one of {', '.join(classes)}; {where} says {row['class'][:60]!r}: correct it, or choose a "
             "classifier that knows it."
         )
     length = row.get("length")
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
-        raise InputError(f"A length is a whole number from 1; {place} says {str(length)[:60]!r}: correct it.")
+        raise InputError(f"A length is a whole number from 1; {where} says {str(length)[:60]!r}: correct it.")
     head = row.get("head")
     if head is not None and not isinstance(head, (str, int)):
-        raise InputError(f"A head is named in a text or numbered; {place} says {str(head)[:60]!r}: correct it.")
+        raise InputError(f"A head is named in a text or numbered; {where} says {str(head)[:60]!r}: correct it.")
     return GivenLabel(row["key"], name, length, None if head is None else str(head))
 
 

@@ -47,8 +47,8 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
     """Of how often people give each class: the length of the vector of differences from everybody's shares."""
-    given = pd.get_dummies(votes["label"]).to_numpy(float)
-    return _spread(votes["worker"].to_numpy(), given - given.mean(0), seed)
+    indicators = pd.get_dummies(votes["label"]).to_numpy(float)
+    return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
 
 
 def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Spread:

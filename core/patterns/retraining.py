@@ -131,14 +131,14 @@ def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)
     truth = _judged(new, names)
-    found: list[RetrainingChange] = []
+    changes: list[RetrainingChange] = []
     for on in here:
         shared = [name for name in here[on] if name in there.get(on, {}) and name in truth]
-        found += _on_maps(on, shared, truth, there.get(on, {}), here[on])
+        changes += _on_maps(on, shared, truth, there.get(on, {}), here[on])
     least_strict = list(here)[-1] if here else ""
     trained_on = {row[0] for row in old["snapshot"]}
     fresh = [name for name in here.get(least_strict, {}) if name not in trained_on and name in truth][:MOST_NEW]
-    return found + _on_maps(NEW_MAPS, fresh, truth, _asked(db, before, fresh, names), here.get(least_strict, {}))
+    return changes + _on_maps(NEW_MAPS, fresh, truth, _asked(db, before, fresh, names), here.get(least_strict, {}))
 
 
 Answer = tuple[str, float | None]
@@ -196,7 +196,8 @@ def _asked(db: Database, classifier: str, maps: Sequence[str], names: dict[str, 
     if not rows:
         return {}
     weights: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
-    said = patterns.suggestions.suggestions(open_classifier(db, classifier), weights, dtype="float32")
+    suggested = patterns.suggestions.suggestions(open_classifier(db, classifier), weights, dtype="float32")
     return {
-        row["map_id"]: (names.get(one.name, one.name), one.probability) for row, one in zip(rows, said, strict=True)
+        row["map_id"]: (names.get(suggestion.name, suggestion.name), suggestion.probability)
+        for row, suggestion in zip(rows, suggested, strict=True)
     }

@@ -95,10 +95,10 @@ def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
 
 def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:
     """The quantile of values in order along axis 1, between its neighbours in proportion, as numpy's."""
-    place = share * (ordered.shape[1] - 1)
-    low = int(place)
+    index = share * (ordered.shape[1] - 1)
+    low = int(index)
     high = min(low + 1, ordered.shape[1] - 1)
-    return ordered[:, low] + (place - low) * (ordered[:, high] - ordered[:, low])
+    return ordered[:, low] + (index - low) * (ordered[:, high] - ordered[:, low])
 
 
 def _without_columns(weights: Stack, medians: np.ndarray) -> Stack:

@@ -75,10 +75,10 @@ def standing_labels(db: Database, name: str) -> pd.DataFrame:
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
     """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
-    known = present_names(db, name)
-    if all(known.get(name_given) is not None for name_given in labels.classes_given(db, name)):
+    names = present_names(db, name)
+    if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # as nearly always; what stands takes longer to count
-    return {cls: n for cls, n in labels.class_counts(db, name).items() if known.get(cls) is None}
+    return {cls: n for cls, n in labels.class_counts(db, name).items() if names.get(cls) is None}
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
@@ -107,12 +107,12 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     By `consensus`, which leaves ties out, or by a `method` of `core.patterns.truth` with soft labels, which weighs
     them; adjudications stand above both.
     """
-    given = standing_labels(db, name)
-    agreed = consensus(given, with_ties=method is not None)
-    if not given.empty and agreed.empty:
+    standing = standing_labels(db, name)
+    agreed = consensus(standing, with_ties=method is not None)
+    if not standing.empty and agreed.empty:
         raise InputError(
             f'Training needs maps on whose class most people agree; in the class set "{name}" each of the '
-            f"{given['map_id'].nunique()} labelled maps was given as many labels of one class as of another: "
+            f"{standing['map_id'].nunique()} labelled maps was given as many labels of one class as of another: "
             "adjudicate some, or let somebody else label them."
         )
     if agreed.empty:
@@ -134,9 +134,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
     if method is not None:
-        agreed, columns = _weighed(agreed, given, known_class_set(db, name).names, method), [*columns, "soft"]
+        agreed, columns = _weighed(agreed, standing, known_class_set(db, name).names, method), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
-    newest = str(given.sort_values("ordinal")["event"].iloc[-1])
+    newest = str(standing.sort_values("ordinal")["event"].iloc[-1])
     maps = [stored[map_id] for map_id in agreed.map_id]
     return Snapshot(name, known_class_set(db, name).names, facts, maps, newest)
 
@@ -149,8 +149,8 @@ def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], 
     likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
     sure = [[float(name == cls) for name in names] for cls in likeliest]
     soft = [
-        own if alone else judged.probabilities.loc[map_id].tolist()
-        for map_id, own, alone in zip(agreed.map_id, sure, settled, strict=True)
+        answered if alone else judged.probabilities.loc[map_id].tolist()
+        for map_id, answered, alone in zip(agreed.map_id, sure, settled, strict=True)
     ]
     return agreed.assign(**{"class": likeliest, "soft": soft})
 
@@ -203,8 +203,8 @@ def write(kept: Snapshot, folder: Path) -> Path:
 def read(file: str | Path) -> Snapshot:
     """What `write` wrote; InputError when the file is gone or is something else."""
     try:
-        with np.load(file, allow_pickle=False) as kept:
-            about, flat, lengths = json.loads(str(kept["about"])), kept["weights"], kept["lengths"]
+        with np.load(file, allow_pickle=False) as arrays:
+            about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]
     except (OSError, KeyError, ValueError) as error:
         raise InputError(
             f"A training job reads its labels from {Path(file).name}, which is gone or damaged: start "

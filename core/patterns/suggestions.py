@@ -53,8 +53,8 @@ def judged(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
         of_trees, outside = forest_probabilities(arrays, maps)
         return Judgement(of_trees.astype(np.float32), outside, 0)
-    known, cropped = probabilities(classifier, maps, dtype=dtype)
-    return Judgement(known, np.zeros(len(maps), dtype=bool), cropped)
+    distributions, cropped = probabilities(classifier, maps, dtype=dtype)
+    return Judgement(distributions, np.zeros(len(maps), dtype=bool), cropped)
 
 
 def probabilities(

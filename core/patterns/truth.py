@@ -103,17 +103,20 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     """The truth of every map that has a vote or a decision, over the classes `names`; a class nobody gave has
     probability 0."""
-    given = votes(labels, names)
+    votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     if method == "majority":
-        probabilities = _shares(given)
+        probabilities = _shares(votes_of_maps)
     elif method == "dawid-skene":
-        probabilities = _dawid_skene(given)
+        probabilities = _dawid_skene(votes_of_maps)
     else:
-        probabilities, skills = _mace(given)
+        probabilities, skills = _mace(votes_of_maps)
     probabilities = probabilities.reindex(columns=list(names), fill_value=0.0).sort_index()
     probabilities = probabilities.rename_axis(index="map_id", columns="class")
-    people = [_person(str(name), own, probabilities, skills.get(name)) for name, own in given.groupby("worker")]
+    people = [
+        _person(str(name), person_votes, probabilities, skills.get(name))
+        for name, person_votes in votes_of_maps.groupby("worker")
+    ]
     ranked = tuple(sorted(people, key=lambda person: (person.skill, person.name)))
     return Truth(method, probabilities, ranked, _decisions(labels, names))
 
@@ -130,19 +133,19 @@ def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
     return probabilities.ge(probabilities.max(axis=1) - 1e-9, axis=0)
 
 
-def _shares(given: pd.DataFrame) -> pd.DataFrame:
+def _shares(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
     """Share of a map's votes [map, class]."""
-    return pd.crosstab(given["task"], given["label"], normalize="index")
+    return pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
 
 
-def _dawid_skene(given: pd.DataFrame) -> pd.DataFrame:
+def _dawid_skene(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
     """Posterior [map, class] of expectation maximisation that starts from the shares of votes."""
     from crowdkit.aggregation import DawidSkene  # 1.6 s of start-up
 
-    return DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(given).probas_
+    return DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(votes_of_maps).probas_
 
 
-def _mace(given: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
+def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
     """Posterior [map, class], and per person the probability that a label is not guessed (variational inference).
 
     crowd-kit's MACE numbers people and classes by first appearance in one place and by sorted name in another, so it
@@ -150,7 +153,7 @@ def _mace(given: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
     """
     from crowdkit.aggregation import MACE  # 1.6 s of start-up
 
-    coded = {column: pd.factorize(given[column]) for column in ("task", "worker", "label")}
+    coded = {column: pd.factorize(votes_of_maps[column]) for column in ("task", "worker", "label")}
     fitted = MACE(n_restarts=1, n_iter=ROUNDS["mace"]).fit(pd.DataFrame({c: codes for c, (codes, _) in coded.items()}))
     coded_posterior: pd.DataFrame = fitted.probas_
     probabilities = coded_posterior.set_axis(coded["task"][1][coded_posterior.index], axis=0)
@@ -158,10 +161,14 @@ def _mace(given: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
     return probabilities, dict(zip(coded["worker"][1], fitted.spamming_[:, 1].tolist(), strict=True))
 
 
-def _person(name: str, own: pd.DataFrame, probabilities: pd.DataFrame, skill: float | None) -> Person:
+def _person(name: str, person_votes: pd.DataFrame, probabilities: pd.DataFrame, skill: float | None) -> Person:
     """A person's expected confusions under the truth's probabilities."""
     names = probabilities.columns
-    chosen = (own["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(float)  # [vote, given class]
-    counts = probabilities.loc[own["task"]].to_numpy().T @ chosen  # [true class, given class]
+    chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(
+        float
+    )  # [vote, given class]
+    counts = probabilities.loc[person_votes["task"]].to_numpy().T @ chosen  # [true class, given class]
     expected = pd.DataFrame(counts, index=names.rename("true"), columns=names.rename("given"))
-    return Person(name, len(own), float(np.trace(counts) / len(own)) if skill is None else skill, expected)
+    return Person(
+        name, len(person_votes), float(np.trace(counts) / len(person_votes)) if skill is None else skill, expected
+    )

@@ -65,7 +65,7 @@ def true_shares(
     low, high = ends(drawn, len(held_out))
     noise = HALVES * np.sqrt(np.maximum(0, shares @ weights[0] ** 2 - value**2) / total)
     below, above = (
-        np.hypot(np.maximum(0, reach), np.maximum(noise, own))
-        for reach, own in zip((value - low, high - value), least, strict=True)
+        np.hypot(np.maximum(0, reach), np.maximum(noise, margin))
+        for reach, margin in zip((value - low, high - value), least, strict=True)
     )
     return np.clip(np.stack([value, value - below, value + above]), 0, 1)

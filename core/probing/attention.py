@@ -105,9 +105,9 @@ def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOC
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / max(1, steps)))
     best, kept = float("inf"), {name: value.clone() for name, value in probe.state_dict().items()}
     for epoch in range(epochs):
-        for some in train.batches(seed * 1000 + epoch):
+        for batch in train.batches(seed * 1000 + epoch):
             optimizer.zero_grad()
-            _loss(probe, train, some).backward()
+            _loss(probe, train, batch).backward()
             optimizer.step()
             schedule.step()
         loss = _mean_loss(probe, dev)
@@ -125,7 +125,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
     with torch.no_grad():
-        total = sum(float(_loss(probe, sentences, some, "sum")) for some in sentences.batches())
+        total = sum(float(_loss(probe, sentences, batch, "sum")) for batch in sentences.batches())
     return total / max(1, sum(int(mask.sum()) for mask in sentences.scored))
 
 
@@ -133,9 +133,9 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
     """Log probabilities of every word's candidates, in the order of the sentences."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
-        for some in sentences.batches():
-            chosen = probe(*sentences.tensors(some)).log_softmax(-1).numpy()
-            predictions |= dict(zip(some, chosen, strict=True))
+        for batch in sentences.batches():
+            chosen = probe(*sentences.tensors(batch)).log_softmax(-1).numpy()
+            predictions |= dict(zip(batch, chosen, strict=True))
     return [predictions[k] for k in range(len(sentences))]
 
 

@@ -125,7 +125,7 @@ def sweep(rows: Sequence[Row]) -> Sweep:
     """The rows of `disable`."""
     swept = SweptVariant.among(rows)
     metric = swept[0].metrics.first.name
-    mean = next((one.estimate for one in MeanOverHeads.among(rows) if one.metric == metric), None)
+    mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
     return Sweep(metric, [Variant.of(variant, metric) for variant in swept], _held_out(rows), mean)
 
 
@@ -148,7 +148,7 @@ def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
 
 def agreements(rows: Iterable[Row]) -> list[tuple[ImportanceCorrelation, float]]:
     """The correlations of `importance` that are defined, each with its Spearman's rho."""
-    return [(known, known.spearman) for known in ImportanceCorrelation.among(rows) if known.spearman is not None]
+    return [(result, result.spearman) for result in ImportanceCorrelation.among(rows) if result.spearman is not None]
 
 
 def length_correlations(rows: Iterable[Row]) -> list[LengthCorrelation]:

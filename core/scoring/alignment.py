@@ -34,7 +34,7 @@ def align_words(
         if sentence is None:
             pairs += list(zip(*places, strict=False)) if len(places[0]) == len(places[1]) else _ends(*places)
             continue
-        words = [[texts[k].lower() for k in some] for texts, some in zip((first, second), places, strict=True)]
+        words = [[texts[k].lower() for k in indices] for texts, indices in zip((first, second), places, strict=True)]
         for kind, a, b, c, d in SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes():
             if kind == "equal" or (kind == "replace" and b - a == d - c):
                 pairs += list(zip(places[0][a:b], places[1][c:d], strict=True))
@@ -72,16 +72,16 @@ def map_change(
     if not alignment.pairs:
         raise InputError("Maps are compared on words that both inputs have; these have none: change fewer words.")
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]
-    kept, elsewhere = [], []
+    preserved, elsewhere = [], []
     for maps, places in zip((first, second), sides, strict=True):
         part = maps[:, :, places][..., places].astype(np.float64)
         mass = part.sum(-1, keepdims=True)
         nothing = len(places) == maps.shape[-1]  # every word has a partner; rows sum to 1 only to rounding
         elsewhere.append(np.zeros(maps.shape[:2]) if nothing else 1 - mass[..., 0].mean(-1))
         scaled = np.divide(part, mass, out=np.zeros_like(part), where=mass > 1e-12)
-        kept.append(scaled.reshape(*scaled.shape[:2], -1))
-    bottom = np.linalg.norm(kept[0], axis=-1) * np.linalg.norm(kept[1], axis=-1)
-    together = (kept[0] * kept[1]).sum(-1)
+        preserved.append(scaled.reshape(*scaled.shape[:2], -1))
+    bottom = np.linalg.norm(preserved[0], axis=-1) * np.linalg.norm(preserved[1], axis=-1)
+    together = (preserved[0] * preserved[1]).sum(-1)
     cosine = np.divide(together, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0)
-    cosine[(kept[0] == kept[1]).all(-1) & (bottom > 0)] = 1.0  # what is the same is so exactly
+    cosine[(preserved[0] == preserved[1]).all(-1) & (bottom > 0)] = 1.0  # what is the same is so exactly
     return MapChange(np.minimum(cosine, 1.0), np.clip(elsewhere[0], 0, 1), np.clip(elsewhere[1], 0, 1))

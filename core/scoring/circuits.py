@@ -35,8 +35,8 @@ def selection_probabilities(
     An edge without effects on every pair (NaN: it was raced out) counts as not selected, and so does one whose mean is
     0. Range 0 to 1.
     """
-    known = np.isfinite(effects).all(1)
-    values, counts = np.where(known[:, None], effects, 0.0), np.zeros(len(effects))
+    is_finite = np.isfinite(effects).all(1)
+    values, counts = np.where(is_finite[:, None], effects, 0.0), np.zeros(len(effects))
     generator, pairs = np.random.default_rng(seed), effects.shape[1]
     if pairs < 4:
         raise InputError(f"Half-samples need at least four pairs; seen {pairs}: bring more pairs.")

@@ -24,18 +24,18 @@ def row_distances(first: Float[Tensor, "row key"], others: Float[Tensor, "head r
 
     Rows that are equal up to float32's rounding are exactly 0 apart: entries are subtracted before they are added up.
     """
-    own, theirs = _p_log_p(first) / 2, _p_log_p(others) / 2
-    return _distances(first / 2, others / 2, own, theirs)
+    own_entropy, theirs = _p_log_p(first) / 2, _p_log_p(others) / 2
+    return _distances(first / 2, others / 2, own_entropy, theirs)
 
 
 def _p_log_p(weights: Tensor) -> Tensor:
     return weights.clamp_min(SMALLEST).log_().mul_(weights)
 
 
-def _distances(first: Tensor, others: Tensor, own: Tensor, theirs: Tensor) -> Tensor:
+def _distances(first: Tensor, others: Tensor, own_entropy: Tensor, theirs: Tensor) -> Tensor:
     """As `row_distances`, of halved weights and halved p ln p."""
     mixture = others + first
-    divergence = (own + theirs).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
+    divergence = (own_entropy + theirs).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
     return divergence.masked_fill_(divergence < ROUNDING, 0.0).sqrt_()
 
 
@@ -47,8 +47,8 @@ def mean_distances(
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
     share /= share.sum(0)
-    halved, own, theirs = others / 2, _p_log_p(first) / 2, _p_log_p(others) / 2
-    means = [_distances(rows / 2, halved, mine, theirs) @ share for rows, mine in zip(first, own, strict=True)]
+    halved, own_entropy, theirs = others / 2, _p_log_p(first) / 2, _p_log_p(others) / 2
+    means = [_distances(rows / 2, halved, mine, theirs) @ share for rows, mine in zip(first, own_entropy, strict=True)]
     return torch.stack(means).permute(2, 0, 1)
 
 

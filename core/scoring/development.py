@@ -50,16 +50,16 @@ def role_order(
     if not points:
         return {}
     chance = np.random.default_rng(seed)
-    own = {role: values[values != NEVER].ravel() for role, values in points.items()}
-    medians = np.full((draws, len(own)), np.inf)
-    for column, values in enumerate(own.values()):
+    reached = {role: values[values != NEVER].ravel() for role, values in points.items()}
+    medians = np.full((draws, len(reached)), np.inf)
+    for column, values in enumerate(reached.values()):
         if len(values):
             medians[:, column] = np.median(values[chance.integers(len(values), size=(draws, len(values)))], axis=1)
     least = medians.min(1, keepdims=True)
     firsts = (np.isfinite(medians) & (medians == least)).mean(0)
     return {
         role: _order(values, medians[:, column], float(firsts[column]))
-        for column, (role, values) in enumerate(own.items())
+        for column, (role, values) in enumerate(reached.items())
     }
 
 

@@ -14,4 +14,6 @@ def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
         return []
     from statsmodels.stats.multitest import multipletests  # 1 s of start-up
 
-    return [bool(one) for one in multipletests(np.asarray(p, dtype=float), alpha=level, method="fdr_by")[0]]
+    return [
+        bool(is_rejected) for is_rejected in multipletests(np.asarray(p, dtype=float), alpha=level, method="fdr_by")[0]
+    ]

@@ -54,7 +54,7 @@ class HeadDistances:
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Hold the drawn rows of a layer; compare all heads after the last one."""
-        self._hold(layer, torch.cat([torch.from_numpy(own.rows) for own in sums], 1))
+        self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
         self._held.append(rows)

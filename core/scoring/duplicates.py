@@ -42,14 +42,14 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
         scipy.cluster.hierarchy.linkage(apart, "average"), within * apart.mean(), criterion="distance"
     )
     members = [np.flatnonzero(label == cluster) for cluster in np.unique(label)]
-    groups = [_group(distances, some, heads) for some in members if len(some) > 1]
+    groups = [_group(distances, group, heads) for group in members if len(group) > 1]
     return sorted(groups, key=lambda group: (group.distance, group.heads))
 
 
-def _group(distances: Float[np.ndarray, "head head"], some: np.ndarray, heads: int) -> Group:
-    between = distances[np.ix_(some, some)].sum(1) / (len(some) - 1)
-    every = [Head(*divmod(int(place), heads)) for place in some]
-    return Group(tuple(every), every[int(between.argmin())], float(between.mean()))
+def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads: int) -> Group:
+    between = distances[np.ix_(members, members)].sum(1) / (len(members) - 1)
+    group = [Head(*divmod(int(place), heads)) for place in members]
+    return Group(tuple(group), group[int(between.argmin())], float(between.mean()))
 
 
 def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:

@@ -49,8 +49,8 @@ def correlation(
 
     Range -1 to 1; NaN where either does not vary (one token).
     """
-    seen = np.tril_indices(len(weights)) if causal else ...
-    raw, left = weights[seen].ravel(), effective[seen].ravel()
+    visible = np.tril_indices(len(weights)) if causal else ...
+    raw, left = weights[visible].ravel(), effective[visible].ravel()
     if min(np.ptp(raw), np.ptp(left)) < 1e-12:
         return float("nan")
     return float(np.corrcoef(raw, left)[0, 1])
@@ -79,7 +79,7 @@ def _projected(
     solutions until each row's output is its row's.
     """
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
-    seen = np.arange(len(values)) <= queries[:, None]
+    visible = np.arange(len(values)) <= queries[:, None]
     wanted = rows @ values
     projected = np.zeros_like(rows)
     try:
@@ -87,7 +87,7 @@ def _projected(
     except np.linalg.LinAlgError:
         return projected, np.zeros(len(rows), dtype=bool)
     for _ in range(REFINEMENTS):
-        projected += (inverse @ (wanted - projected @ values)[:, :, None])[:, :, 0] @ values.T * seen
+        projected += (inverse @ (wanted - projected @ values)[:, :, None])[:, :, 0] @ values.T * visible
     off = np.abs(projected @ values - wanted).max(1, initial=0)
     return projected, off <= EXACT * np.abs(values).max(initial=0)
 

@@ -91,11 +91,11 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
     spread = np.sqrt((x**2).mean() * (y**2).mean(-1, keepdims=True))
-    known = spread > 1e-12
-    together = np.divide(x * y, spread, out=np.zeros_like(y), where=known)
-    squares = np.divide(y**2, (y**2).mean(-1, keepdims=True), out=np.zeros_like(y), where=known)
+    varies = spread > 1e-12
+    together = np.divide(x * y, spread, out=np.zeros_like(y), where=varies)
+    squares = np.divide(y**2, (y**2).mean(-1, keepdims=True), out=np.zeros_like(y), where=varies)
     r = together.mean(-1, keepdims=True)
-    return np.where(known, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
+    return np.where(varies, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
@@ -291,8 +291,8 @@ def rank_agreement(scores: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, 
     first, second = np.asarray(scores, dtype=float), np.asarray(two, dtype=float)
     if first.shape != second.shape:
         raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
-    known = np.isfinite(first) & np.isfinite(second)
-    first, second = first[known], second[known]
+    is_finite = np.isfinite(first) & np.isfinite(second)
+    first, second = first[is_finite], second[is_finite]
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Agreement(None, None, None, len(first))
     rho = scipy.stats.spearmanr(first, second)

@@ -62,12 +62,12 @@ def rhombi(
     length, plain = tokens.shape[1], np.zeros(tokens.shape[1], dtype=bool)
     plain[list(ordinary)] = True
     chance = np.random.default_rng(list(seed)).random((4, len(WAYS), len(tokens), TRIED))
-    some = np.flatnonzero((tokens & plain).any(1) & (~tokens & plain).any(1))  # what others can be compared with
+    comparable = np.flatnonzero((tokens & plain).any(1) & (~tokens & plain).any(1))  # what others can be compared with
     queries, keys = (np.zeros((len(WAYS), len(tokens), DRAWS, cells), dtype=int) for cells in (2, 4))
     found = np.zeros((len(WAYS), len(tokens), DRAWS), dtype=bool)
-    if not len(some):
+    if not len(comparable):
         return Rhombi(queries, keys, found)
-    own, roles, chance = tokens[some], kinds.roles[some], chance[:, :, some]
+    own, roles, chance = tokens[comparable], kinds.roles[comparable], chance[:, :, comparable]
     first = _chosen(own & plain, chance[0])
     other = _others(~own & plain, first, roles, kinds.of, chance[1])
     step = (chance[2] * (2 * length - 1)).astype(int) - length + 1
@@ -76,7 +76,7 @@ def rhombi(
     cells = np.stack([first, other, first + step, other + step, query, query + step], -1)
     fits = (other >= 0) & (step != 0) & ((cells >= 0) & (cells < length)).all(-1)
     cells = cells.clip(0, length - 1)
-    row = np.arange(len(some))[:, None, None]
+    row = np.arange(len(comparable))[:, None, None]
     fits &= plain[cells[..., :4]].all(-1) & plain[cells[..., 5]] & ~own[row, cells[..., 1:4]].any(-1)
     moved = kinds.of[cells[..., 2:4]]
     fits &= ~roles[:, None] | ((moved[..., 0] == moved[..., 1]) & (moved[..., 0] >= 0))
@@ -86,8 +86,8 @@ def rhombi(
         fits &= (cells[..., :2] <= cells[..., 4:5]).all(-1)
     best = np.argsort(~fits, axis=-1, kind="stable")[..., :DRAWS]
     cells = np.take_along_axis(cells, best[..., None], 2)
-    keys[:, some], queries[:, some] = cells[..., :4], cells[..., 4:]
-    found[:, some] = np.take_along_axis(fits, best, 2)
+    keys[:, comparable], queries[:, comparable] = cells[..., :4], cells[..., 4:]
+    found[:, comparable] = np.take_along_axis(fits, best, 2)
     return Rhombi(queries, keys, found)
 
 
@@ -113,8 +113,8 @@ def _others(
     """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
     other = _chosen(lacking, chance)
     if roles.any():
-        own = kinds[first[:, roles]][..., None]
-        alike = lacking[roles][:, None] & (kinds == own) & (own >= 0)  # [way, role, draw, key]
+        first_kinds = kinds[first[:, roles]][..., None]
+        alike = lacking[roles][:, None] & (kinds == first_kinds) & (first_kinds >= 0)  # [way, role, draw, key]
         counts = alike.cumsum(-1)
         wanted = (chance[:, roles] * counts[..., -1]).astype(int)[..., None]
         other[:, roles] = np.where(counts[..., -1] > 0, (counts > wanted).argmax(-1), -1)

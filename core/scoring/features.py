@@ -71,10 +71,10 @@ def mark(
     return Marks(tokens, nulls, classifying, rhombi)
 
 
-def _lowest(place: int, others: list[int]) -> int:
+def _lowest(position: int, others: list[int]) -> int:
     """Where the NEAREST of `others` (ascending) begin, which are neighbours among them."""
-    low = max(0, bisect_left(others, place) - NEAREST)
-    while low + NEAREST < len(others) and others[low + NEAREST] - place < place - others[low]:
+    low = max(0, bisect_left(others, position) - NEAREST)
+    while low + NEAREST < len(others) and others[low + NEAREST] - position < position - others[low]:
         low += 1
     return low
 
@@ -82,8 +82,8 @@ def _lowest(place: int, others: list[int]) -> int:
 def _near(places: list[int], others: list[int], chance: random.Random) -> list[int]:
     """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left."""
     left, taken = list(others), []
-    for place in chance.sample(places, len(places)):
-        low = _lowest(place, left)
+    for position in chance.sample(places, len(places)):
+        low = _lowest(position, left)
         taken.append(left.pop(low + int(chance.random() * min(NEAREST, len(left) - low))))
     return taken
 
@@ -151,9 +151,9 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
     """Of causal maps of these inputs whose queries spread evenly over what they see."""
     keys, share = np.arange(length), 1 / np.arange(1, length + 1)
     share[0] *= length == 1  # the first query has no choice
-    given = np.cumsum(share[::-1])[::-1]
+    received = np.cumsum(share[::-1])[::-1]
     rows = [np.where(keys <= at, 1 / (at + 1), 0.0) for at in classifying]
-    mean, visible = given / max(length - 1, 1), given / np.minimum(np.arange(length, 0, -1), max(length - 1, 1))
+    mean, visible = received / max(length - 1, 1), received / np.minimum(np.arange(length, 0, -1), max(length - 1, 1))
     whole = (torch.from_numpy(np.tile(values, (len(rows), 1, 1))) for values in (mean, visible))
     return _Taken(next(whole), torch.from_numpy(np.stack(rows)[:, None]), next(whole), None)
 
@@ -186,8 +186,8 @@ class FeatureAttention:
         batch, rows = self._batch, weights[range(len(inputs)), :, self._batch.classifying]
         cells = self._batch.cells
         at = None if cells is None else weights_at(weights, cells.batch, cells.queries, cells.keys)
-        seen = columns(weights, causal=True, visible=True) if self.causal else None
-        self._add(layer, _Taken(columns(weights, causal=self.causal), rows, seen, at), batch)
+        visible = columns(weights, causal=True, visible=True) if self.causal else None
+        self._add(layer, _Taken(columns(weights, causal=self.causal), rows, visible, at), batch)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs what each key gets, the classifying token's row, and the cells of contrasts."""
@@ -196,24 +196,27 @@ class FeatureAttention:
         self._batch = batch = self._batch_of(inputs)
         cells = [None if batch.cells is None else batch.cells.of_input(k) for k in range(len(inputs))]
         rows = [(classifying, 0) for classifying in batch.classifying]
-        return [Needs(columns=True, rows=row, cells=own) for row, own in zip(rows, cells, strict=True)]
+        return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Reduce one layer without its maps."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch
-        whole, rows = np.stack([own.columns for own in sums]), np.stack([own.rows[:, 0] for own in sums])
-        length, seen = whole.shape[-1], None
+        whole, rows = (
+            np.stack([layer_sums.columns for layer_sums in sums]),
+            np.stack([layer_sums.rows[:, 0] for layer_sums in sums]),
+        )
+        length, visible = whole.shape[-1], None
         if self.causal and length > 1:
-            whole = whole - np.stack([own.rows[:, 1] for own in sums])
-            seen = torch.from_numpy(whole / np.minimum(np.arange(length, 0, -1), length - 1))
+            whole = whole - np.stack([layer_sums.rows[:, 1] for layer_sums in sums])
+            visible = torch.from_numpy(whole / np.minimum(np.arange(length, 0, -1), length - 1))
         elif self.causal:
-            seen = torch.from_numpy(whole)
+            visible = torch.from_numpy(whole)
         mean = torch.from_numpy(whole / (length - (self.causal and length > 1)))
-        at = None if batch.cells is None else np.concatenate([own.cells for own in sums], 1)
+        at = None if batch.cells is None else np.concatenate([layer_sums.cells for layer_sums in sums], 1)
         at = None if at is None else at.reshape(len(at), -1, 4)
-        self._add(layer, _Taken(mean, torch.from_numpy(rows), seen, at), batch)
+        self._add(layer, _Taken(mean, torch.from_numpy(rows), visible, at), batch)
 
     def _batch_of(self, inputs: list[int]) -> _Batch:
         return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
@@ -276,6 +279,6 @@ def by_feature(
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):
-            place = 2 * number * width + k
-            effects[definition, feature] = (whole.part(place), whole.part(place + width))
+            column = 2 * number * width + k
+            effects[definition, feature] = (whole.part(column), whole.part(column + width))
     return effects

@@ -91,8 +91,8 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
         p = np.maximum(scipy.special.stdtr(freedom, -t), scipy.special.stdtr(freedom, -_bent(t, spread.lean)))
     same = np.where(mean > 0, 0.5**spread.different, 1.0)
-    known = np.isfinite(mean) & (spread.different >= FEWEST)
-    return np.where(known, np.where(spread.error > 0, p, same), np.nan)
+    is_testable = np.isfinite(mean) & (spread.different >= FEWEST)
+    return np.where(is_testable, np.where(spread.error > 0, p, same), np.nan)
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
@@ -119,6 +119,6 @@ def _bent(t: Cells, lean: Cells) -> Cells:
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:
     """Its inverse."""
-    some = np.where(np.abs(lean) < 1e-6, 1.0, lean)
-    exact = 3 * (np.cbrt(1 + some * (bent - some / 6)) - 1) / some
+    safe_lean = np.where(np.abs(lean) < 1e-6, 1.0, lean)
+    exact = 3 * (np.cbrt(1 + safe_lean * (bent - safe_lean / 6)) - 1) / safe_lean
     return np.where(np.abs(lean) < 1e-6, bent, exact)

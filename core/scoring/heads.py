@@ -51,11 +51,11 @@ class SumBatch:
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
         """As of MapBatch."""
-        return np.stack([own.entropies for own in self.sums])
+        return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
         """As `to_offset` of maps."""
-        rows = np.stack([own.offsets[:, OFFSETS.index(offset)] for own in self.sums])
+        rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
         if not defined.any() or (self.causal and offset > 0):
@@ -64,12 +64,14 @@ class SumBatch:
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
         """As `to_own_keys` of maps. number: 0 for the first token, 1 for separators."""
-        return np.stack([self._to_set(own, at, number) for own, at in zip(self.sums, self.places, strict=True)])
+        return np.stack(
+            [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
+        )
 
-    def _to_set(self, own: MapSums, at: SpecialPositions, number: int) -> Float[np.ndarray, " head"]:
+    def _to_set(self, layer_sums: MapSums, at: SpecialPositions, number: int) -> Float[np.ndarray, " head"]:
         keys = ((at.first,), at.separators)[number]
         start = max(1, min(keys, default=0)) if self.causal else 0
-        rows = own.values[:, start:, number]
+        rows = layer_sums.values[:, start:, number]
         if not keys or not rows.shape[1]:
             return np.full(len(rows), np.nan)
         return rows.mean(-1, dtype=np.float64)
@@ -77,7 +79,7 @@ class SumBatch:
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
         """As `mean_distance` of maps."""
-        rows = np.stack([own.distances for own in self.sums])  # query 0 of a causal map adds nothing
+        rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
 
@@ -174,10 +176,10 @@ def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = Fal
 
     causal: without query 0, which can look at itself alone; NaN for one token.
     """
-    place = np.arange(weights.shape[-1])
-    gaps = np.abs(place[:, None] - place).ravel()  # query 0 of a causal map adds nothing
-    queries = (len(place) - 1 if causal else len(place)) or float("nan")
-    if len(place) > LONG:
+    position = np.arange(weights.shape[-1])
+    gaps = np.abs(position[:, None] - position).ravel()  # query 0 of a causal map adds nothing
+    queries = (len(position) - 1 if causal else len(position)) or float("nan")
+    if len(position) > LONG:
         return _row_distances(weights).sum(-1) / queries
     flat = weights.reshape(*weights.shape[:-2], -1)
     return (
@@ -190,13 +192,13 @@ LONG = 256  # tokens: among more, one sum of all weights of a map in float32 los
 
 def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
     """sum_j A[i, j] |i - j| of every row."""
-    place = np.arange(weights.shape[-1])
-    gaps = np.abs(place[:, None] - place)
+    position = np.arange(weights.shape[-1])
+    gaps = np.abs(position[:, None] - position)
     if isinstance(weights, np.ndarray):
         return np.einsum("...qk,qk->...q", weights, gaps.astype(weights.dtype))
-    rows, own = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
+    rows, offsets = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
     for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # a map at a time: memory for one more
-        rows.view(-1, len(place))[number] = (maps * own).sum(-1)
+        rows.view(-1, len(position))[number] = (maps * offsets).sum(-1)
     return rows
 
 
@@ -206,11 +208,11 @@ def to_own_keys(
     """`to_keys` of inputs whose keys differ: those that have the same ones together."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
-    own = weights.sum(-1).sum(-1)
-    for some in dict.fromkeys(keys):
-        chosen = [k for k, its in enumerate(keys) if its == some]
-        own[chosen] = to_keys(weights[chosen], some, causal=causal)
-    return own
+    total = weights.sum(-1).sum(-1)
+    for key_set in dict.fromkeys(keys):
+        chosen = [k for k, its in enumerate(keys) if its == key_set]
+        total[chosen] = to_keys(weights[chosen], key_set, causal=causal)
+    return total
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:

@@ -34,11 +34,11 @@ class StatisticEstimate:
     n: Float[np.ndarray, " statistic"]
     inputs: Float[np.ndarray, " statistic"]
 
-    def part(self, place: int) -> "StatisticEstimate":
+    def part(self, index: int) -> "StatisticEstimate":
         """One statistic alone; arrays are [layer, head, 1]."""
-        spread = Spread(*(getattr(self.spread, name)[..., place : place + 1] for name in _SPREAD))
-        own = (getattr(self, name)[..., place : place + 1] for name in ("n", "inputs"))
-        return StatisticEstimate(self.value[..., place : place + 1], spread, *own)
+        spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
+        counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
+        return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -133,11 +133,11 @@ class Means:
         minus: another accumulator over the same inputs; the result is then the difference of the means, paired input
         by input. n is that of this one.
         """
-        value, parts, own, used = self._parts()
+        value, parts, part_means, used = self._parts()
         if minus is not None:
             its_value, its_parts, its_own, its_used = minus._parts()
-            value, parts, own, used = value - its_value, parts - its_parts, own - its_own, used & its_used
-        spread = few_inputs.spread_of(parts, used, value, own)
+            value, parts, part_means, used = value - its_value, parts - its_parts, part_means - its_own, used & its_used
+        spread = few_inputs.spread_of(parts, used, value, part_means)
         n, inputs = self.counts.sum(0).max(0, initial=0), self.inputs.max(0, initial=0)
         return StatisticEstimate(value, spread, n, inputs)
 
@@ -152,8 +152,8 @@ class Means:
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.where(total > 0, self.sums.sum(0) / total, np.nan)
             parts = value + (self.sums - value * counts) * groups / total
-            own = self.sums / counts
-        return value, parts, own, np.broadcast_to(counts > 0, self.sums.shape)
+            part_means = self.sums / counts
+        return value, parts, part_means, np.broadcast_to(counts > 0, self.sums.shape)
 
     def packed(self) -> str:
         """The sums as text that fits in JSON (base64 of an NPZ)."""

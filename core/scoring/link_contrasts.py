@@ -205,8 +205,8 @@ class MeanContrasts:
         for row, number in enumerate(inputs):
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
-                found = contrasts(weights[row : row + 1], np.zeros(len(drawn.fits), dtype=int), drawn)
-                self._means[entry, layer] = found[drawn.fits.any(1)].mean(0)
+                layer_contrasts = contrasts(weights[row : row + 1], np.zeros(len(drawn.fits), dtype=int), drawn)
+                self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
         """In natural logarithms, cells by layer and head; NaN where an entry has no draw."""

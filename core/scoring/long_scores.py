@@ -18,7 +18,7 @@ def long_scores(
 
     sums: of each layer, as `special_needs` asks. windows: as of AttentionMaps. sink: whether rows have one more key.
     """
-    batches = [SumBatch([own], [at], causal) for own in sums]
+    batches = [SumBatch([layer_sums], [at], causal) for layer_sums in sums]
     scores = {
         name: np.stack([score.of_sums(batch)[0] for batch in batches])
         for name, score in HEAD_SCORES.items()
@@ -26,9 +26,9 @@ def long_scores(
     }
     if windows or sink:
         length = sums[0].entropies.shape[1]
-        seen = np.stack([_counts(length, window, causal=causal) + sink for window in _by_layer(windows, len(sums))])
-        rows = np.stack([own.entropies for own in sums])
-        scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, seen=seen[:, None])
+        visible = np.stack([_counts(length, window, causal=causal) + sink for window in _by_layer(windows, len(sums))])
+        rows = np.stack([layer_sums.entropies for layer_sums in sums])
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, seen=visible[:, None])
     return scores
 
 
@@ -66,17 +66,17 @@ def _by_layer(windows: Sequence[int | None], layers: int) -> Sequence[int | None
 
 def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:
     """How many tokens each query sees."""
-    place = np.arange(length)
+    position = np.arange(length)
     if causal:
-        return np.minimum(place + 1, window or length)
+        return np.minimum(position + 1, window or length)
     side = length if window is None else window // 2
-    return np.minimum(place, side) + np.minimum(length - 1 - place, side) + 1
+    return np.minimum(position, side) + np.minimum(length - 1 - position, side) + 1
 
 
 def _sees(length: int, key: int, window: int | None, *, causal: bool) -> Bool[np.ndarray, " query"]:
     """Which queries see a key."""
     away = np.arange(length) - key
-    seen = away >= 0 if causal else np.ones(length, dtype=bool)
+    is_visible = away >= 0 if causal else np.ones(length, dtype=bool)
     if window is not None:
-        seen = seen & ((away < window) if causal else (np.abs(away) <= window // 2))
-    return seen
+        is_visible = is_visible & ((away < window) if causal else (np.abs(away) <= window // 2))
+    return is_visible

@@ -50,7 +50,7 @@ class MeanPatterns:
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Add one layer without its maps."""
         share = parts(sums[0].values.shape[1])
-        self.sums[layer] += sum((share / share.sum(0)).T @ own.values.astype(np.float64) for own in sums)
+        self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == 0 else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:
@@ -80,9 +80,9 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
     label = scipy.cluster.hierarchy.fcluster(
         scipy.cluster.hierarchy.linkage(roots, "ward"), groups, criterion="maxclust"
     )
-    names, place, counts = np.unique(label, return_inverse=True, return_counts=True)
+    names, group_of, counts = np.unique(label, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    number = np.argsort(order)[place]
+    number = np.argsort(order)[group_of]
     clear = silhouette_samples(roots, number) if 1 < len(names) < len(roots) else np.zeros(len(roots))
     return Grouping(number, np.stack([patterns[number == k].mean(0) for k in range(len(names))]), clear)
 
@@ -118,18 +118,18 @@ def redundancy_kept(
     upper = np.triu_indices(heads, 1)
     if heads < 4 or first[upper].std() == 0 or other[upper].std() == 0:
         return Kept(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
-    own = float(np.corrcoef(first[upper], other[upper])[0, 1])
+    correlation = float(np.corrcoef(first[upper], other[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
         order = chance.permutation(heads) if layer is None else np.lexsort((chance.random(heads), np.asarray(layer)))
         shuffled.append(np.corrcoef(first[upper], other[np.ix_(order, order)][upper])[0, 1])
         some = chance.integers(heads, size=heads)
         rows, columns = some[upper[0]], some[upper[1]]
-        kept = rows != columns
-        drawn.append(np.corrcoef(first[rows, columns][kept], other[rows, columns][kept])[0, 1])
+        is_pair = rows != columns
+        drawn.append(np.corrcoef(first[rows, columns][is_pair], other[rows, columns][is_pair])[0, 1])
     low, high = np.nanquantile(drawn, [0.025, 0.975])
-    p = (1 + int((np.array(shuffled) >= own).sum())) / (1 + draws)
-    return Kept(own, float(low), float(high), p, len(upper[0]))
+    p = (1 + int((np.array(shuffled) >= correlation).sum())) / (1 + draws)
+    return Kept(correlation, float(low), float(high), p, len(upper[0]))
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:

@@ -85,19 +85,19 @@ class QueryResiduals:
         block = maps[:, ordinary][:, :, ordinary]
         shares = block / np.maximum(block.sum(-1, keepdims=True), 1e-9)
         if self._causal:
-            seen, among = np.array(ordinary) + 1, np.arange(1, len(ordinary) + 1)
-            relative = {"weight": _log_odds(block, seen), "share": _log_odds(shares, among)}
+            visible, among = np.array(ordinary) + 1, np.arange(1, len(ordinary) + 1)
+            relative = {"weight": _log_odds(block, visible), "share": _log_odds(shares, among)}
         else:
             relative = {"weight": block * maps.shape[-1], "share": shares * len(ordinary)}
         self._counts[layer] += np.bincount(distances[distances >= 0], minlength=2 * self._longest + 1)
-        place = {position: k for k, position in enumerate(ordinary)}
+        index = {position: k for k, position in enumerate(ordinary)}
         for kind, values in relative.items():
             for head, rows in enumerate(values):
                 self._sums[kind][layer, head] += np.bincount(
                     distances[distances >= 0], rows[distances >= 0], minlength=2 * self._longest + 1
                 )
             for link in links:
-                queries, keys = zip(*((place[query], place[key]) for query, key in self._pairs[link]), strict=True)
+                queries, keys = zip(*((index[query], index[key]) for query, key in self._pairs[link]), strict=True)
                 self._weights[kind][link][layer] = values[:, list(queries), list(keys)]
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
@@ -116,12 +116,12 @@ class QueryResiduals:
 
 
 def _log_odds(
-    weights: Float[np.ndarray, "head query key"], seen: Int[np.ndarray, " query"]
+    weights: Float[np.ndarray, "head query key"], visible: Int[np.ndarray, " query"]
 ) -> Float[np.ndarray, "head query key"]:
     """ln(A (n - 1) / (1 - A)) with A held between 1e-6 and 1 - 1e-6; 0 where the query sees one key."""
-    kept = np.clip(weights, 1e-6, 1 - 1e-6)
-    others = np.maximum(seen - 1, 1)[:, None]
-    return np.where(seen[:, None] > 1, np.log(kept * others / (1 - kept)), 0.0)
+    clipped = np.clip(weights, 1e-6, 1 - 1e-6)
+    others = np.maximum(visible - 1, 1)[:, None]
+    return np.where(visible[:, None] > 1, np.log(clipped * others / (1 - clipped)), 0.0)
 
 
 @lru_cache(maxsize=512)

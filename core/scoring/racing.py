@@ -147,13 +147,13 @@ def estimated(
 ) -> EffectEstimate:
     """theta and its standard error from the n rows drawn [head, n] of `rows`; first_order: g of the same n rows."""
     n = exact.shape[1]
-    own = spreads(exact)
+    exact_spreads = spreads(exact)
     if control is None or first_order is None:
-        return EffectEstimate(exact.mean(1), own / np.sqrt(n), n - 1, own, n)
+        return EffectEstimate(exact.mean(1), exact_spreads / np.sqrt(n), n - 1, exact_spreads, n)
     rest = exact - control.slope[:, None] * first_order
     left = spreads(rest, 2)
     value = control.slope * control.means + rest.mean(1)
-    error = np.sqrt(own**2 / rows + left**2 * (1 / n - 1 / rows))
+    error = np.sqrt(exact_spreads**2 / rows + left**2 * (1 / n - 1 / rows))
     return EffectEstimate(value, error, n - 2, left, n)
 
 
@@ -251,14 +251,14 @@ def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None
     ready, state = taken(exact), _before_the_first_look(rules)
     if (ready < rules.first).any():
         return state
-    seen = _Seen.of(exact, rules, first_order)
+    measured = _Seen.of(exact, rules, first_order)
     for look in rules.looks:
         judged = np.array([k for k in state.open if ready[k] >= look], dtype=int)
         if len(judged):
-            _look(state, judged, look, seen)
+            _look(state, judged, look, measured)
     reached = np.where([verdict == "open" for verdict in state.verdicts], ready, state.rows)
     for n in np.unique(reached):
-        _go_on(state, np.flatnonzero(reached == n), int(n), seen)
+        _go_on(state, np.flatnonzero(reached == n), int(n), measured)
     return state
 
 
@@ -281,12 +281,12 @@ class _Seen:
     def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[EffectEstimate, Control | None]:
         """The estimate of some heads after n rows, and their part of the control variate."""
         whole, beside = self.control, self.first_order
-        some = whole and Control(
+        control = whole and Control(
             *(values[heads] for values in (whole.slope, whole.means, whole.spreads, whole.largest))
         )
         drawn = None if beside is None else beside[heads, :n]
         exact = self.exact[heads, :n]
-        return estimated(exact, self.rules.rows, first_order=drawn, control=some), some
+        return estimated(exact, self.rules.rows, first_order=drawn, control=control), control
 
 
 def _before_the_first_look(rules: Rules) -> Standings:
@@ -294,9 +294,9 @@ def _before_the_first_look(rules: Rules) -> Standings:
     return Standings(["open"] * rules.heads, np.zeros(rules.heads, dtype=int), *unknown)
 
 
-def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, seen: _Seen) -> None:
+def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _Seen) -> None:
     """Judge these heads after `look` rows."""
-    rules, (estimate, some) = seen.rules, seen.after(look, heads)
+    rules, (estimate, some) = measured.rules, measured.after(look, heads)
     widths = sequence_half_widths if rules.anytime else batch_half_widths
     half = widths(estimate, rules, some)
     state.rows[heads], state.value[heads] = look, estimate.value
@@ -305,10 +305,10 @@ def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, seen: _S
         state.verdicts[head] = verdict
 
 
-def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, seen: _Seen) -> None:
+def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _Seen) -> None:
     """The confidence sequence: at the rows of the verdict, or at all rows so far where there is none."""
-    estimate, some = seen.after(n, heads)
-    half = sequence_half_widths(estimate, seen.rules, some)
+    estimate, some = measured.after(n, heads)
+    half = sequence_half_widths(estimate, measured.rules, some)
     state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half
 
 
@@ -386,12 +386,12 @@ class RaceStep:
 def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: FirstOrderChoice | None) -> RaceStep:
     """What the race wants next, from all that was measured: the first look with both kinds of effects, then
     first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
-    every = np.arange(rules.heads)
+    all_heads = np.arange(rules.heads)
     if (taken(exact) < rules.first).any():
-        return RaceStep(every, 0, rules.first, first_order=True)
+        return RaceStep(all_heads, 0, rules.first, first_order=True)
     used = choice is not None and choice.use
     if used and (taken(first_order) < rules.rows).any():
-        return RaceStep(every, rules.first, rules.rows, exact=False, first_order=True)
+        return RaceStep(all_heads, rules.first, rules.rows, exact=False, first_order=True)
     state = standings(exact, rules, first_order if used else None)
     done = int(state.rows[state.open].max(initial=0))
     later = [look for look in rules.looks if look > done]

@@ -33,8 +33,8 @@ class RankAgreement:
 
     def itself(self, one: int, other: int) -> float:
         """How well each of the two agrees with itself, the geometric mean; NaN where one does not at all."""
-        own = self.tau[one, one], self.tau[other, other]
-        return float(np.sqrt(own[0] * own[1])) if min(own) > 0 else float("nan")
+        reliabilities = self.tau[one, one], self.tau[other, other]
+        return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
@@ -75,11 +75,11 @@ def operators_agree(
     for a in range(operators):
         for b in range(a, operators):
             drawn = _across(signs[a], signs[b], weights)
-            known = drawn[1:][np.isfinite(drawn[1:])]
-            ends = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
-            for place in ((a, b), (b, a)):
-                tau[place], low[place], high[place] = drawn[0], ends[0], ends[1]
-                same[place] = float(tau_b(whole[a], whole[b]))
+            finite = drawn[1:][np.isfinite(drawn[1:])]
+            ends = np.quantile(finite, [0.025, 0.975]) if len(finite) else (np.nan, np.nan)
+            for cell in ((a, b), (b, a)):
+                tau[cell], low[cell], high[cell] = drawn[0], ends[0], ends[1]
+                same[cell] = float(tau_b(whole[a], whole[b]))
     return RankAgreement(tau, low, high, same, rows)
 
 
@@ -97,6 +97,6 @@ def _across(
     """tau-b of one operator on one half with the other on the other half, both ways; sides [half, pair]."""
     ways = ((first[0], second[1]), (first[1], second[0]))
     parts = [[(s * t).mean(0), (s * s).mean(0), (t * t).mean(0)] for s, t in ways]
-    together, own, others = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
-    bottom = np.sqrt(own * others)
+    together, within, others = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
+    bottom = np.sqrt(within * others)
     return np.divide(together, bottom, out=np.full(together.shape, np.nan), where=bottom > 0)

@@ -36,8 +36,8 @@ def rank_correlation(
     places = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
     drawn = _correlations(_ranks(first[places]), _ranks(second[places]))
     value = float(_correlations(_ranks(first[None]), _ranks(second[None]))[0])
-    known = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
+    finite = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (np.nan, np.nan)
     return RankCorrelation(value, float(low), float(high), n)
 
 

@@ -46,16 +46,16 @@ def recovered_share(
 
     Raises InputError where no pair differs by the floor.
     """
-    kept = np.abs(first - second) >= floor
-    if not kept.any():
+    is_clear = np.abs(first - second) >= floor
+    if not is_clear.any():
         raise InputError(
             f"Patching brings back a difference; in all {len(first)} pairs the two inputs' logit differences are less "
             f"than {floor:g} apart: choose pairs on which the prediction moves."
         )
-    turn = np.sign(first - second)[kept]
-    whole = np.abs(first - second)[kept]
-    brought = (patched - second)[:, kept] * turn
-    n, unknown = int(kept.sum()), np.full(len(patched), np.nan)
+    turn = np.sign(first - second)[is_clear]
+    whole = np.abs(first - second)[is_clear]
+    brought = (patched - second)[:, is_clear] * turn
+    n, unknown = int(is_clear.sum()), np.full(len(patched), np.nan)
     share = brought.sum(1) / whole.sum()
     low, high = _ends(share, brought, whole) if n > 1 else (unknown, unknown)
     p = max_t(np.zeros(n), brought, seed=seed) if n >= few_inputs.FEWEST else unknown

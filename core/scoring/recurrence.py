@@ -40,13 +40,13 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
     Source: methods of stability over seeds, arXiv 2602.16740.
     """
-    runs, found = len(matched), matched.sum(0)
-    ends = [binomtest(int(count), runs).proportion_ci(LEVEL, "wilson") for count in found]
+    runs, matches = len(matched), matched.sum(0)
+    ends = [binomtest(int(count), runs).proportion_ci(LEVEL, "wilson") for count in matches]
     shares = matched.mean(1)
     reach = stdtrit(runs - 1, (1 + LEVEL) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
     mean = float(shares.mean())
     low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
     return Recurring(
-        found, np.array([end.low for end in ends]), np.array([end.high for end in ends]),
-        int((found == runs).sum()), int((found == 0).sum()), mean, low, high,
+        matches, np.array([end.low for end in ends]), np.array([end.high for end in ends]),
+        int((matches == runs).sum()), int((matches == 0).sum()), mean, low, high,
     )  # fmt: skip

@@ -277,9 +277,9 @@ def map_scores(
     """
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
-        seen = np.stack([maps.visible(layer).sum(-1) for layer in range(maps.layers)])[:, None]
+        visible = np.stack([maps.visible(layer).sum(-1) for layer in range(maps.layers)])[:, None]
         rows = heads.row_entropies(maps.weights)
-        scores["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=seen)
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=visible)
     if maps.part == "cross":
         nowhere = np.full(maps.weights.shape[:2], np.nan)
         scores |= {"previous": nowhere, "next": nowhere}
@@ -292,9 +292,9 @@ def even_scores(
 ) -> dict[str, Float[np.ndarray, " layer"]]:
     """The same if every query looked evenly at all it sees; one number where all layers see the same, else one each."""
     layers = range(maps.layers if maps.windows else 1)
-    seen = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
+    visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
-        maps, weights=seen / seen.sum(-1, keepdims=True), windows=tuple(maps.windows[layer] for layer in layers)
+        maps, weights=visible / visible.sum(-1, keepdims=True), windows=tuple(maps.windows[layer] for layer in layers)
         if maps.windows else ()
     )  # fmt: skip
     return {name: values[:, 0] for name, values in map_scores(evenly, first=first, separators=separators).items()}

@@ -19,13 +19,13 @@ Cells = Int[np.ndarray, "_ 2"]
 
 def target_cells(places: RolePositions, role: Role) -> Cells:
     """The cells (query, key) of a role, as `RolePositions.targets` has them, in the order of queries."""
-    every = np.arange(places.length)
+    positions = np.arange(places.length)
     if role in ("previous", "next"):
         step = 1 if role == "next" else -1
-        cells = np.stack([every, every + step], 1)[slice(None, -1) if step > 0 else slice(1, None)]
+        cells = np.stack([positions, positions + step], 1)[slice(None, -1) if step > 0 else slice(1, None)]
     elif role in ("first", "separator", "rare"):
         keys = {"first": (places.first,), "separator": places.separators, "rare": places.rare}[role]
-        queries = np.setdiff1d(every, places.rare) if role == "rare" else every
+        queries = np.setdiff1d(positions, places.rare) if role == "rare" else positions
         cells = np.array([(query, key) for query in queries for key in sorted(set(keys))], dtype=int).reshape(-1, 2)
     elif role == "dependency":
         pairs = {pair for a, b in places.links if a != b for pair in ((a, b), (b, a))}
@@ -46,7 +46,7 @@ class RoleBlocks:
             raise InputError("Roles on repeated tokens are read from whole maps beside a control's: give both maps.")
         self.places = places
         cells = [target_cells(places, role) for role in ROLES]
-        rest = [own[own[:, 1] != places.first] for own in cells]
+        rest = [cell[cell[:, 1] != places.first] for cell in cells]
         self.own, self.rest = (_Side(heads, places, some, sink) for some, sink in ((cells, None), (rest, places.first)))
 
     def take(self, head: int, start: int, weights: Any) -> None:
@@ -135,10 +135,10 @@ class _Side:
 
     def _sees(self) -> Float[np.ndarray, " query"]:
         """How many keys each query may look at."""
-        every = np.arange(self.places.length)
-        sees = every + 1.0 if self.places.causal else np.full(len(every), float(len(every)))
+        positions = np.arange(self.places.length)
+        sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
         if self.sink is not None:
-            sees -= (every >= self.sink) | (not self.places.causal)
+            sees -= (positions >= self.sink) | (not self.places.causal)
         return np.maximum(sees, 1)
 
     def _counts(self) -> Int[np.ndarray, " distance"]:

@@ -144,16 +144,16 @@ def role_scores(
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
     sink, seen = places.first, places.seen()
-    own = _Looked(weights.astype(float), control, seen)
+    looked = _Looked(weights.astype(float), control, seen)
     rest_seen = seen & (np.arange(places.length) != sink)
     its_rest = None if control is None else without_sink(control, sink)
     rest = _Looked(without_sink(weights, sink), its_rest, rest_seen)
     rows = seen.any(-1)
-    left = 1 - own.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
+    left = 1 - looked.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
     scores: dict[Role, RoleScore] = {}
     for role in ROLES:
         cells = places.targets(role)
-        scores[role] = RoleScore(*own.score(role, cells), *rest.score(role, cells), left)
+        scores[role] = RoleScore(*looked.score(role, cells), *rest.score(role, cells), left)
     return scores
 
 
@@ -183,9 +183,9 @@ class _Looked:
         return on_targets(weights, cells), _baseline(role, self.weights, self.control, cells, self.seen)
 
 
-def _largest(weights: np.ndarray, seen: np.ndarray) -> np.ndarray:
+def _largest(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:
     """1 at each row's largest weight among what it sees, 0 elsewhere and in rows without weight."""
-    shown = np.where(seen, weights, -1.0)
+    shown = np.where(visible, weights, -1.0)
     keys = np.arange(weights.shape[-1])
     chosen = (keys == shown.argmax(-1)[..., None]) & (shown.max(-1, keepdims=True) > 0)
     return np.asarray(chosen.astype(float))
@@ -202,19 +202,19 @@ def on_targets(
 
 
 def _baseline(
-    role: Role, weights: np.ndarray, control: np.ndarray | None, cells: np.ndarray, seen: np.ndarray
+    role: Role, weights: np.ndarray, control: np.ndarray | None, cells: np.ndarray, visible: np.ndarray
 ) -> np.ndarray:
-    even = seen / np.maximum(seen.sum(-1, keepdims=True), 1)
+    even = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
     if role in OWN_DISTANCE:
-        return on_targets(_at_the_distance(weights, cells, seen, even), cells)
+        return on_targets(_at_the_distance(weights, cells, visible, even), cells)
     if role in ("duplicate", "prefix"):
         return np.full(weights.shape[:-2], np.nan) if control is None else on_targets(control, cells)
     return np.broadcast_to(on_targets(even, cells), weights.shape[:-2]).copy()
 
 
-def _at_the_distance(weights: np.ndarray, cells: np.ndarray, seen: np.ndarray, even: np.ndarray) -> np.ndarray:
+def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
     """Each target's cell as the head's mean weight on seen cells at its distance that are no target, or as even's."""
-    length, others = len(cells), seen & ~cells
+    length, others = len(cells), visible & ~cells
     offset, bins = np.arange(length) - np.arange(length)[:, None] + length - 1, 2 * length - 1
     flat = weights.reshape(-1, length, length)
     places = (np.arange(len(flat))[:, None, None] * bins + offset).ravel()
@@ -294,7 +294,7 @@ class RoleMeans:
         """Every role's estimates."""
         whole = self.means.result()
         return {
-            role: RoleEstimate(*(whole.part(4 * number + place) for place in range(4)))
+            role: RoleEstimate(*(whole.part(4 * number + index) for index in range(4)))
             for number, role in enumerate(ROLES)
         }
 
@@ -307,13 +307,13 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
     """
     above = Means(*means.means.sums.shape[1:3], 2 * len(ROLES))
     for name in ("sums", "counts", "inputs"):
-        own = getattr(means.means, name)
-        weight, effect = own[..., ::2], own[..., 1::2]  # of each role: as it is, then without the sink
+        values = getattr(means.means, name)
+        weight, effect = values[..., ::2], values[..., 1::2]  # of each role: as it is, then without the sink
         setattr(above, name, (1 - times) * weight + times * effect if name == "sums" else weight)
     whole = above.result()
     p = []
-    for place in range(0, 2 * len(ROLES), 2):
-        rest = whole.part(place + 1)
-        p.append((rest if rest.n[0] else whole.part(place)).p_above()[..., 0])
+    for index in range(0, 2 * len(ROLES), 2):
+        rest = whole.part(index + 1)
+        p.append((rest if rest.n[0] else whole.part(index)).p_above()[..., 0])
     q, heads = q_values(np.concatenate(p, 1)), p[0].shape[1]
     return {role: q[:, k * heads : (k + 1) * heads] for k, role in enumerate(ROLES)}

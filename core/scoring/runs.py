@@ -60,13 +60,16 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
     """Mean of the first runs less that of the second on the same rows; as many runs of each are pairs, in order."""
-    one, other = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
-    value, rows = float(one.value.mean() - other.value.mean()), one.rows.mean(0) - other.rows.mean(0)
+    first_influence, other = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
+    value, rows = (
+        float(first_influence.value.mean() - other.value.mean()),
+        first_influence.rows.mean(0) - other.rows.mean(0),
+    )
     if np.array_equal(first, second):
         return Score(0.0, 0.0, 0.0) if np.isfinite(value) else Score(None, None, None)
-    paired = one.value.size == other.value.size
-    runs = [one.value - other.value] if paired else [one.value, other.value]
-    jump = 0.0 if name == "pearson" else flip(name, one, other)
+    paired = first_influence.value.size == other.value.size
+    runs = [first_influence.value - other.value] if paired else [first_influence.value, other.value]
+    jump = 0.0 if name == "pearson" else flip(name, first_influence, other)
     centre = value if name == "pearson" else value * gold.size / (gold.size + 2)
     low, high = _ends(centre, rows, np.array([jump, -jump]), *runs)
     most = 2.0 if name == "pearson" else 1.0

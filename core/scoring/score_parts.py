@@ -40,17 +40,17 @@ def covariances(
         shares.
     """
     batch, heads, queries = centred[0].shape[:3]
-    found = query.new_empty((batch, heads, len(query), len(centred), len(key)))
-    for one in range(batch):  # an input at a time stays in the processor's cache
-        every_key = key[:, one].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
-        every_way = torch.cat([scores[one] for scores in centred], 1)  # and for all ways: [head, way query, key]
+    products = query.new_empty((batch, heads, len(query), len(centred), len(key)))
+    for row in range(batch):  # an input at a time stays in the processor's cache
+        every_key = key[:, row].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
+        every_way = torch.cat([scores[row] for scores in centred], 1)  # and for all ways: [head, way query, key]
         along_keys = torch.bmm(every_way, every_key)  # sum_j w s' k_b[j]
         along_keys = (
             along_keys.view(heads, len(centred), queries, len(key), -1).transpose(2, 3).flatten(3).flatten(1, 2)
         )
-        first = query[:, one].transpose(0, 1).flatten(2)  # [head, a, query dim]
-        found[one] = torch.bmm(first, along_keys.mT).unflatten(2, (len(centred), len(key)))
-    return list(found.mul_(scaling).unbind(3))
+        first = query[:, row].transpose(0, 1).flatten(2)  # [head, a, query dim]
+        products[row] = torch.bmm(first, along_keys.mT).unflatten(2, (len(centred), len(key)))
+    return list(products.mul_(scaling).unbind(3))
 
 
 def centred_scores(

@@ -69,14 +69,14 @@ def _main(part: float, rest: float, side: int, whole: float, chance: float) -> V
     """A factor, from its sum of squares and the rest's."""
     freedom, left = side - 1, (side - 1) * (side - 2)
     mean, noise = part / freedom, rest / left
-    seen = mean / noise if noise > 0 else np.inf
+    ratio = mean / noise if noise > 0 else np.inf
     tail = (1 - LEVEL) / 2
-    ends = [max(0.0, (seen / stats.f.ppf(quantile, freedom, left) - 1) / side) for quantile in (1 - tail, tail)]
+    ends = [max(0.0, (ratio / stats.f.ppf(quantile, freedom, left) - 1) / side) for quantile in (1 - tail, tail)]
     own = max(0.0, (mean - noise) / side)
     low, high = (1.0 if np.isinf(end) else float(end / (1 + end)) for end in ends)
     variance = own / (own + noise) if own + noise > 0 else 0.0
     return VarianceSource(
-        part / whole, chance, float(np.sqrt(own)), variance, low, high, float(stats.f.sf(seen, freedom, left))
+        part / whole, chance, float(np.sqrt(own)), variance, low, high, float(stats.f.sf(ratio, freedom, left))
     )
 
 
@@ -115,9 +115,9 @@ def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int
     shared = np.array([(chosen[i] & chosen[j]).sum() / top for i, j in pairs])
     value = float(shared.mean())
     without = [shared[[run not in pair for pair in pairs]] for run in range(runs)]
-    known = np.array([some.mean() for some in without if len(some)])
-    if len(known) < FEWEST_RUNS:
+    means = np.array([overlaps.mean() for overlaps in without if len(overlaps)])
+    if len(means) < FEWEST_RUNS:
         return Overlap(value, np.nan, np.nan, len(pairs))
-    error = float(np.sqrt((len(known) - 1) / len(known) * ((known - known.mean()) ** 2).sum()))
-    reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(known) - 1))
+    error = float(np.sqrt((len(means) - 1) / len(means) * ((means - means.mean()) ** 2).sum()))
+    reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(means) - 1))
     return Overlap(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))

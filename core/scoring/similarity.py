@@ -46,13 +46,13 @@ def similarities(
     return cosines
 
 
-def _partner(token: int, among: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> int | None:
+def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.random.Generator) -> int | None:
     """A token of another input, or None where there is none."""
     for _ in range(20):  # nearly always the first
         drawn = int(among[rng.integers(len(among))])
-        if own[drawn] != own[token]:
+        if own_tokens[drawn] != own_tokens[token]:
             return drawn
-    others = among[own[among] != own[token]]
+    others = among[own_tokens[among] != own_tokens[token]]
     return int(rng.choice(others)) if len(others) else None
 
 
@@ -66,6 +66,6 @@ def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.
     entropy = -(weights * logs).sum(-1)
     keys = weights.shape[-1]
     causal = keys > 1 and bool((np.triu(weights.reshape(-1, keys, keys)[0], 1) == 0).all())
-    seen = np.arange(1, keys + 1) if causal else np.full(keys, keys)
+    visible = np.arange(1, keys + 1) if causal else np.full(keys, keys)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(seen > 1, entropy / np.log(seen), np.nan)
+        return np.where(visible > 1, entropy / np.log(visible), np.nan)

@@ -33,8 +33,8 @@ class HeadStatistics:
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
-        some = [self._places[k] for k in inputs]
-        maps = MapBatch(weights, some, self.causal)
+        places = [self._places[k] for k in inputs]
+        maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
 

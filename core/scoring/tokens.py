@@ -112,9 +112,9 @@ class RelationAttention:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
-            some = [self._inputs[k] for k in inputs]
+            linked_words = [self._inputs[k] for k in inputs]
             numbers = [self._numbers[k] for k in inputs]
-            self._batch = _Batch(inputs, some, weights, self.across, numbers=numbers, causal=self.causal)
+            self._batch = _Batch(inputs, linked_words, weights, self.across, numbers=numbers, causal=self.causal)
         batch = self._batch
         if len(batch.query):
             sums = batch.pooled(_between_words(weights, batch.member).cpu(), weights)
@@ -128,11 +128,11 @@ class RelationAttention:
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
         """(relation, direction, estimate of each quantity); estimates are [layer, head, 1]."""
-        whole, place = self.means.result(), 0
+        whole, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
-                yield relation, direction, {name: whole.part(place + k) for k, name in enumerate(QUANTITIES)}
-                place += len(QUANTITIES)
+                yield relation, direction, {name: whole.part(index + k) for k, name in enumerate(QUANTITIES)}
+                index += len(QUANTITIES)
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
@@ -205,20 +205,25 @@ class _Batch:
     def _find_nulls(self, inside: Tensor, other: Tensor, turn: Tensor, crossing: Tensor) -> Tensor:
         """The pairs (input, query, key) of each group's null, and which group each link is of. Returns what is linked
         [input, turn, query, key]."""
-        place = torch.where(crossing.bool(), self.query, self.key - self.query)
-        groups, self.group = torch.stack([self.batch, turn, crossing, place]).unique(dim=1, return_inverse=True)
-        batch, of_turn, across, place = (coordinate[:, None] for coordinate in groups)
+        offset = torch.where(crossing.bool(), self.query, self.key - self.query)
+        groups, self.group = torch.stack([self.batch, turn, crossing, offset]).unique(dim=1, return_inverse=True)
+        batch, of_turn, across, offset = (coordinate[:, None] for coordinate in groups)
         words = torch.arange(inside.shape[1])[None]
-        query, key = torch.where(across.bool(), place, words), torch.where(across.bool(), words, words + place)
+        query, key = torch.where(across.bool(), offset, words), torch.where(across.bool(), words, words + offset)
         fits = (key >= 0) & (key < inside.shape[1])
         key = key.clamp(0, inside.shape[1] - 1)
         linked = torch.zeros(len(inside), int(turn.max()) + 1, *inside.shape[1:], dtype=torch.bool)
         linked[self.batch, turn, self.query, self.key] = True
         reach = torch.where(across.bool(), other[batch, query, key], inside[batch, query, key])
-        kept = fits & reach & ~linked[batch, of_turn, query, key]
-        owner, _ = torch.nonzero(kept, as_tuple=True)
-        self.pairs = (owner, batch.expand_as(kept)[kept], query.expand_as(kept)[kept], key.expand_as(kept)[kept])
-        self.others = kept.sum(1)
+        is_null = fits & reach & ~linked[batch, of_turn, query, key]
+        owner, _ = torch.nonzero(is_null, as_tuple=True)
+        self.pairs = (
+            owner,
+            batch.expand_as(is_null)[is_null],
+            query.expand_as(is_null)[is_null],
+            key.expand_as(is_null)[is_null],
+        )
+        self.others = is_null.sum(1)
         return linked
 
     def _find_contrasts(
@@ -233,7 +238,9 @@ class _Batch:
             pieces = Pieces.of(words.words, words.sentence, length)
             taken = linked[k][turn[mine]] | words.alike(linked.shape[-1])
             found.append(hexagons(pieces, ends, taken, causal=causal, seed=[numbers[k]]))
-        parts = (np.concatenate([getattr(one, name) for one in found]) for name in ("queries", "keys", "fits"))
+        parts = (
+            np.concatenate([getattr(contrast, name) for contrast in found]) for name in ("queries", "keys", "fits")
+        )
         self.hexagons = Hexagons(*parts)
 
     def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:

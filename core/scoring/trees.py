@@ -138,9 +138,9 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
-            own = scored & np.array([name == relation for name in relations])
-            by_relation.setdefault(relation, []).append((heads, own))
-    return {relation: best_offset(some) for relation, some in by_relation.items()}
+            is_relation = scored & np.array([name == relation for name in relations])
+            by_relation.setdefault(relation, []).append((heads, is_relation))
+    return {relation: best_offset(links) for relation, links in by_relation.items()}
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:

@@ -14,8 +14,8 @@ def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarra
 
     found: of each guess (a head, or positions alone) the source word of every target word.
     """
-    linked, known = sorted({target for _, target in links}), set(links)
-    right = [[(int(row[target]), target) in known for target in linked] for row in guessed]
+    linked, gold_links = sorted({target for _, target in links}), set(links)
+    right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 

@@ -68,8 +68,8 @@ def _copy_held(source: Path, target: Path) -> None:
         [sys.executable, "-I", "-S", "-c", _COPY, str(source), str(target)], capture_output=True, text=True, check=False
     )
     if copied.returncode:
-        said = copied.stderr.strip()
-        number = int(said) if said.isdecimal() else errno.EIO
+        complaint = copied.stderr.strip()
+        number = int(complaint) if complaint.isdecimal() else errno.EIO
         raise OSError(number, os.strerror(number))
 
 

@@ -26,10 +26,10 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
         values,
     ).fetchall()
-    known = {name: set(SHIPPED[name]) for name in class_sets if name in SHIPPED}
+    names = {name: set(SHIPPED[name]) for name in class_sets if name in SHIPPED}
     for name, class_ in added:
-        known.setdefault(name, set()).add(class_)
-    return {name: frozenset(classes) for name, classes in known.items()}
+        names.setdefault(name, set()).add(class_)
+    return {name: frozenset(classes) for name, classes in names.items()}
 
 
 def class_history(db: Database) -> dict[str, list[Row]]:

@@ -90,10 +90,10 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
-    known = tables(db)
-    manifest = _read_manifest(folder, known)
+    names = tables(db)
+    manifest = _read_manifest(folder, names)
     with db.write() as cursor:
-        full = [name for name in known if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
+        full = [name for name in names if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
         if full:
             raise InputError(
                 f"An export can be read only into an empty database, but the table {full[0]} of {db.path} has rows; "

@@ -86,10 +86,10 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 def unpin(db: Database, finding: str) -> None:
     """Take a finding away: one's own; admins any. Errors: RightsError, StoreError if it is not there."""
-    known = findings(db, [finding])
-    if not known:
+    stored = findings(db, [finding])
+    if not stored:
         raise StoreError("A finding must be one of those pinned, but this one is gone; reload the page.")
-    if db.person.name and known[0].annotator != db.person.name:
+    if db.person.name and stored[0].annotator != db.person.name:
         db.person.must("admin", "take away what others pinned")
     with db.write() as cursor:
         cursor.execute("DELETE FROM finding WHERE finding = ?", [finding])

@@ -71,7 +71,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
     The shortest sentences come first, at most `limit` (up to 500). Errors: InputError when nothing is asked for.
     """
-    if not any(asked.strip() for asked in (search.frame, search.unit, search.element, search.text)):
+    if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
         raise InputError("A search needs a frame, a lexical unit, an element or words; all are empty: fill in one.")
     return db.read(
         """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation

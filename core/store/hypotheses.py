@@ -51,14 +51,14 @@ def batches(db: Database) -> list[StoredBatch]:
     """Every batch, oldest first."""
     names = (*_BATCH, "stored")
     rows = db.cursor().execute(f"SELECT {quoted(*names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - quoted
-    found = []
+    stored_batches = []
     for row in rows:
         fields = dict(zip(names, row, strict=True))
         for name in ("thought", "judged"):
             fields[name] = from_json(fields[name])
             fields[f"{name}_rows"] = tuple((a, b) for a, b in from_json(fields[f"{name}_rows"]))
-        found.append(StoredBatch(**fields))
-    return found
+        stored_batches.append(StoredBatch(**fields))
+    return stored_batches
 
 
 _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_rows", "judged_rows", "number", "level",
@@ -88,11 +88,11 @@ def add_batch(
             f"INSERT INTO hypothesis_batch ({quoted(*_BATCH)}, stored) VALUES ({marks(len(values))})",  # noqa: S608 - quoted
             values,
         )
-        for one, (layer, head, predicate, parameters) in zip(ids, hypotheses, strict=True):
+        for identifier, (layer, head, predicate, parameters) in zip(ids, hypotheses, strict=True):
             cursor.execute(
                 "INSERT INTO hypothesis (hypothesis, batch, layer, head, predicate, parameters) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                [one, name, layer, head, predicate, to_json(parameters)],
+                [identifier, name, layer, head, predicate, to_json(parameters)],
             )
     return name, ids
 
@@ -108,22 +108,24 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
     ).fetchall()
     withdrawn = {one: stored for one, kind, _, _, stored in events if kind == "withdrawn"}
     tests = {one: (run, criteria) for one, kind, run, criteria, _ in events if kind == "tested"}
-    found = []
+    stored_hypotheses = []
     for one, batch, layer, head, predicate, parameters in rows:
         run, criteria = tests.get(one, (None, "[]"))
         named = tuple((name, value) for name, value in from_json(parameters))
-        found.append(
+        stored_hypotheses.append(
             StoredHypothesis(one, batch, layer, head, predicate, named, withdrawn.get(one), tuple(from_json(criteria)),
                              run)
         )  # fmt: skip
-    return found
+    return stored_hypotheses
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
     """Say that a hypothesis is no longer held; it stays and counts. Errors: StoreError where there is none of this id,
     or it was withdrawn before."""
     db.person.must("annotator", "withdraw a hypothesis")
-    stored = next((one for one in hypotheses(db) if one.hypothesis == hypothesis), None)
+    stored = next(
+        (hypothesis_row for hypothesis_row in hypotheses(db) if hypothesis_row.hypothesis == hypothesis), None
+    )
     if stored is None:
         raise StoreError(f'A hypothesis is named by its id, and "{hypothesis[:60]}" is none; see `hypothesis list`.')
     if stored.withdrawn:

@@ -100,8 +100,8 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _check_map(row: Row) -> None:
-    place = f"the map {str(row.get('map_id'))[:40]!r}"
-    checked_map(row | {name: _json(row.get(name), place) for name in ("tokens", "separators")})
+    subject = f"the map {str(row.get('map_id'))[:40]!r}"
+    checked_map(row | {name: _json(row.get(name), subject) for name in ("tokens", "separators")})
 
 
 def _check_label_event(row: Row) -> None:
@@ -137,11 +137,11 @@ def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:
             raise InputError(f"{table}.{name} is a JSON {wanted}; a row of this export has {str(text)[:40]!r}.")
 
 
-def _json(text: Any, place: str) -> Any:
+def _json(text: Any, subject: str) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"A column of JSON holds JSON; that of {place} does not: export again.") from error
+        raise InputError(f"A column of JSON holds JSON; that of {subject} does not: export again.") from error
 
 
 def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, most: int) -> None:

@@ -56,8 +56,8 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
         twice = next(key for key in keys if keys.count(key) > 1)
         raise JobError(f"A study's units must have keys of their own, but {twice!r} is used twice; report this defect.")
     rows = (
-        {**unit, "job": job, "position": place, "arguments": to_json(unit["arguments"])}
-        for place, unit in enumerate(units, len(there))
+        {**unit, "job": job, "position": position, "arguments": to_json(unit["arguments"])}
+        for position, unit in enumerate(units, len(there))
     )
     with db.write() as cursor:
         cursor.execute("UPDATE job SET options = ? WHERE job = ?", [to_json(dict(options)), job])
@@ -277,9 +277,9 @@ def reopen_others(db: Database, job: str, beginning: str) -> int:
         places = cursor.execute(
             "SELECT DISTINCT position FROM job_row WHERE job = ? AND NOT starts_with(body, ?)", [job, beginning]
         ).fetchall()
-        for (place,) in places:
-            cursor.execute("DELETE FROM job_row WHERE job = ? AND position = ?", [job, place])
-            cursor.execute("DELETE FROM job_outcome WHERE job = ? AND position = ?", [job, place])
+        for (position,) in places:
+            cursor.execute("DELETE FROM job_row WHERE job = ? AND position = ?", [job, position])
+            cursor.execute("DELETE FROM job_outcome WHERE job = ? AND position = ?", [job, position])
     return len(places)
 
 

@@ -51,36 +51,36 @@ def now() -> datetime:
 
 def checked_event(event: Mapping[str, Any]) -> Row:
     """One event with every column filled; InputError, naming the event, when it cannot be kept."""
-    place = f"event {str(event.get('sequence', '?'))[:20]}"
+    subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(kind)[:40]!r}.")
+        raise InputError(f"A label event is one of {', '.join(KINDS)}; {subject} is {str(kind)[:40]!r}.")
     needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
     needed += {"label": ["class"], "undo": ["undoes"], "retire": ["undoes"]}.get(kind, [])
     for name in needed:
         if event.get(name) in (None, ""):
-            raise InputError(f'A {kind} needs "{name}"; {place} has none: give it.')
+            raise InputError(f'A {kind} needs "{name}"; {subject} has none: give it.')
     row = {name: event.get(name) for name in EVENT.names}
     row |= {
         "event": f"{event['batch']}:{event['sequence']}",
         "pass": 1 if event.get("pass") is None else event["pass"],
-        "stored": time_of(event.get("stored"), place),
-        "happened": time_of(event.get("happened"), place),
+        "stored": time_of(event.get("stored"), subject),
+        "happened": time_of(event.get("happened"), subject),
     }
     for column in EVENT:
-        row[column.name] = _fitting(column, row[column.name], place, least=1)
+        row[column.name] = _fitting(column, row[column.name], subject, least=1)
     if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
-        raise InputError(f"An undo takes back another event; {place} takes back itself: leave it out.")
+        raise InputError(f"An undo takes back another event; {subject} takes back itself: leave it out.")
     check_annotator(str(row["annotator"]))
     if not 0 <= (row["probability"] or 0) <= 1 or not 0 <= (row["seconds"] or 0) <= LONGEST_LOOK:
         raise InputError(
-            f"A probability lies between 0 and 1, and seconds are not below 0 nor more than a year; {place} has "
+            f"A probability lies between 0 and 1, and seconds are not below 0 nor more than a year; {subject} has "
             f"{row['probability']!r} and {row['seconds']!r}: correct it."
         )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
             f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
-            f"{place} has {row['scale']!r} and {row['queue_order']!r}."
+            f"{subject} has {row['scale']!r} and {row['queue_order']!r}."
         )
     return row
 
@@ -92,57 +92,57 @@ def check_annotator(name: str) -> None:
         raise InputError("A label carries a name of letters that show; this one has none: give your name.")
 
 
-def likely_time(said: Any, moment: datetime) -> Any:
+def likely_time(time: Any, moment: datetime) -> Any:
     """When a label came about as a browser says it, or `moment`, when it arrived, where its clock cannot be right: ten
     years behind, or a day ahead. What is no time at all stays, and is refused with its event."""
-    if not isinstance(said, str):
-        return said
+    if not isinstance(time, str):
+        return time
     try:
-        happened = time_of(said, "a label", latest=datetime.max)
+        happened = time_of(time, "a label", latest=datetime.max)
     except InputError:
-        return said
-    return said if moment - LONGEST_WAIT <= happened <= moment + CLOCKS else moment
+        return time
+    return time if moment - LONGEST_WAIT <= happened <= moment + CLOCKS else moment
 
 
-def checked_map(given: Mapping[str, Any]) -> Row:
+def checked_map(fields: Mapping[str, Any]) -> Row:
     """One map's facts as Python values; InputError, naming the map, when they are not those of a map.
 
     weights: float16 bytes [query, key], each from 0 to 1; tokens: one text each; separators: positions.
     """
-    place = f"the map {str(given.get('map_id'))[:40]!r}"
+    subject = f"the map {str(fields.get('map_id'))[:40]!r}"
     row = {}
     for column in MAP:
         if column.name in ("tokens", "separators", "stored"):
             continue
-        row[column.name] = _fitting(column, given.get(column.name), place, least=0)
+        row[column.name] = _fitting(column, fields.get(column.name), subject, least=0)
         if row[column.name] is None and column.name not in _OPTIONAL:
-            raise InputError(f'A map needs "{column.name}"; {place} has none: draw it again.')
+            raise InputError(f'A map needs "{column.name}"; {subject} has none: draw it again.')
     if max(row["layer"], row["head"]) >= HEADS:
         raise InputError(
-            f"A layer and a head lie from 0 to {HEADS - 1}; {place} has {row['layer']} and {row['head']}: "
+            f"A layer and a head lie from 0 to {HEADS - 1}; {subject} has {row['layer']} and {row['head']}: "
             "draw it again."
         )
     length = row["length"]
     if not 1 <= length <= LONGEST_MAP:
-        raise InputError(f"A map has 1 to {LONGEST_MAP} tokens; {place} has {length}: draw it again.")
+        raise InputError(f"A map has 1 to {LONGEST_MAP} tokens; {subject} has {length}: draw it again.")
     if len(row["weights"]) != 2 * length**2:
         raise InputError(
-            f"A map of {length} tokens has {2 * length**2} bytes of float16 weights; {place} has "
+            f"A map of {length} tokens has {2 * length**2} bytes of float16 weights; {subject} has "
             f"{len(row['weights'])}: draw it again."
         )
     weights = np.frombuffer(row["weights"], dtype="<f2").astype("float32")
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() <= 1.01):
-        raise InputError(f"Attention weights lie between 0 and 1; those of {place} do not: draw it again.")
+        raise InputError(f"Attention weights lie between 0 and 1; those of {subject} do not: draw it again.")
     if not 0 <= row["maximum"] <= 1.01:
-        raise InputError(f"A map's largest weight lies between 0 and 1; that of {place} does not: draw it again.")
-    return row | _lists(given, length, place) | {"stored": given.get("stored")}
+        raise InputError(f"A map's largest weight lies between 0 and 1; that of {subject} does not: draw it again.")
+    return row | _lists(fields, length, subject) | {"stored": fields.get("stored")}
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
     """Why `row` cannot be about the stored map of its id, or None; facts that it does not give are not compared."""
     for name in SAME:
-        given = row.get(name)
-        if given is not None and given != stored[name]:
+        value = row.get(name)
+        if value is not None and value != stored[name]:
             return (
                 f"A map is stored once and does not change; {row['map_id'][:60]!r} has another {name} here than the "
                 "stored one: correct it or leave the facts of the map out."
@@ -152,13 +152,13 @@ def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | No
 
 def looks_like(name: str) -> str:
     """What people see of a name: no case, no space around it, no characters that do not show, one way to write é."""
-    seen = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
-    return seen.strip().casefold()
+    visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return visible.strip().casefold()
 
 
-def check_name(what: str, value: Any, place: str) -> None:
-    """InputError unless `value` is None or a bounded text of letters that show. what: the column; place: whose."""
-    _fitting(pa.field(what, pa.string()), value, place, least=0)
+def check_name(what: str, value: Any, subject: str) -> None:
+    """InputError unless `value` is None or a bounded text of letters that show. what: the column; subject: whose."""
+    _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
@@ -173,12 +173,12 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
         )
 
 
-def _lists(given: Mapping[str, Any], length: int, place: str) -> Row:
-    tokens, separators = given.get("tokens"), given.get("separators")
+def _lists(fields: Mapping[str, Any], length: int, subject: str) -> Row:
+    tokens, separators = fields.get("tokens"), fields.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
-        raise InputError(f"A map of {length} tokens names each of them; {place} does not: draw it again.")
+        raise InputError(f"A map of {length} tokens names each of them; {subject} does not: draw it again.")
     if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
-        raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {place} are not.")
+        raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {subject} are not.")
     return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
 
 
@@ -191,7 +191,7 @@ def _list_of(value: Any, kind: type) -> bool:
     return listed and all(isinstance(element, kind) and not isinstance(element, bool) for element in value)
 
 
-def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
+def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
     """`value` in the column's type, None as it is. least: the smallest number of a 32-bit column."""
     if value is None:
         return None
@@ -214,13 +214,13 @@ def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
         kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
         good, wanted = isinstance(value, kinds), {pa.bool_(): "true or false", pa.binary(): "bytes"}.get(kind, "a time")
     if not good:
-        raise InputError(f'"{column.name}" is {wanted}; {place} has {_shown(value)}: correct it.')
+        raise InputError(f'"{column.name}" is {wanted}; {subject} has {_shown(value)}: correct it.')
     return value
 
 
 def _a_name(value: str) -> bool:
-    seen = not any(unicodedata.category(letter) in _UNSEEN for letter in value)
-    return seen and unicodedata.is_normalized("NFC", value)
+    is_visible = not any(unicodedata.category(letter) in _UNSEEN for letter in value)
+    return is_visible and unicodedata.is_normalized("NFC", value)
 
 
 def _finite(value: Any) -> bool:
@@ -237,7 +237,7 @@ def _shown(value: Any) -> str:
         return "a very large number"
 
 
-def time_of(value: Any, place: str, *, latest: datetime | None = None) -> datetime:
+def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> datetime:
     """A time in UTC as the store keeps it, now where none is given; InputError for what is no time, or is to come.
 
     latest: where it may be later than a day from now.
@@ -254,5 +254,6 @@ def time_of(value: Any, place: str, *, latest: datetime | None = None) -> dateti
         return moment
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"A label's time is written like 2026-01-31T12:00:00Z and is not to come; {place} has {str(value)[:40]!r}."
+            f"A label's time is written like 2026-01-31T12:00:00Z and is not to come; "
+            f"{subject} has {str(value)[:40]!r}."
         ) from error

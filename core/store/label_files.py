@@ -216,9 +216,9 @@ def _rows_of(table: pa.Table) -> Iterator[Row | BaseException]:
         try:
             yield from batch.to_pylist()
         except _BAD:  # a time or a text that Python cannot hold: find whose it is
-            for place in range(batch.num_rows):
+            for number in range(batch.num_rows):
                 try:
-                    yield batch.slice(place, 1).to_pylist()[0]
+                    yield batch.slice(number, 1).to_pylist()[0]
                 except _BAD as error:
                     yield error
 
@@ -253,15 +253,17 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
 
 def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
     """Rows whose event number comes twice in the file, and hand-made rows that label a map twice."""
-    seen: dict[Any, int] = {}
+    first_lines: dict[Any, int] = {}
     duplicates = []
     for row in rows:
         event = row.event
         opinion = (event["class_set"], event["map_id"], event["annotator"], event["pass"], event["kind"])
         key = opinion if row.by_hand else event["event"]
-        if key in seen:
-            duplicates.append((row.number, f"The same label stands in row {seen[key]} already; keep one of them."))
-        seen.setdefault(key, row.number)
+        if key in first_lines:
+            duplicates.append(
+                (row.number, f"The same label stands in row {first_lines[key]} already; keep one of them.")
+            )
+        first_lines.setdefault(key, row.number)
     return duplicates
 
 
@@ -278,15 +280,15 @@ def _stored(
             maps = _store_their_maps(cursor, rows, refused)
             good = _without(rows, refused)
             why = refusals(cursor, [row.event for row in good])
-            refused += [(good[place].number, reason) for place, reason in why.items()]
+            refused += [(good[index].number, reason) for index, reason in why.items()]
             refused += _duplicates(_without(good, refused))
             if refused and not keep_rest:
                 raise _RefusedError
-            kept = [row.event for row in _without(good, refused)]
-            new = add_events(cursor, kept)
+            events = [row.event for row in _without(good, refused)]
+            new = add_events(cursor, events)
     except _RefusedError:
         return Imported(total, 0, 0, 0, sorted(refused))
-    return Imported(total, new, len(kept) - new, maps, sorted(refused))
+    return Imported(total, new, len(events) - new, maps, sorted(refused))
 
 
 def _without(rows: list[_Incoming], refused: list[tuple[int, str]]) -> list[_Incoming]:
@@ -347,8 +349,8 @@ def read_maps(folder: Path) -> list[Row]:
 
 def _places(row: Row) -> list[str]:
     """Tokens of a map whose text is not at hand."""
-    known = {0: "[CLS]"} | dict.fromkeys(row["separators"], "[SEP]")
-    return [known.get(place, str(place)) for place in range(row["length"])]
+    names = {0: "[CLS]"} | dict.fromkeys(row["separators"], "[SEP]")
+    return [names.get(position, str(position)) for position in range(row["length"])]
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:

@@ -34,25 +34,25 @@ class _Known:
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     """Why rows cannot be stored, by their place; each may build on those before it that can."""
-    known, refused = _known(cursor, rows), {}
-    for place, row in enumerate(rows):
-        if why := _why_not(row, known):
-            refused[place] = why
+    facts, refused = _known(cursor, rows), {}
+    for index, row in enumerate(rows):
+        if why := _why_not(row, facts):
+            refused[index] = why
         else:
-            known.events.setdefault(row["event"], row)
+            facts.events.setdefault(row["event"], row)
     return refused
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
     """Who sent under `batch` first; None for a new one, and for one from before owners were kept."""
-    kept = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
-    return kept[0][0] if kept else None
+    owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
+    return owners[0][0] if owners else None
 
 
-def foreign_batch(cursor: Any, batch: str, owner: str, kept: str | None, annotators: set[str]) -> str | None:
-    """Why `owner` may not send under `batch`, or None. kept: its owner; without one it goes by its events' names."""
-    if kept is not None:
-        mine = kept == owner
+def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
+    """Why `owner` may not send under `batch`, or None. stored_owner: its owner; without one its events' names say."""
+    if stored_owner is not None:
+        mine = stored_owner == owner
     else:
         before = cursor.execute("SELECT DISTINCT annotator FROM label_event WHERE batch = ?", [batch]).fetchall()
         mine = {name for (name,) in before} <= annotators
@@ -80,15 +80,15 @@ def _known(cursor: Any, rows: Sequence[Row]) -> _Known:
     )
 
 
-def _why_not(row: Row, known: _Known) -> str | None:
-    stored = known.events.get(row["event"])
+def _why_not(row: Row, facts: _Known) -> str | None:
+    stored = facts.events.get(row["event"])
     if stored is not None:
         return _not_again(row, stored)
-    if row["kind"] in TAKES_BACK and (why := _not_undone(row, known.events.get(row["undoes"]))):
+    if row["kind"] in TAKES_BACK and (why := _not_undone(row, facts.events.get(row["undoes"]))):
         return why
-    if row["map_id"] not in known.maps:
+    if row["map_id"] not in facts.maps:
         return f"A label belongs to a stored map; {row['map_id'][:60]!r} is none: store its weights first."
-    names = known.classes.get(row["class_set"])
+    names = facts.classes.get(row["class_set"])
     if names is None and row["kind"] in TAKES_BACK:
         return None
     if names is None:

@@ -39,11 +39,11 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
     """Keep maps (facts as in `MAP`, weights as float16 bytes) that are not there yet; returns how many were new."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
-        known = stored_facts(cursor, list(rows))
-        for name in known:
-            if why := contradiction(rows[name], known[name]):
+        facts = stored_facts(cursor, list(rows))
+        for name in facts:
+            if why := contradiction(rows[name], facts[name]):
                 raise InputError(why)
-        return add_maps(cursor, [row for name, row in rows.items() if name not in known])
+        return add_maps(cursor, [row for name, row in rows.items() if name not in facts])
 
 
 def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
@@ -143,11 +143,11 @@ def _claim(cursor: Any, rows: Sequence[Row], owner: str | None) -> None:
     if owner is None:
         return
     for batch in {row["batch"] for row in rows}:
-        kept = batch_owner(cursor, batch)
-        why = foreign_batch(cursor, batch, owner, kept, {row["annotator"] for row in rows})
+        stored_owner = batch_owner(cursor, batch)
+        why = foreign_batch(cursor, batch, owner, stored_owner, {row["annotator"] for row in rows})
         if why:
             raise InputError(why)
-        if kept is None:
+        if stored_owner is None:
             cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?)", [batch, owner, now()])
 
 

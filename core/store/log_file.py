@@ -47,17 +47,17 @@ def read_log(log: Path) -> LogContent:
 
 def _ends(data: mmap.mmap, start: int) -> tuple[int | None, int | None, int | None]:
     """As if the first entry were at `start`: the end of the last whole transaction, of a fold's, and its root block."""
-    place, whole, end, root, fold = start, None, None, None, None
-    while place + 16 <= len(data):
-        length = int.from_bytes(data[place : place + 8], "little")
-        if not 0 < length <= len(data) - place - 16:
+    position, whole, end, root, fold = start, None, None, None, None
+    while position + 16 <= len(data):
+        length = int.from_bytes(data[position : position + 8], "little")
+        if not 0 < length <= len(data) - position - 16:
             break
-        content, place = data[place + 16 : place + 16 + min(length, 64)], place + 16 + length
+        content, position = data[position + 16 : position + 16 + min(length, 64)], position + 16 + length
         if content.startswith(_FOLD):
             fold = _block_of(content)
         elif length == len(_COMMIT) and content == _COMMIT:
-            end, root = place, fold
-            whole, fold = (whole if fold is not None else place), None
+            end, root = position, fold
+            whole, fold = (whole if fold is not None else position), None
     return whole, end, root
 
 
@@ -65,8 +65,8 @@ def _block_of(content: bytes) -> int:
     """The root block that a fold's entry names, a number of 7 bits a byte."""
     rest, number = content[len(_FOLD) :], 0
     if rest.startswith(_BLOCK):
-        for place, byte in enumerate(rest[len(_BLOCK) : len(_BLOCK) + 10]):
-            number |= (byte & 0x7F) << (7 * place)
+        for index, byte in enumerate(rest[len(_BLOCK) : len(_BLOCK) + 10]):
+            number |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 break
     return number
@@ -85,5 +85,5 @@ def root_block(path: Path) -> int | None:
     return max(numbers)[1]
 
 
-def _number(data: bytes, place: int) -> int:
-    return int.from_bytes(data[place : place + 8], "little")
+def _number(data: bytes, position: int) -> int:
+    return int.from_bytes(data[position : position + 8], "little")

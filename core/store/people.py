@@ -74,8 +74,8 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
     if address not in (None, ""):
         return address.lower() if isinstance(address, str) and _ADDRESS.fullmatch(address) else ""
     subject = claims.get("sub")
-    known = by_subject and isinstance(subject, str) and _SUBJECT.fullmatch(subject)
-    return f"sub:{subject}" if known else ""
+    is_subject = by_subject and isinstance(subject, str) and _SUBJECT.fullmatch(subject)
+    return f"sub:{subject}" if is_subject else ""
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:

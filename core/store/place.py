@@ -41,10 +41,10 @@ class DatabaseFileGuard:
 
     def _ask(self, cursor: Any, size: int, log: Path) -> None:
         """DuckDB makes a file smaller and removes its log at a checkpoint; then it knows of it."""
-        (known, waiting) = cursor.execute(
+        (is_known, waiting) = cursor.execute(
             "SELECT block_size * total_blocks, wal_size FROM pragma_database_size()"
         ).fetchall()[0]
-        if size < self.size and size < _HEADERS + known:
+        if size < self.size and size < _HEADERS + is_known:
             raise self._gone("cut short")
         if waiting != "0 bytes" and not log.exists():
             raise self._gone("left without its log, which was deleted")

@@ -87,8 +87,8 @@ def add_project(
     name = uuid.uuid4().hex[:12]
     about = [name, title.strip(), heading.class_set]
     rows = [
-        {"project": name, "place": place, "map_id": entry.map_id, "kind": entry.kind, "class": entry.given}
-        for place, entry in enumerate(maps)
+        {"project": name, "place": position, "map_id": entry.map_id, "kind": entry.kind, "class": entry.given}
+        for position, entry in enumerate(maps)
     ]
     with db.write() as cursor:
         if any(other.title == title.strip() and other.state != "archived" for other in projects(db)):
@@ -111,8 +111,8 @@ def projects(db: Database) -> list[Project]:
 
 def one_project(db: Database, project: str) -> Project:
     """One project. Errors: InputError when there is none of this id."""
-    for known in _read_projects(db, project.encode(errors="replace").decode()):  # half a letter is in no id
-        return known
+    for project_row in _read_projects(db, project.encode(errors="replace").decode()):  # half a letter is in no id
+        return project_row
     raise InputError(
         f"A project must be one of those made here; {project[:60]!r} is none: choose one on the Projects page."
     )
@@ -156,7 +156,7 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
     )
     if newest is None:
         return maps
-    places = {name: place for place, name in enumerate(json.loads(newest[0]))}
+    places = {name: position for position, name in enumerate(json.loads(newest[0]))}
     return sorted(maps, key=lambda entry: places.get(entry.map_id, len(places)))
 
 
@@ -167,11 +167,11 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
     """Pause, open, close or archive. InputError where the project's state does not allow it, saying who changed it."""
     db.person.must("admin", f"{kind} a project")
     with db.write() as cursor:  # the state is read under the lock: of two who close at once, one is told
-        known = one_project(db, project)
-        if kind not in FROM or known.state not in FROM[kind]:
+        current = one_project(db, project)
+        if kind not in FROM or current.state not in FROM[kind]:
             raise InputError(
-                f"To {kind} a project it must be {' or '.join(FROM.get(kind, ('another',)))}; {known.title!r} is "
-                f"{known.state}, by {known.changed_by or 'nobody named'} at {known.changed:%Y-%m-%d %H:%M} UTC: "
+                f"To {kind} a project it must be {' or '.join(FROM.get(kind, ('another',)))}; {current.title!r} is "
+                f"{current.state}, by {current.changed_by or 'nobody named'} at {current.changed:%Y-%m-%d %H:%M} UTC: "
                 "nothing was changed."
             )
         _event(cursor, project, kind, annotator)

@@ -34,7 +34,7 @@ def remove_run(db: Database, run: str) -> Removed:
 
 def remove_finding(db: Database, finding: str) -> Removed:
     """Take a pinned result away. Errors: StoreError if it is gone; RightsError where another pinned it."""
-    title = "".join(known.title for known in findings(db, [finding]))
+    title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
     return removed
@@ -52,5 +52,5 @@ def put_back(db: Database, removed: Removed) -> None:
 
 def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
     with db.write() as cursor:  # the reader has no Arrow; nothing is written here
-        found = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
-        return found.to_arrow_table()
+        cursor_rows = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
+        return cursor_rows.to_arrow_table()

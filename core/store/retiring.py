@@ -23,13 +23,13 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     db.person.must("admin", "retire labels of others")
     if not why.strip():
         raise InputError("Whoever retires a label of somebody else says why; the reason is empty: give one.")
-    known = _known(db, events)
+    facts = _known(db, events)
     batch = f"retired-{uuid.uuid4().hex}"
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
-        if event not in known:
+        if event not in facts:
             raise InputError(f"Only stored events can be retired; {event[:60]!r} is none: see `labels export`.")
-        about = dict(zip(("class_set", "map_id", "pass"), known[event], strict=True))
+        about = dict(zip(("class_set", "map_id", "pass"), facts[event], strict=True))
         rows.append(
             about
             | {"batch": batch, "sequence": number, "kind": "retire", "undoes": event}

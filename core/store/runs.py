@@ -53,10 +53,10 @@ class Provenance:
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
         """A copy with the named fields set; names that are no field are ignored."""
-        known = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
-        if isinstance(known.get("row_ids"), list):
-            known["row_ids"] = tuple(known["row_ids"])
-        return replace(self, **known)
+        provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
+        if isinstance(provenance.get("row_ids"), list):
+            provenance["row_ids"] = tuple(provenance["row_ids"])
+        return replace(self, **provenance)
 
     def as_row(self) -> Row:
         """The fields as one row that fits in JSON."""
@@ -88,7 +88,7 @@ def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = Tr
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
         start = first[0][0]
-        bodies = ({"run": run, "position": start + place, "body": to_json(row)} for place, row in enumerate(rows))
+        bodies = ({"run": run, "position": start + position, "body": to_json(row)} for position, row in enumerate(rows))
         insert(cursor, "study_row", _ROW, bodies)
         of_heads = [row for row in rows if scores and _is_score(row)]
         insert(cursor, "head_score", _SCORE, (_score(run, row) for row in of_heads if row.get("part") not in PARTS))
@@ -101,11 +101,11 @@ def _is_score(row: Row) -> bool:
 
 
 def _score(run: str, row: Row) -> Row:
-    kept = {name: row.get(name) for name in _SCORE.names if name != "run"}
-    feature = kept["feature"]
+    columns = {name: row.get(name) for name in _SCORE.names if name != "run"}
+    feature = columns["feature"]
     of = {"checkpoint": row.get("checkpoint") or row.get("after"), "task": row.get("task")}
     named = {name: None if value is None else str(value) for name, value in of.items()}
-    return {**kept, **named, "run": run, "feature": None if feature is None else str(feature)}
+    return {**columns, **named, "run": run, "feature": None if feature is None else str(feature)}
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
@@ -128,9 +128,9 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
     "yours" or "shipped"."""
     import pandas as pd  # a start's 0.4 s
 
-    own, recorded = runs(db, study), shipped.runs(study)
-    both = [some.assign(source=name) for some, name in ((own, "yours"), (recorded, "shipped")) if len(some)]
-    return pd.concat(both, ignore_index=True) if both else own.assign(source="yours")
+    own_runs, recorded = runs(db, study), shipped.runs(study)
+    both = [table.assign(source=name) for table, name in ((own_runs, "yours"), (recorded, "shipped")) if len(table)]
+    return pd.concat(both, ignore_index=True) if both else own_runs.assign(source="yours")
 
 
 def one_run(db: Database, run: str) -> Row:

@@ -43,10 +43,10 @@ def runs(study: str | None = None) -> "pd.DataFrame":
     (`seconds`) for how much work (`size`); of a study that it lacks the example; no row where there is neither."""
     import pandas as pd  # a start's 0.4 s
 
-    known = _runs(config.RECORD)
+    table = _runs(config.RECORD)
     if study is None:
-        return known
-    mine = known[known["study"] == study]
+        return table
+    mine = table[table["study"] == study]
     example = _examples().get(study) if mine.empty else None
     return mine if example is None else pd.DataFrame([example[0]])
 
@@ -55,8 +55,8 @@ def one_run(run: str) -> Row | None:
     """What is known of a run, its options and row ids still as JSON text; None where it is no shipped one."""
     if example := _example(run):
         return example[0]
-    known = _runs(config.RECORD)
-    mine = known[known["run"] == run]
+    table = _runs(config.RECORD)
+    mine = table[table["run"] == run]
     return None if mine.empty else {str(name): value for name, value in mine.iloc[0].items()}
 
 
@@ -97,10 +97,10 @@ def _runs(folder: Path) -> "pd.DataFrame":
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
     with _reading(folder / RUNS):
-        known = pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
-        if lacking := [name for name in NEEDED if name not in known]:
+        table = pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
+        if lacking := [name for name in NEEDED if name not in table]:
             raise KeyError(lacking[0])
-        return known
+        return table
 
 
 def _example(run: str) -> tuple[Row, list[Row]] | None:
@@ -112,8 +112,8 @@ def _examples() -> dict[str, tuple[Row, list[Row]]]:
     """The examples by study: the run, as the record has it, and its rows."""
     if not EXAMPLES.is_file():
         return {}
-    known = json.loads(EXAMPLES.read_text(encoding="utf-8"))
-    return {study: (_run_of(study, example), example["rows"]) for study, example in known.items()}
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return {study: (_run_of(study, example), example["rows"]) for study, example in examples.items()}
 
 
 def _run_of(study: str, example: Row) -> Row:

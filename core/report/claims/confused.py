@@ -141,7 +141,7 @@ def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[E
     names = list(dict.fromkeys(name for head in heads for name in head.counts))
     counts = np.array([[head.counts.get(name, 0) for name in names] for head in heads])
     chosen = np.array([name not in MEANINGFUL for name in names])
-    wilson = [share_interval(one[chosen].sum() / one.sum(), int(one.sum())) for one in counts]
+    wilson = [share_interval(count[chosen].sum() / count.sum(), int(count.sum())) for count in counts]
     held_out = _confusions(result, len(names))
     if held_out is None:
         return wilson, False

@@ -107,13 +107,13 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")
     tasks = [readings.sweep(result.rows).known for result in (stsb, rte)]
-    clear = [clear_losses(known) for known in tasks]
+    clear = [clear_losses(losses) for losses in tasks]
     either = sorted(clear[0] | clear[1])
     sentence = f"heads with a clear loss: {', '.join(sorted(clear[0])) or 'none'} on STS-B, "
     sentence += f"{', '.join(sorted(clear[1])) or 'none'} on RTE, {len(clear[0] & clear[1])} on both"
     if not either:
         return [Outcome(UNDECIDED, sentence, None, len(tasks[0]), stsb.run, margin=MOST_HEADS)]
-    spared = [{variant.name for variant, change in known if no_loss([change]).word == HOLDS} for known in tasks]
+    spared = [{variant.name for variant, change in losses if no_loss([change]).word == HOLDS} for losses in tasks]
     both, apart = len(clear[0] & clear[1]), sum(any(name in some for some in spared) for name in either)
     share = Estimate(both / len(either), both / len(either), 1 - apart / len(either))
     decision = decided(share, MOST_HEADS)

@@ -110,7 +110,7 @@ class Held(Study[Options, TunedRuns]):
         return rows
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        change, score = next((known, known.score) for known in HeldChange.among(rows) if known.score is not None)
+        change, score = next((result, result.score) for result in HeldChange.among(rows) if result.score is not None)
         return Headline(
             f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
             f"changes by {100 * score:+.1f} points.",

@@ -192,7 +192,8 @@ def linked_words(
             if pieces:
                 place[sentence, number] = owner[pieces[0]]
     kept = [
-        [(place[a], place[b]) for a, b in some if a in place and b in place and place[a] != place[b]] for some in links
+        [(place[a], place[b]) for a, b in of_input if a in place and b in place and place[a] != place[b]]
+        for of_input in links
     ]
     found = [encoding.sentence[word[0]] for word in words]
     sentences = [-1 if sentence is None else sentence for sentence in found]

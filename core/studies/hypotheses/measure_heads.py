@@ -156,7 +156,7 @@ class MeasureHeads(Study[Options, Parts]):
 
     def keep(self, db: Database, run: Finished[Options, Parts]) -> None:
         """Each study's rows as a run of its own."""
-        asked = {one.study: one for one in run.options.studies}
+        asked = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
                 one = asked[result.study]

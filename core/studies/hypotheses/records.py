@@ -70,7 +70,7 @@ class JudgedHypothesis:
     @property
     def met(self) -> list[str]:
         """The criteria that it meets."""
-        return [one.criterion for one in self.criteria if one.state == "met"]
+        return [criterion.criterion for criterion in self.criteria if criterion.state == "met"]
 
     @property
     def verdict(self) -> str:

@@ -132,7 +132,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Optio
                 f"The rows of {choice} are not those that were registered: {changed} has changed; bring back the file, "
                 "or register the hypotheses anew."
             )
-    standing = tuple(hypothesis_of(one) for one in members if one.withdrawn is None)
+    standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:
         raise InputError(f"All hypotheses of the batch {batch.batch} were withdrawn: register others.")
     return Options(

@@ -58,7 +58,7 @@ class RowChoice:
     def rows(self) -> list[TaskRow]:
         """The rows. Raises InputError where there are none."""
         if self.task == FRAMES:
-            return [TaskRow(one.id, one.text, None, 0) for one in self._sentences()]
+            return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
 
     def frames(self) -> str:

@@ -41,7 +41,8 @@ def keep_classifier(
         "rows": [row for row in rows if row.get("part") in SCORES],
         "confusions": confusions(rows, snapshot.classes),
         "maps": [
-            {"map_id": kept.map_id, "truth": kept.truth, "predicted": kept.predicted} for kept in HeldOutMap.among(rows)
+            {"map_id": result.map_id, "truth": result.truth, "predicted": result.predicted}
+            for result in HeldOutMap.among(rows)
         ],
     }
     if answers:

@@ -249,7 +249,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
             f"head(i) = i {offset:+d}, chosen on train",
         ),
         BASELINES[3]: (
-            [_by_relation(some, by_relation, offset) for some in relations],
+            [_by_relation(of_input, by_relation, offset) for of_input in relations],
             "the word's gold relation is told; chosen on train",
         ),
     }

@@ -36,9 +36,9 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     st.subheader("Hypotheses", anchor=False)
     batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
     mine = [
-        one
-        for one in store.hypotheses(resources.database())
-        if one.batch in batches and (one.layer, one.head) == (head.layer, head.head)
+        hypothesis
+        for hypothesis in store.hypotheses(resources.database())
+        if hypothesis.batch in batches and (hypothesis.layer, hypothesis.head) == (head.layer, head.head)
     ]
     if mine:
         _show_registered(mine, batches, checkpoint)
@@ -60,12 +60,12 @@ def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
     batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
     here = [
         JudgedHypothesis(
-            hypothesis_of(one).sentence,
-            [Criterion.of(row) for row in one.criteria],
-            _standing(one, batches[one.batch], present_weights(checkpoint)),
+            hypothesis_of(hypothesis).sentence,
+            [Criterion.of(row) for row in hypothesis.criteria],
+            _standing(hypothesis, batches[hypothesis.batch], present_weights(checkpoint)),
         )
-        for one in store.hypotheses(resources.database())
-        if one.batch in batches and (one.layer, one.head) == (head.layer, head.head)
+        for hypothesis in store.hypotheses(resources.database())
+        if hypothesis.batch in batches and (hypothesis.layer, hypothesis.head) == (head.layer, head.head)
     ]
     return here + [
         JudgedHypothesis(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head
@@ -128,9 +128,9 @@ def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:
 def _read(folder: Path, changed: int, weights: str | None) -> list[tuple[Hypothesis, list[Criterion]]]:
     batches = [batch for batch in hypothesis_crate.read(folder) if batch.options.weights == weights]
     return [
-        (one, [criterion for criterion in batch.criteria if criterion.hypothesis == one.hypothesis])
+        (hypothesis, [criterion for criterion in batch.criteria if criterion.hypothesis == hypothesis.hypothesis])
         for batch in batches
-        for one in batch.options.hypotheses
+        for hypothesis in batch.options.hypotheses
     ]
 
 

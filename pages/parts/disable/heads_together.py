@@ -123,9 +123,9 @@ def show_shapley() -> None:
 
 
 def _agreements(place: Any, rows: list[dict[str, Any]]) -> None:
-    for found in RankingCorrelation.among(rows):
-        said = "undefined" if found.value is None else f"{found.value:.2f} ({_ends(found.low, found.high)})"
-        place.markdown(f"Ranks by {found.first} and by {found.second}: **{said}**")
+    for result in RankingCorrelation.among(rows):
+        said = "undefined" if result.value is None else f"{result.value:.2f} ({_ends(result.low, result.high)})"
+        place.markdown(f"Ranks by {result.first} and by {result.second}: **{said}**")
 
 
 def _ends(low: float | None, high: float | None) -> str:

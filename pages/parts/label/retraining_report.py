@@ -123,16 +123,16 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
         return
     rows = [
         {
-            "on": one.on,
-            "figure": one.figure,
-            "": "worse" if one.is_worse else "",
-            "change": _shown(one.change, sign="+"),
-            "before": _shown(one.before),
-            "after": _shown(one.after),
-            "maps": one.maps,
-            "inputs": one.inputs,
+            "on": figure.on,
+            "figure": figure.figure,
+            "": "worse" if figure.is_worse else "",
+            "change": _shown(figure.change, sign="+"),
+            "before": _shown(figure.before),
+            "after": _shown(figure.after),
+            "maps": figure.maps,
+            "inputs": figure.inputs,
         }
-        for one in figures
+        for figure in figures
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(

@@ -121,7 +121,7 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
             title="Maps of heads that survive, by pattern class",
         )
     )
-    say(f"n = {max(known.n for known in classes)} inputs; classes by the bundled pattern classifier")
+    say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")
 
 
 def _survivors(components: Sequence[SubnetworkComponent]) -> None:

@@ -110,7 +110,7 @@ def parameters(context: Context | None = None) -> dict[str, str]:
 def heads_named(text: str) -> list[Head]:
     """The heads among components written as people do; none where it cannot be read."""
     try:
-        return [one for one in parse_components(text.replace(";", ",")) if isinstance(one, Head)]
+        return [component for component in parse_components(text.replace(";", ",")) if isinstance(component, Head)]
     except AtlasError:
         return []
 

@@ -38,8 +38,9 @@ def show(tools: DeltaGenerator) -> None:
 def show_classes(classes: ClassSet) -> None:
     """A row a class, its colour as it is drawn."""
     rows = pd.DataFrame([
-        {"key": one.key, "class": one.title, "what the eye sees": one.eye, "colour": one.colour, "name": one.name}
-        for one in classes.classes
+        {"key": pattern_class.key, "class": pattern_class.title, "what the eye sees": pattern_class.eye,
+         "colour": pattern_class.colour, "name": pattern_class.name}
+        for pattern_class in classes.classes
     ])  # fmt: skip
     shaded = rows.style.map(lambda shade: f"background-color: {shade}; color: {shade}", ["colour"])
     width = st.column_config.TextColumn(width=620)

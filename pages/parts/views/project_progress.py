@@ -94,7 +94,7 @@ def show_progress(db, known: projects.Project) -> None:
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
-    open_ = {one.project: one for one in projects.projects(db) if one.state != "archived"}
+    open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
         st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
         links.link("projects")
