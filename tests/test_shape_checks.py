@@ -9,7 +9,7 @@ from beartype import beartype
 from jaxtyping import TypeCheckError
 
 from core.scoring import heads
-from tests.shape_checks import EVERY, FIRST, jaxtyped, looking, modules_with_shapes
+from tests.shape_checks import jaxtyped, looking, modules_with_shapes
 
 
 def test_a_wrong_shape_is_an_error_in_tests(monkeypatch):
@@ -47,10 +47,9 @@ def test_the_first_calls_and_some_later_ones_are_looked_at_or_all_of_them(monkey
     monkeypatch.setattr(looking, "closely", closely)
     monkeypatch.setattr(looking, "calls", Counter())
     refused = []
-    for call in range(1, 2 * EVERY + 1):
+    for call in range(1, 101):
         try:
             doubling()("two")
         except TypeCheckError:
             refused.append(call)
-    every = range(1, 2 * EVERY + 1)
-    assert refused == (list(every) if closely else [call for call in every if call <= FIRST or call % EVERY == 0])
+    assert refused == (list(range(1, 101)) if closely else [1, 2, 4, 8, 16, 32, 64])

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import scipy  # its parts load when they are used
 
+from core.scoring.proportions import wilson_interval
 from core.studies.estimate import Estimate
 
 
@@ -41,9 +42,7 @@ def _mean(ends: list[float | None]) -> float | None:
 
 def share_interval(share: float, n: int) -> Estimate:
     """A share of n rows with Wilson's interval."""
-    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
-
-    low, high = proportion_confint(round(share * n), n, method="wilson")
+    low, high = wilson_interval(np.array(round(share * n)), n)
     return Estimate(share, float(low), float(high))
 
 

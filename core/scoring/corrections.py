@@ -1,4 +1,4 @@
-"""p of many heads at once, corrected for their number."""
+"""p of many heads or tests at once, corrected for their number."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,27 @@ import numpy as np
 from jaxtyping import Float
 
 
+def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
+    """Holm's adjusted p (1979): at most the level where his step-down rejects, whatever the tests have in common.
+
+    Args:
+        p: of each test. *Shape:* (test,). *Range:* 0 to 1.
+
+    Returns:
+        In their order. *Shape:* (test,). *Range:* p to 1.
+    """
+    order, adjusted = np.argsort(p), np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return adjusted
+
+
 def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:
     """Benjamini-Hochberg over the heads that have a p; NaN where there is none."""
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+    from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
     q, is_tested = np.full_like(p, np.nan), ~np.isnan(p)
     if is_tested.any():
-        q[is_tested] = multipletests(p[is_tested], method="fdr_bh")[1]
+        q[is_tested] = false_discovery_control(p[is_tested])
     return q
 
 

@@ -12,8 +12,6 @@ def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
     those that stand is held at `level`, whatever the tests have in common."""
     if not len(p):
         return []
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+    from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
-    return [
-        bool(is_rejected) for is_rejected in multipletests(np.asarray(p, dtype=float), alpha=level, method="fdr_by")[0]
-    ]
+    return [bool(q <= level) for q in false_discovery_control(np.asarray(p, dtype=float), method="by")]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.errors import InputError
+from core.scoring.corrections import holm_adjusted
 
 ALPHA = 0.05
 
@@ -37,8 +38,6 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
         raise InputError(f"A batch of {registered} hypotheses cannot have {len(p)} tested ones.")
     if not registered:
         return []
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
-
     whole = [1.0 if value is None or math.isnan(value) else value for value in p]
-    adjusted = multipletests(np.array([*whole, *[1.0] * (registered - len(p))]), method="holm")[1]
+    adjusted = holm_adjusted(np.array([*whole, *[1.0] * (registered - len(p))]))
     return [None if before is None else float(after) for before, after in zip(p, adjusted[: len(p)], strict=True)]

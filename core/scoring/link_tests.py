@@ -73,9 +73,9 @@ def corrected(p: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "cell"]:
     """Benjamini-Hochberg adjusted p values over all heads; NaN where none was tested."""
     if np.isnan(p).any():
         return np.full_like(p, np.nan)
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+    from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
-    return multipletests(p, method="fdr_bh")[1]
+    return false_discovery_control(p) if len(p) else p
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Required, TypedDict
 import numpy as np
 
 from core.scoring import effects
+from core.scoring.proportions import wilson_interval
 from core.studies.estimate import estimate_of
 from core.studies.metric_columns import Metric, Metrics
 from core.studies.outcomes import finite, metrics_of, outcomes
@@ -86,7 +87,5 @@ def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarr
     Returns:
         Values and the lower and upper ends, in the shape of counts.
     """
-    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
-
-    low, high = proportion_confint(counts, rows, method="wilson")
+    low, high = wilson_interval(counts, rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

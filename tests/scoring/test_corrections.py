@@ -1,9 +1,14 @@
-"""Benjamini-Hochberg by its own definition, over the heads that have a p."""
+"""Corrections by their own definitions and beside statsmodels; Wilson's interval by the test that it inverts."""
 
 import numpy as np
+import pytest
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 
-from core.scoring.corrections import q_values
+from core.scoring.corrections import holm_adjusted, q_values
+from core.scoring.discoveries import standing
 from core.scoring.link_tests import corrected
+from core.scoring.proportions import wilson_interval
 
 
 def by_definition(p: list[float]) -> list[float]:
@@ -21,3 +26,22 @@ def test_q_values_are_those_of_the_definition_and_heads_without_p_count_for_noth
     assert np.isnan(q[np.isnan(p)]).all()
     assert np.isnan(q_values(np.full((2, 2), np.nan))).all()
     np.testing.assert_allclose(corrected(np.array(known)), by_definition(known))
+
+
+def test_holm_and_both_rates_of_false_discoveries_are_those_of_statsmodels():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 9, 40):
+        p = np.append(rng.random(n) ** 4, 1.0)
+        p[-2] = p[0]  # a tie
+        np.testing.assert_allclose(holm_adjusted(p), multipletests(p, method="holm")[1])
+        np.testing.assert_allclose(corrected(p), multipletests(p, method="fdr_bh")[1])
+        assert standing(p.tolist(), 0.1) == multipletests(p, alpha=0.1, method="fdr_by")[0].tolist()
+
+
+def test_wilsons_ends_are_the_shares_that_a_score_test_just_rejects():
+    counts, rows = np.array([0, 1, 7, 50]), 50
+    low, high = wilson_interval(counts, rows)
+    np.testing.assert_allclose((low, high), proportion_confint(counts, rows, method="wilson"), atol=1e-12)
+    for observed, end in ((counts[1:], low[1:]), (counts[:-1], high[:-1])):
+        z = (observed / rows - end) / np.sqrt(end * (1 - end) / rows)
+        assert np.abs(z) == pytest.approx(1.959964)

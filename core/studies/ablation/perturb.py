@@ -16,6 +16,7 @@ import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError
+from core.scoring.corrections import holm_adjusted
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.records import Perturbation, Untouched
@@ -122,12 +123,10 @@ class PerturbStudy(Study[Options, Perturbations]):
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
     """p of each kind corrected for all of them (Holm); they are of different rows, so one draw cannot serve all."""
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
-
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     every = list(kinds)
     if tested:
-        p = multipletests([kinds[k].p for k in tested], method="holm")[1]
+        p = holm_adjusted(np.array([kinds[k].p for k in tested], dtype=float))
         for k, value in zip(tested, p, strict=True):
             every[k] = replace(kinds[k], p=float(value))
     return every

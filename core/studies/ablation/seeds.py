@@ -22,6 +22,7 @@ from core import capture, config, scoring, studies
 from core.attention import Head
 from core.errors import InputError
 from core.scoring import effects
+from core.scoring.corrections import holm_adjusted
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.seed_records import (
@@ -282,7 +283,5 @@ def _written(cell: Seeds) -> str:
 
 def _holm(p: Sequence[float | None]) -> list[float | None]:
     """Corrected over the three seeds (Holm 1979); as they are where there are none."""
-    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
-
-    known = [value for value in p if value is not None]
-    return [float(value) for value in multipletests(known, method="holm")[1]] if len(known) == len(p) else list(p)
+    tested = [value for value in p if value is not None]
+    return holm_adjusted(np.array(tested)).tolist() if len(tested) == len(p) else list(p)

@@ -1,0 +1,26 @@
+"""Shares of rows and how sure they are."""
+
+import numpy as np
+from jaxtyping import Float, Real
+from scipy.special import ndtri
+
+_REACH = float(-ndtri(0.025))
+
+
+def wilson_interval(
+    counts: Real[np.ndarray, "*share"], rows: int
+) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
+    """The 95 % intervals of shares of rows (Wilson 1927): the shares that a score test does not reject.
+
+    Args:
+        counts: rows that have it, of each share. *Shape:* any. *Range:* 0 to rows.
+        rows: that all of them are shares of, at least 1.
+
+    Returns:
+        Lower and upper ends, each in the shape of counts. *Range:* 0 to 1, but for what rounding adds.
+    """
+    share, squared = counts / rows, _REACH**2
+    middle = share + squared / (2 * rows)
+    reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
+    whole = 1 + squared / rows
+    return np.asarray(middle / whole - reach / whole), np.asarray(middle / whole + reach / whole)
