@@ -22,7 +22,7 @@ COMMANDS = {
     "check": "check atlas-encoder --json",
     "maps": 'maps atlas-encoder --text "The cat sat." --pair "It purred." --out maps.npz --json',
     "train": "patterns train --class-set bert --json",
-    "finetune": "finetune atlas-encoder --task sst2 --preset small --set pooling=mean --set epochs=6 --json",
+    "finetune": "finetune atlas-encoder --task sst2 --json",
 }
 
 

@@ -9,6 +9,7 @@ from core.errors import InputError
 from core.models.family import family_of
 from core.models.weights import weight_files
 from core.tasks.glue import HUB, TASKS, find_file, read_rows
+from core.tuning.recipe import preset_for
 
 SMALL = 40_000_000  # bytes of weights
 
@@ -102,4 +103,5 @@ def facts_of(checkpoint: str) -> Facts:
     folder = models.opening.locate(checkpoint)
     model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type", "")
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))
-    return Facts(family_of(model_type).causal, "small" if size <= SMALL else "paper")
+    preset = preset_for(checkpoint)
+    return Facts(family_of(model_type).causal, "small" if preset == "paper" and size <= SMALL else preset)

@@ -58,7 +58,8 @@ class ReportOptions:
     disabled and pruned; tree_limit: gold sentences of dev and of test; dev_limit: that fine-tuned scores are measured
     on (None: all, as for every limit); random_seeds: of the seeds, how many train random weights, too (None: all);
     folds: parts of the train rows of CROSSED that heads are swept on too, each by a model of the others (0: none);
-    preset: "auto" is small for small checkpoints, else the paper's; precision: of training, "float32" or "bfloat16";
+    preset: "auto" is bundled for the bundled encoder, small for small checkpoints, else paper;
+    precision: of training, "float32" or "bfloat16";
     folder: where fine-tuned checkpoints go."""
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])

@@ -1,8 +1,9 @@
 """Whether a classifier is shown to be above the best constant: what its heads do says little otherwise."""
 
+import math
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,52 @@ def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
     """Hold a share of right rows against a constant's. rows: at least 1."""
     ends = binomtest(round(share * rows), rows).proportion_ci(method="wilson")
     return AboveConstant(share, float(ends.low), float(ends.high), constant, rows)
+
+
+@dataclass(frozen=True)
+class AboveZero:
+    """A correlation of scores with those of people beside none, which is what a constant has.
+
+    Attributes:
+        correlation: Pearson's r, -1 to 1.
+        low, high: its 95 % interval over rows, on Fisher's scale.
+        rows: how many rows it is of.
+    """
+
+    correlation: float
+    low: float
+    high: float
+    rows: int
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the whole interval lies above 0."""
+        return self.low > 0
+
+    @property
+    def sentence(self) -> str:
+        """What to tell people where it is not shown; "" where it is."""
+        if self.is_shown:
+            return ""
+        return (
+            f"pearson {100 * self.correlation:.1f} (95 % {100 * self.low:.1f} to {100 * self.high:.1f}, "
+            f"{self.rows} rows) is not shown to be above 0, which is chance"
+        )
+
+
+def above_zero(correlation: float, rows: int) -> AboveZero:
+    """Hold a correlation against none.
+
+    Args:
+        correlation: Pearson's r, between -1 and 1.
+        rows: at least 4.
+
+    Returns:
+        It with its interval.
+
+    Source:
+        Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
+    """
+    reach = float(norm.ppf(0.975)) / math.sqrt(rows - 3)
+    centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
+    return AboveZero(correlation, math.tanh(centre - reach), math.tanh(centre + reach), rows)

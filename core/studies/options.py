@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from core.config import BUNDLED_MODELS, CLASSIFIER, settings
 from core.errors import InputError
 from core.studies.contract import Flag
+from core.tuning.recipe import AUTO, preset_for
 from core.tuning.saved import tuned_checkpoints
 
 LATEST = "latest"
@@ -33,7 +34,7 @@ def _newest_of_latest(value: Any) -> Any:
         return CLASSIFIER
     raise InputError(
         f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
-        "`python -m core finetune atlas-encoder --task sst2 --preset small`, or name a folder."
+        "`python -m core finetune atlas-encoder --task sst2`, or name a folder."
     )
 
 
@@ -119,7 +120,20 @@ Seeds = Annotated[
     Field(max_length=MOST_SEEDS),
     Flag("how many, from 0", typed=int, least=1, most=MOST_SEEDS),
 ]
-Preset = Annotated[str, Flag("paper, replication, small, bundled, long or compact")]
+
+
+def _preset_of_checkpoint(value: Any, known: ValidationInfo) -> Any:
+    """What "auto" is for this checkpoint, so that a job names it."""
+    return preset_for(str(known.data.get("checkpoint", ""))) if value == AUTO else value
+
+
+Preset = Annotated[
+    str,
+    Field(validate_default=True),
+    BeforeValidator(_preset_of_checkpoint),
+    Flag("auto (bundled for the bundled encoder, small for the other bundled checkpoints, else paper), paper, "
+         "replication, small, bundled, long or compact"),
+]  # fmt: skip
 Settings = Annotated[
     dict[str, Any],
     BeforeValidator(settings_of),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from core import config
 from core.errors import InputError
 from core.models.poolings import POOLINGS
 
@@ -132,6 +133,28 @@ PRESETS = {
     # Turc et al. 2019 fine-tune encoders of 4 to 67 million parameters for 4 epochs, at 3e-4 to 3e-5, batch 8 to 128
     "compact": Recipe(learning_rate=1e-4, epochs=4),
 }
+AUTO = "auto"
+
+
+def preset_for(checkpoint: str) -> str:
+    """The preset that a checkpoint learns by when none is named: the bundled encoder's own, `small` for the other
+    bundled ones, else the paper's.
+
+    Args:
+        checkpoint: bundled name, folder or hub id.
+
+    Returns:
+        A name of PRESETS.
+
+    Source:
+        docs/fine-tuning.md, where the recipes were compared.
+    """
+    if checkpoint == config.ENCODER:
+        return "bundled"
+    folder = config.BUNDLED_MODELS / checkpoint
+    return "small" if folder.parent == config.BUNDLED_MODELS and folder.is_dir() else "paper"
+
+
 PRESET_NOTES = {
     "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 word pieces (Kovaleva et al.)",
     "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev rows (GPT-2 replication)",

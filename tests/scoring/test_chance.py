@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy.stats import pearsonr
 
-from core.scoring.chance import above_constant
+from core.scoring.chance import above_constant, above_zero
 
 
 @pytest.mark.parametrize(("right", "rows"), [(46, 100), (160, 300), (300, 300), (0, 7)])
@@ -25,3 +27,21 @@ def test_what_is_not_above_the_constant_is_said_and_what_is_says_nothing():
     )
     assert above_constant(0.84, 0.517, 300).sentence == ""
     assert not above_constant(0.463, 0.543, 300).is_shown
+
+
+@pytest.mark.parametrize(("slope", "rows"), [(0.0, 40), (0.3, 300), (-0.5, 9)])
+def test_the_interval_of_a_correlation_is_scipys(slope, rows):
+    rng = np.random.default_rng(rows)
+    golds = rng.normal(size=rows)
+    found = pearsonr(golds, slope * golds + rng.normal(size=rows))
+    ends = found.confidence_interval(0.95)
+    judged = above_zero(float(found.statistic), rows)
+    assert (judged.low, judged.high) == pytest.approx((ends.low, ends.high), abs=1e-9)
+    assert judged.is_shown == (ends.low > 0)
+
+
+def test_a_correlation_that_could_be_luck_is_said():
+    assert above_zero(0.3, 300).sentence == ""
+    assert above_zero(0.074, 300).sentence == (
+        "pearson 7.4 (95 % -4.0 to 18.5, 300 rows) is not shown to be above 0, which is chance"
+    )

@@ -50,7 +50,7 @@ class Options:
     data: Data = None
     limit: Annotated[int | None, Flag("train rows; default: all", least=10)] = None
     folds: Annotated[int, Flag("parts of the rows", least=2, most=20)] = 5
-    preset: Preset = "small"
+    preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
     dtype: Dtype = "float32"

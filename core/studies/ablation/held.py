@@ -48,7 +48,7 @@ class Options:
     tasks: TunedTasks = ("sst2",)
     seeds: Seeds = (0,)
     data: Data = None
-    preset: Preset = "paper"
+    preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     heads: Annotated[str, Flag("held at --operator; default: all but one a layer, patterns in turn")] = ""
     operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "previous"

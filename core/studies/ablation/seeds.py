@@ -56,7 +56,7 @@ class Options:
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
     data: Data = None
-    preset: Preset = "small"
+    preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     side: Annotated[int, Flag("levels of each seed; side x side runs", least=3, most=10)] = 3
     train_rows: Annotated[int | None, Flag("of each sample; default: half of them", least=2)] = None

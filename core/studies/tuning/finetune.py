@@ -21,7 +21,8 @@ from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings,
 from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_rows
-from core.studies.tuning.records import constant_score, finetuned_task
+from core.studies.tuning.learned import not_shown
+from core.studies.tuning.records import TunedScore, constant_score, finetuned_task
 from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
@@ -44,7 +45,7 @@ class Options:
     seeds: Seeds = (0,)
     random_seeds: Annotated[int | None, Flag("at most so many of them from random weights", least=1)] = None
     data: Data = None
-    preset: Preset = "paper"
+    preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     out: Out = None
 
@@ -124,7 +125,7 @@ class Finetune(Study[Options, TunedRuns]):
         return table_rows(merged.runs)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        tuned = finetuned_task(rows)
+        tuned, scores = finetuned_task(rows), TunedScore.among(rows)
         best = tuned.mean("pretrained") or tuned.means[0]
         metric, task = best.metric, best.task
         beside = [
@@ -134,7 +135,8 @@ class Finetune(Study[Options, TunedRuns]):
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
         return Headline(
             f"{task_of(task).name}: {metric} {100 * defined(best.of_metric(metric)):.1f} after fine-tuning"
-            + (f" ({'; '.join(others)})." if others else "."),
+            + (f" ({'; '.join(others)})" if others else "")
+            + (", which is not shown to be above a constant predictor." if not_shown(scores, best) else "."),
             tuned.runs[0].dev_rows, "dev rows", f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
             "" if floor is None else f"constant label {100 * floor:.1f}",
         )  # fmt: skip

@@ -24,6 +24,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.score_terms import token_map
 from pages.parts.disable.sweeps import shared_options
+from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
@@ -71,6 +72,7 @@ def _results() -> None:
                       key="circuit_run", icon=":material/account_tree:")  # fmt: skip
     if stored is None:
         return
+    warn_of_tuning(stored)
     rows = run_rows(resources.database(), stored.run)
     whole, every = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
     ranked = sorted(every, key=lambda edge: edge.rank)

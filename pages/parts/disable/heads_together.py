@@ -23,6 +23,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
+from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import resources
@@ -48,8 +49,11 @@ def show_study(study: str, press: str) -> StoredRun | None:
                 st.rerun()
     for job in job_progress.jobs_under_way(study)[:2]:
         job_progress.show_job(job, rows=False)
-    return pick_run(study, f'Nothing was measured yet: choose a fine-tuned checkpoint and press "{press}".',
-                    key=f"run_{study}", icon=":material/hub:")  # fmt: skip
+    stored = pick_run(study, f'Nothing was measured yet: choose a fine-tuned checkpoint and press "{press}".',
+                      key=f"run_{study}", icon=":material/hub:")  # fmt: skip
+    if stored is not None:
+        warn_of_tuning(stored)
+    return stored
 
 
 def show_gates() -> None:

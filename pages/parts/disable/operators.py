@@ -18,6 +18,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
@@ -38,6 +39,7 @@ def show_operators() -> None:
     with clear_errors():
         stored = pick_run("operators", "Nothing has been measured yet: choose a fine-tuned checkpoint.")
         if stored is not None:
+            warn_of_tuning(stored)
             _shown(run_rows(resources.database(), stored.run), stored)
 
 

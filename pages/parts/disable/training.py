@@ -6,7 +6,7 @@ from core.attention import parse_heads
 from core.store.runs import run_rows
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import HeldChange, TunedScore
-from core.tuning.recipe import PRESET_NOTES, PRESETS
+from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -45,7 +45,12 @@ def _start() -> None:
         middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
     )
     preset = bound.pick(
-        right.selectbox, "Recipe", list(PRESETS), key="preset", format_func=lambda name: f"{name}: {PRESET_NOTES[name]}"
+        right.selectbox,
+        "Recipe",
+        list(PRESETS),
+        key="preset",
+        default=preset_for(str(checkpoint)),
+        format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
     )
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)

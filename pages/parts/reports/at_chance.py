@@ -10,11 +10,13 @@ from core.store import runs
 from core.store.rows import from_json
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import Untouched
+from core.studies.tuning.learned import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
+from pages.parts.shell.short_names import short_names
 
 
 def constant_accuracy(stored: StoredRun) -> float | None:
@@ -58,6 +60,18 @@ def warn_by_other_run(stored: StoredRun) -> None:
             for step in PruneStep.among(rows):
                 warn_at_chance(other, step.baseline if step.metric == "accuracy" else None, step.n)
                 return
+
+
+def warn_of_tuning(stored: StoredRun) -> None:
+    """The same for a study of fine-tuned checkpoints that never scores them: as the runs that fine-tuned them say."""
+    folders = {name for part in (stored.checkpoint or "").split(" and ") for name in part.split(", ")}
+    for tuned in known_runs("finetune"):
+        scores = TunedScore.among(runs.run_rows(resources.database(), tuned.run))
+        for score in scores:
+            if score.kind == "run" and score.folder in folders and (said := not_shown(scores, score)):
+                name = short_names([str(score.folder)])[str(score.folder)]
+                st.warning(plain(f"{name}: {said}. What is said of it here says little."), icon=":material/warning:")
+                folders.discard(str(score.folder))
 
 
 def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.tuning.recipe import PRESET_NOTES, PRESETS
+from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.shell import bound, context
 from pages.parts.shell.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
@@ -31,7 +31,7 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
     checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     preset = bound.pick(
-        left.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default="small",
+        left.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default=preset_for(str(checkpoint)),
         format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
     )  # fmt: skip
     number = middle.number_input(

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published import PAPER, REPLICATION, printed
-from core.scoring.chance import above_constant
+from core.studies.tuning.learned import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, sampled, task_of
 from core.tasks.metrics import shown
@@ -98,18 +98,17 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
     sentences = []
     for key in dict.fromkeys(score.task for score in scores):
         mine = [score for score in scores if score.task == key]
-        means = {score.initialisation: score.accuracy for score in mine if score.kind == "mean"}
-        constant = max((score.accuracy or 0.0 for score in mine if score.kind == "baseline"), default=None)
-        rows = next((score.dev_rows for score in mine if score.kind == "run"), None)
-        tuned, untrained = means.get("pretrained"), means.get("untrained")
-        if tuned is None or constant is None or not rows:
+        means = {score.initialisation: score for score in mine if score.kind == "mean"}
+        if "pretrained" not in means:
             continue
-        if len(task_of(key).labels) == 2:
-            constant = max(constant, 1 - constant)
-        said = above_constant(tuned, constant, rows).sentence
-        below = f"; the untrained classifier has {100 * untrained:.1f}" if untrained and untrained > tuned else ""
+        tuned = means["pretrained"].accuracy
+        untrained = (means["untrained"].accuracy or 0.0) if "untrained" in means else 0.0
+        said = not_shown(scores, means["pretrained"])
+        below = (
+            f"; the untrained classifier has {100 * untrained:.1f}" if tuned is not None and untrained > tuned else ""
+        )
         if said or below:
-            about = said or f"accuracy is {100 * tuned:.1f}"
+            about = said or f"accuracy is {100 * (tuned or 0):.1f}"
             sentences.append(f"{task_of(key).name}: {about}{below}. Nothing was learned that changes could be of.")
     return sentences
 

@@ -8,6 +8,7 @@ from core.store.runs import run_rows
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import STUDY
 from core.tuning.saved import shown_folder, tuned_checkpoints
+from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -54,6 +55,7 @@ def results() -> None:
     )
     if stored is None:
         return
+    warn_of_tuning(stored)
     scores, compared = ChangeScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
     there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = bound.pick(

@@ -15,6 +15,7 @@ from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.ribbons import ribbons
 from pages.parts.charts.score_terms import token_map
+from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, links, resources
@@ -144,4 +145,5 @@ def show(tools: DeltaGenerator) -> None:
         stored = pick_run("match", "No checkpoints were compared yet: choose the one to compare with in the line "
                           "above, and press Match.", icon=":material/compare_arrows:")  # fmt: skip
         if stored is not None:
+            warn_of_tuning(stored)
             results(stored)

@@ -5,13 +5,12 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core import config
 from core.store.runs import run_rows
 from core.studies.tuning.finetune import STUDY, Options
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import sampled
-from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
+from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, preset_for
 from pages.parts.reports.attending import task_said
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, links, resources
@@ -34,10 +33,8 @@ def start() -> None:
         format_func=INITIALISATIONS.__getitem__,
     )  # fmt: skip
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    bundled = config.BUNDLED_MODELS / str(checkpoint)
-    small = "small" if bundled.parent == config.BUNDLED_MODELS and bundled.is_dir() else "paper"
     preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
-                        default="bundled" if checkpoint == config.ENCODER else small,
+                        default=preset_for(str(checkpoint)),
                         help="The paper's, and for the small bundled checkpoints the one that suits them; every "
                         "setting is below.")  # fmt: skip
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
