@@ -43,5 +43,5 @@ def test_the_interval_of_a_correlation_is_scipys(slope, rows):
 def test_a_correlation_that_could_be_luck_is_said():
     assert above_zero(0.3, 300).sentence == ""
     assert above_zero(0.074, 300).sentence == (
-        "pearson 7.4 (95 % -4.0 to 18.5, 300 rows) is not shown to be above 0, which is chance"
+        "pearson 7.4 (95 % -4.0 to 18.6, 300 rows) is not shown to be above 0, which is chance"
     )
