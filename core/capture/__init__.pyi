@@ -37,6 +37,7 @@ from . import stacks as stacks
 from . import standins as standins
 from . import states as states
 from . import streaming as streaming
+from . import sums as sums
 from . import sweeping as sweeping
 from . import translating as translating
 from . import values as values

@@ -17,11 +17,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.carrying import Carrying, FrozenNorm, Sum, carry, sum_of
+from core.capture.carrying import Carrying, carry, sum_of
 from core.capture.contributors import Component
 from core.capture.function import BEYOND_SDPA
 from core.capture.interventions import visible_keys
 from core.capture.running import batches, model_inputs, prepared
+from core.capture.sums import FrozenNorm, Sum
 from core.errors import InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.capture.carrying import FrozenNorm
 from core.capture.contributions import HeadInputs, take_head_inputs
 from core.capture.contributors import Component
+from core.capture.sums import FrozenNorm
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding

@@ -1,0 +1,281 @@
+"""A tensor as a sum of named contributions, with what is the same on every input kept small.
+
+Contributions that an input makes (words, heads, feed-forward blocks) are tensors as large as the stream. Places,
+segments and constants are a few vectors, each scaled place by place by the LayerNorms on the way: they stay so, and a
+projection costs a handful of rows instead of all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.capture.contributors import BIAS, LAST_BIAS, Component
+
+Role = Literal["stream", "heads", "branch"]
+
+
+@dataclass(frozen=True)
+class FrozenNorm:
+    """A LayerNorm (or RMSNorm) whose scale was held: its input as contributions, for what holding it hides.
+
+    Attributes:
+        components: who wrote each contribution.
+        parts: its input. *Shape:* (component, batch, position, hidden).
+        is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
+    """
+
+    components: tuple[Component, ...]
+    parts: Float[Tensor, "component batch position hidden"]
+    is_centred: bool
+
+    def scale_ratio(
+        self, component: Component, replacement: Float[Tensor, " hidden"]
+    ) -> Float[Tensor, "batch position"]:
+        """Its held scale over the one that it would have with a contribution replaced by a constant.
+
+        The norm's output then is its held output times this ratio. Range: above 0.
+        """
+        whole, part = self.parts.sum(0), self.parts[self.components.index(component)]
+        return self._spread(whole - part + replacement).reciprocal() * self._spread(whole)
+
+    def _spread(self, states: Tensor) -> Tensor:
+        states = states - states.mean(-1, keepdim=True) if self.is_centred else states
+        return states.pow(2).mean(-1).sqrt().clamp(min=1e-12)
+
+
+@dataclass(frozen=True)
+class HeldNorm:
+    """A norm that keeps the scale it had: linear. scale: of each place, [*rows, 1]; weight: None or [hidden]."""
+
+    is_centred: bool
+    scale: Tensor
+    weight: Tensor | None
+
+    def write(self, parts: Tensor, out: Tensor) -> None:
+        """The norm of contributions into `out`: each number is written once."""
+        factor = self.scale if self.weight is None else self.scale * self.weight
+        if self.is_centred:
+            torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
+        else:
+            torch.mul(parts, factor, out=out)
+
+
+@dataclass(frozen=True)
+class FixedPart:
+    """A contribution of a few vectors, each scaled place by place.
+
+    Attributes:
+        vectors: *Shape:* (vector, *places, hidden), where places are as many axes as the tensor's rows, of 1 or as many.
+        scales: None where all are 1. *Shape:* (vector, *rows, 1).
+    """
+
+    component: Component
+    vectors: Float[Tensor, "vector *places hidden"]
+    scales: Float[Tensor, "vector *rows 1"] | None = None
+
+    def normed(self, norm: HeldNorm) -> "FixedPart":
+        """Behind a norm, whose scale goes to the scales."""
+        vectors = self.vectors - self.vectors.mean(-1, keepdim=True) if norm.is_centred else self.vectors
+        vectors = vectors if norm.weight is None else vectors * norm.weight
+        scale = norm.scale[None].expand(len(vectors), *norm.scale.shape)
+        return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
+
+    def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
+        """Behind a matrix."""
+        return replace(self, vectors=self.vectors @ weight)
+
+    def add_to(self, whole: Float[Tensor, "*rows out"]) -> None:
+        """Add the contribution to a tensor."""
+        if self.scales is None:
+            whole += self.vectors.sum(0)
+        elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
+            rows = self.scales.expand(-1, *whole.shape[:-1], 1).flatten(1)
+            whole.view(-1, whole.shape[-1]).addmm_(rows.mT, self.vectors.flatten(1))
+        else:
+            for vector, scale in zip(self.vectors, self.scales, strict=True):
+                whole.addcmul_(vector.expand_as(whole), scale.expand_as(whole))
+
+    def renamed(self, component: Component) -> "FixedPart":
+        """Of another component."""
+        return replace(self, component=component)
+
+
+def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
+    """A constant, the same in every row of a tensor of so many axes."""
+    return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
+
+
+class Sum:
+    """A tensor as a sum of contributions, made when they are first asked for.
+
+    Attributes:
+        components: who wrote each: those as large as the tensor, then the fixed ones.
+        role: "stream" (the residual stream, or a part of it), "heads" (a block's output by head), "branch" (a
+            projection of the stream: queries, keys, the inside of a feed-forward block).
+        norm: the last LayerNorm that it passed, where those are wanted.
+        fixed: contributions of a few vectors; several may be of one component.
+        blocks: of role "heads", the block's whole output by head, whose slices the contributions are; None where they
+            are no slices. *Shape:* (batch, query, head, dim).
+    """
+
+    blocks: Tensor | None = None
+
+    def __init__(
+        self, names: Sequence[Component], make: Callable[[], Tensor], role: Role, norm: FrozenNorm | None = None,
+        fixed: Sequence[FixedPart] = (),
+    ) -> None:  # fmt: skip
+        """names: of what `make` gives, [component, ...]."""
+        self.names, self.fixed = tuple(names), tuple(fixed)
+        self.components = tuple(dict.fromkeys((*self.names, *(part.component for part in self.fixed))))
+        self.role, self.norm = role, norm
+        self._make: Callable[[], Tensor] | None = make if self.names else None
+        self._chunks: tuple[Tensor, ...] = ()
+
+    @property
+    def chunks(self) -> tuple[Tensor, ...]:
+        """The contributions of `names`, some in each tensor. *Shape of each:* (component, ...)."""
+        if self._make is not None:
+            self._chunks, self._make = (self._make(),), None  # what it was made from can go
+        return self._chunks
+
+    @property
+    def parts(self) -> Tensor:
+        """All contributions. *Shape:* (component, ...)."""
+        if not self.fixed and len(self.chunks) == 1:
+            return self.chunks[0]
+        width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]
+        return self._written(lambda chunk, out: out.copy_(chunk), lambda part: part, width)
+
+    def projected(self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role) -> "Sum":
+        """Behind a projection, all contributions in one tensor: each number is written once."""
+        added = () if bias is None else (bias,)
+
+        def multiply(chunk: Tensor, out: Tensor) -> None:
+            torch.mm(chunk.flatten(0, -2), weight, out=out.flatten(0, -2))
+
+        def make() -> Tensor:
+            whole = self.with_fixed((*self.fixed, *added))
+            return whole._written(multiply, lambda part: part if part is bias else part.projected(weight), len(weight.T))
+
+        names = dict.fromkeys((*self.components, *(part.component for part in added)))
+        return Sum(tuple(names), make, role, self.norm)
+
+    def _written(
+        self, write: Callable[[Tensor, Tensor], object], change: Callable[[FixedPart], FixedPart], width: int
+    ) -> Tensor:
+        fixed, rows = [change(part) for part in self.fixed], self._rows()
+        whole = (fixed[0].vectors if fixed else self.chunks[0]).new_empty((len(self.components), *rows, width))
+        start = 0
+        for chunk in self.chunks:
+            write(_widened(chunk, torch.Size((*rows, chunk.shape[-1]))), whole[start : start + len(chunk)])
+            start += len(chunk)
+        whole[start:] = 0.0
+        for part in fixed:
+            part.add_to(whole[self.components.index(part.component)])
+        return whole
+
+    def _rows(self) -> torch.Size:
+        shapes = [chunk.shape[1:-1] for chunk in self.chunks]
+        for part in self.fixed:
+            shapes += [part.vectors.shape[1:-1], *([] if part.scales is None else [part.scales.shape[1:-1]])]
+        return torch.broadcast_shapes(*shapes)
+
+    def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
+        """The same with other fixed contributions."""
+        found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
+        found._chunks, found._make = self.chunks, None
+        return found
+
+    def mapped(
+        self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
+    ) -> "Sum":
+        """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
+        every = function if broadcasts else torch.func.vmap(function)
+        found = Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+        found.blocks = self.blocks if found.role == "heads" else None
+        return found
+
+    def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
+        """Behind a matrix, with the fixed contributions still a few vectors."""
+        fixed = [part.projected(weight) for part in self.fixed]
+        if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
+            return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
+        return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
+
+    def plus(self, other: "Sum") -> "Sum":
+        """Contributions of both; those of the same component added."""
+        role = self.role if self.role == other.role else "stream"
+        norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
+        if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go
+            found = Sum((*self.names, *other.names), lambda: torch.empty(0), role, norm, fixed)
+            found._chunks, found._make = (*self.chunks, *other.chunks), None
+            return found
+        names = tuple(dict.fromkeys((*self.components, *other.components)))
+        return Sum(names, partial(_added, names, self, other), role, norm)
+
+    def normed(self, norm: HeldNorm, bias: Tensor | None) -> "Sum":
+        """The same behind a LayerNorm: its bias is the last one, and the one before joins the other constants."""
+        if LAST_BIAS in self.names:
+            return self._with_last_as_constant().normed(norm, bias)
+        fixed = [part.normed(norm) for part in self.fixed]
+        fixed = _gathered([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in fixed])
+        if bias is not None:
+            fixed.append(fixed_part(LAST_BIAS, bias, norm.scale.dim()))
+        make = partial(_normed, self.chunks, norm, self._rows())
+        return Sum(self.names, make, self.role, self.norm, fixed)
+
+    def settled(self) -> "Sum":
+        """The same with its last bias among the other constants, because a LayerNorm follows."""
+        if LAST_BIAS in self.names:
+            return self._with_last_as_constant()
+        return self.with_fixed(
+            [part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed]
+        )
+
+    def _with_last_as_constant(self) -> "Sum":
+        parts, last = self.parts, self.components.index(LAST_BIAS)
+        others = [number for number in range(len(self.components)) if number != last]
+        rest = Sum(tuple(self.components[k] for k in others), lambda: parts[others], self.role, self.norm)
+        return rest.plus(Sum((BIAS,), lambda: parts[last][None], self.role))
+
+
+def _added(names: Sequence[Component], first: Sum, second: Sum) -> Tensor:
+    shape = torch.broadcast_shapes(first.parts.shape[1:], second.parts.shape[1:])
+    left, right = (_widened(added.parts, shape) for added in (first, second))
+    whole = left.new_empty((len(names), *shape))
+    whole[: len(left)] = left
+    for component, part in zip(second.components, right, strict=True):
+        place = names.index(component)
+        whole[place] = whole[place] + part if component in first.components else part
+    return whole
+
+
+def _normed(chunks: Sequence[Tensor], norm: HeldNorm, rows: torch.Size) -> Tensor:
+    hidden, start = chunks[0].shape[-1], 0
+    whole = chunks[0].new_empty((sum(map(len, chunks)), *rows, hidden))
+    for chunk in chunks:
+        norm.write(_widened(chunk, torch.Size((*rows, hidden))), whole[start : start + len(chunk)])
+        start += len(chunk)
+    return whole
+
+
+def _gathered(fixed: Sequence[FixedPart]) -> list[FixedPart]:
+    """The same, vectors of one component that are scaled alike in one part."""
+    alike: dict[tuple[Component, torch.Size], list[FixedPart]] = {}
+    for part in fixed:
+        alike.setdefault((part.component, part.vectors.shape[1:]), []).append(part)
+    return [
+        FixedPart(some[0].component, *(torch.cat(list(every)) for every in zip(*((p.vectors, p.scales) for p in some))))
+        for some in alike.values()
+    ]
+
+
+def _widened(parts: Tensor, shape: torch.Size) -> Tensor:
+    """Contributions to a tensor that was broadcast to this shape."""
+    missing = (1,) * (len(shape) - parts.dim() + 1)
+    return parts.reshape(len(parts), *missing, *parts.shape[1:]).expand(-1, *shape)
