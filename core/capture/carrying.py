@@ -175,6 +175,9 @@ class Carrying(TorchFunctionMode):
         added = None if bias is None else fixed_part(component, bias.detach(), value.dim())
         if states.blocks is not None and torch.equal(states.blocks.flatten(2), whole):  # each head has rows of its own
             projected = Sum(states.components, partial(_by_blocks, states.blocks, weight), role, states.norm)
+        elif states.role == "heads" and len(states.components) == 1:  # the block's own output, which the run has
+            plain = value.detach() if bias is None else value.detach() - bias.detach()
+            projected = _constant(plain, states.components[0], role)
         elif role == "branch":
             projected, added = states.projected(weight, added, role), None
         else:

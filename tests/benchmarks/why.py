@@ -1,7 +1,8 @@
 """Why heads look where they look, at BERT-base's size (random weights): shares of 144 heads, and a click on a cell.
 
 `shares_ratio`: score shares by groups (not single heads) over a pass that computes the maps page's statistics of the
-same inputs, median of interleaved rounds; ATLAS_BENCHMARK_ROWS says of how many rows (872 are SST-2's dev rows).
+same inputs, median of interleaved rounds; ATLAS_BENCHMARK_ROWS says of how many rows (872 are SST-2's dev rows),
+ATLAS_BENCHMARK_ROUNDS how many rounds (3).
 `memory_growth_mib`: peak resident memory of all rows over that of a quarter of them. `open_ms_*`: the last layer taken
 apart, which costs most, when one of its heads is first looked at; `click_ms_*`: after that a cell's terms in words and
 the map of one group; of the bundled encoder on a short sentence, and of BERT-base's size at 128 tokens. `maps_ms_*`:
@@ -26,7 +27,8 @@ from core.studies.explanation.score_shares import share_sums
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
 
 ROWS = int(os.environ.get("ATLAS_BENCHMARK_ROWS", "872"))
-ROUNDS, CLICKS, TERMS = 3, 5, 8
+ROUNDS = int(os.environ.get("ATLAS_BENCHMARK_ROUNDS", "3"))
+CLICKS, TERMS = 5, 8
 SENTENCE = "The old dog never stopped when she called him."
 
 
