@@ -5,7 +5,7 @@ is linear in it gives a sum again, what is not (an activation, a softmax, the sc
 as the run has them. `core.capture.contributions` reads queries and keys from it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from core.capture.contributors import BIAS, LAST_BIAS, Component
 from core.capture.sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
 FEW = 8  # rows of a table whose rows are carried as they stand
+
 
 def sum_of(value: object) -> Sum | None:
     """The contributions that a tensor carries; None where it carries none."""

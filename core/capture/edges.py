@@ -8,7 +8,7 @@ receivers above them, and what lies below a receiver is not run again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from core.capture.edge_names import Edge, Graph
 from core.capture.outputs import Alignment, check_pairs
-from core.capture.running import predict
+from core.capture.running import answers, predict
 from core.capture.stacks import Block, Stack, single_position, stack_of
 from core.errors import InterventionError
 from core.models.arithmetic import arithmetic
@@ -316,18 +316,23 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
     return stack.classify(last).unflatten(0, out.shape[:2])
 
 
-def checked_stack(checkpoint: Checkpoint, encoding: Encoding, *, gradients: bool = False) -> Stack:
+def checked_stack(
+    checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
+) -> Stack:
     """The checkpoint's layers taken apart, which must give its own logits.
+
+    place: where a language model is read; None for classifiers.
 
     Raises:
         InterventionError: its family, its classifier or an option of it cannot be taken apart.
     """
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, checkpoint.dtype)), gradients=gradients)
     kind = checkpoint.family.model_type
+    stack = stack if stack is None or place is None else replace(stack, place=place)
     if stack is not None and len(stack.read(encoding)) == len(encoding):
         with torch.no_grad():
             own = stack.logits(run_all(stack, stack.embed([encoding]))[1])
-        wanted = predict(checkpoint, [encoding])
+        wanted = predict(checkpoint, [encoding]) if place is None else answers(checkpoint, [encoding], [place])
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(

@@ -70,7 +70,7 @@ class FixedPart:
     """A contribution of a few vectors, each scaled place by place.
 
     Attributes:
-        vectors: *Shape:* (vector, *places, hidden), where places are as many axes as the tensor's rows, of 1 or as many.
+        vectors: *Shape:* (vector, *places, hidden), where places are axes of 1 or as many as the tensor's rows.
         scales: None where all are 1. *Shape:* (vector, *rows, 1).
     """
 
@@ -158,9 +158,11 @@ class Sum:
         def multiply(chunk: Tensor, out: Tensor) -> None:
             torch.mm(chunk.flatten(0, -2), weight, out=out.flatten(0, -2))
 
+        def change(part: FixedPart) -> FixedPart:
+            return part if part is bias else part.projected(weight)
+
         def make() -> Tensor:
-            whole = self.with_fixed((*self.fixed, *added))
-            return whole._written(multiply, lambda part: part if part is bias else part.projected(weight), len(weight.T))
+            return self.with_fixed((*self.fixed, *added))._written(multiply, change, weight.shape[1])
 
         names = dict.fromkeys((*self.components, *(part.component for part in added)))
         return Sum(tuple(names), make, role, self.norm)
@@ -233,9 +235,7 @@ class Sum:
         """The same with its last bias among the other constants, because a LayerNorm follows."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
-        return self.with_fixed(
-            [part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed]
-        )
+        return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])
 
     def _with_last_as_constant(self) -> "Sum":
         parts, last = self.parts, self.components.index(LAST_BIAS)
@@ -270,7 +270,11 @@ def _gathered(fixed: Sequence[FixedPart]) -> list[FixedPart]:
     for part in fixed:
         alike.setdefault((part.component, part.vectors.shape[1:]), []).append(part)
     return [
-        FixedPart(some[0].component, *(torch.cat(list(every)) for every in zip(*((p.vectors, p.scales) for p in some))))
+        FixedPart(
+            some[0].component,
+            torch.cat([part.vectors for part in some]),
+            torch.cat([part.scales for part in some if part.scales is not None]),
+        )
         for some in alike.values()
     ]
 

@@ -121,6 +121,10 @@ class Study(Generic[O, P]):
         """Do one piece, in a worker."""
         raise NotImplementedError
 
+    def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
+        """What these options, as they were given, must have: `needs`, unless a study says otherwise."""
+        return self.needs
+
     def checkpoints(self, options: O) -> list[str]:
         """What units will open, so that it is looked for before there are any: the options that name checkpoints."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]

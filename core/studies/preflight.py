@@ -22,10 +22,11 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
         if options.get(name):
             _must_be_there(str(options[name]))
     checkpoint, task = options.get("checkpoint"), options.get("task")
-    if Need.LABELS in study.needs:
+    needs = study.needs_of(options)
+    if Need.LABELS in needs:
         for name in filter(None, (task, *(options.get("tasks") or ()))):
             must_have_labels(name)
-    if Need.CLASSIFIER not in study.needs or not checkpoint or (folder := _folder(str(checkpoint))) is None:
+    if Need.CLASSIFIER not in needs or not checkpoint or (folder := _folder(str(checkpoint))) is None:
         return
     known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if "SequenceClassification" not in " ".join(known.get("architectures") or []) and not _tuned_on(folder):

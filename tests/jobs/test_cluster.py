@@ -19,6 +19,8 @@ from core.store import labels, runs
 from tests.event_loops import finished
 from tests.pages.browsing import PROJECT, free_port, until
 from tests.robustness.doors import one_sentence
+from tests.studies.planted import save_planted, write_rows
+from tests.studies.through_json import rows_of as rows_at_once
 
 FORWARD, TINY = "tests.jobs.forward", "tests.jobs.tiny"
 
@@ -190,3 +192,30 @@ def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db
     api.runner(db, JobPlacement(workers=1))
     api.resume(db, job)
     assert api.wait(db, job, 120).state == "done"
+
+
+@pytest.mark.slow  # a study of some forty units, once on two clusters and once here
+def test_a_circuit_that_a_cluster_lost_goes_on_on_another_with_the_same_verdicts(db, cluster, tmp_path):
+    options = {
+        "checkpoint": str(save_planted(tmp_path / "checkpoint")), "data": str(write_rows(tmp_path / "data", 160)),
+        "pairs": 40, "judging": 10, "control": 6, "first": 20, "margin": 0.15, "limit": None,
+    }  # fmt: skip
+    with scheduler_and_worker() as (scheduler, address, _):
+        api.runner(db, JobPlacement(cluster=address))
+        job = api.start(db, "circuit", options)
+        until(lambda: api.status(db, job).done >= 5)  # the first look is under way
+        scheduler.kill()
+        assert api.wait(db, job, 120).state == "interrupted"
+    done_there = api.status(db, job).done
+    api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
+    api.resume(db, job)
+    done = api.wait(db, job, 240)
+    assert done.state == "done", done.error
+    assert 5 <= done_there < done.done
+    found, here = (
+        {row["name"]: (row["verdict"], row["effect"], row["n"]) for row in rows if row["kind"] == "edge"}
+        for rows in (runs.run_rows(db, done.run), rows_at_once("circuit", options))
+    )
+    assert len(found) > 500
+    assert found == here
+    assert {verdict for verdict, _, _ in found.values()} >= {"matters", "does not matter"}

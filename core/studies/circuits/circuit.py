@@ -11,9 +11,10 @@ which edges come again, and a bound says how many of the stable ones are false. 
 same answer too carries something else than the answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import psutil
@@ -24,7 +25,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.task_rows import RowOptions
-from core.studies.circuits import circuit_pairs, circuit_race, circuit_table
+from core.studies.circuits import circuit_pairs, circuit_race, circuit_table, foils
 from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
 from core.studies.circuits.records import CircuitEdge, CircuitSummary
 from core.studies.contract import Done, Flag, Need, Study, Unit
@@ -37,7 +38,10 @@ from core.tasks.glue import task_of
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from core.models.encoding import Encoding
+
 PAIRS_A_UNIT = 8
+FILE_HELP = "pairs of your own: two sentences a line, a tab between; for a language model then a word and its foil"
 BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
 
 
@@ -47,7 +51,7 @@ class Options(RowOptions):
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit_pairs.KINDS)}")] = circuit_pairs.OTHER_ROW
-    pairs_file: Annotated[str | None, Flag("pairs of your own: two sentences a line, a tab between")] = None
+    pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
     pairs: Annotated[int, Flag("that decide about edges", least=1)] = 100
     judging: Annotated[int, Flag("other pairs, on which circuits are judged", least=1)] = 50
@@ -70,6 +74,10 @@ class CircuitStudy(Study[Options, CircuitPartial]):
     def title(self, options: Options) -> str:
         """Name the checkpoint and the pairs."""
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
+
+    def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
+        """A classifier and labels, unless the pairs name words that a language model fills in."""
+        return frozenset() if foils.names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: Options) -> list[Unit]:
         """First which pairs there are."""
@@ -94,15 +102,15 @@ class CircuitStudy(Study[Options, CircuitPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[CircuitPartial]:
         """Which pairs there are, or what was wanted of some."""
-        opened, wanted = disabling.opened(options), unit.arguments
+        opened, wanted = foils.opened(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.what == "pairs" else wanted.numbers
         if wanted.what == "pairs":
             circuit_pairs.division_of(options, pairs)
             _fits_in_memory(pairs)
             partial = CircuitPartial(pairs)
-            first = opened.checkpoint.encode(*circuit_pairs.texts_of(options)[int(pairs.firsts[0])][0])
-            capture.edges.checked_stack(opened.checkpoint, first)
+            first = foils.encoded(opened.checkpoint, circuit_pairs.texts_of(options)[int(pairs.firsts[0])][0])
+            _stack(options, opened, first)
         else:
             partial = measured(options, opened, pairs, wanted)
         return Done(partial, provenance(opened.checkpoint, _ids(options, pairs, numbers)))
@@ -134,7 +142,7 @@ STUDY = CircuitStudy()
 @lru_cache(maxsize=2)
 def _pairs(options: Options, weights_hash: str) -> circuit_pairs.PairSet:
     """The pairs of the options, made once in a worker."""
-    return circuit_pairs.made_pairs(options, disabling.opened(options))
+    return circuit_pairs.made_pairs(options, foils.opened(options))
 
 
 def _ids(options: Options, pairs: circuit_pairs.PairSet, numbers: Sequence[int]) -> list[str]:
@@ -156,20 +164,34 @@ def _fits_in_memory(pairs: circuit_pairs.PairSet) -> None:
         )
 
 
+def _stack(
+    options: Options, opened: disabling.Opened, encoding: "Encoding", *, gradients: bool = False
+) -> "capture.stacks.Stack":
+    """The checkpoint's layers, which must give its own logits of an input where it is read."""
+    place = foils.place_of(opened.checkpoint, encoding) if foils.fills_words(options) else None
+    return capture.edges.checked_stack(opened.checkpoint, encoding, place=place, gradients=gradients)
+
+
+def _reading(
+    options: Options, opened: disabling.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
+) -> "capture.stacks.Stack":
+    """The stack, read where this input's word is filled in."""
+    return replace(stack, place=foils.place_of(opened.checkpoint, encoding)) if foils.fills_words(options) else stack
+
+
 def measured(
     options: Options, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
 ) -> CircuitPartial:
     """Attribution, exact effects, or what circuits keep, of these pairs."""
-    checkpoint, numbers = opened.checkpoint, np.array(wanted.numbers, dtype=int)
+    numbers = np.array(wanted.numbers, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = circuit_pairs.run_inputs(options, opened, pairs, wanted.numbers)
     encoding = inputs[0][1].firsts[0]
-    stack = capture.edges.checked_stack(checkpoint, encoding)
-    slopes = (
-        capture.edges.checked_stack(checkpoint, encoding, gradients=True) if wanted.what == "attribution" else stack
-    )
+    whole = _stack(options, opened, encoding)
+    sloping = _stack(options, opened, encoding, gradients=True) if wanted.what == "attribution" else whole
     found: np.ndarray | None = None
     for places, some in inputs:
+        stack, slopes = (_reading(options, opened, one, some.firsts[0]) for one in (whole, sloping))
         run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])
         if wanted.what == "attribution":
             part = capture.edge_attribution.edge_attributions(run, slopes, every, difference).numpy()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ from core import capture, studies
 from core.errors import InputError
 from core.studies.ablation import disabling
 from core.studies.ablation.perturb import DEFAULT, made_of
+from core.studies.circuits import foils
 from core.tasks.glue import TaskRow
 
 if TYPE_CHECKING:
@@ -76,21 +76,7 @@ def texts_of(options: "Options") -> list[tuple[Texts, Texts | None]]:
     """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in disabling.rows_of(options)]
-    try:
-        lines = Path(options.pairs_file).expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"A file of pairs is text in UTF-8, a tab between two sentences; {options.pairs_file} cannot be read: name "
-            "another."
-        ) from error
-    split = [line.split("\t") for line in lines if line.strip()]
-    if wrong := [
-        number for number, parts in enumerate(split, 1) if len(parts) != 2 or not all(p.strip() for p in parts)
-    ]:
-        raise InputError(
-            f"Every line of a file of pairs has two sentences with a tab between; line {wrong[0]} has not: mend it."
-        )
-    return [((first, None), (second, None)) for first, second in split]
+    return [((parts[0], None), (parts[1], None)) for parts in foils.columns_of(options.pairs_file)]
 
 
 def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
@@ -99,6 +85,8 @@ def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
     Raises InputError where none can be made.
     """
     every = texts_of(options)
+    if foils.fills_words(options):
+        return _with_foils(options, opened, every)
     encodings = [opened.checkpoint.encode(*first) for first, _ in every]
     logits = capture.running.predict(opened.checkpoint, encodings).double().numpy()
     if options.pairs_file is None and options.kind == OTHER_ROW:
@@ -115,7 +103,27 @@ def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
         raise InputError(
             f'No pair could be made of the {len(every)} rows by "{options.kind}": choose another kind, or more rows.'
         )
-    return _measured(options, opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
+    return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
+
+
+def _with_foils(options: "Options", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
+    """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
+    words = [(parts[2], parts[3]) for parts in foils.columns_of(options.pairs_file or "")]
+    sides = [[foils.encoded(opened.checkpoint, texts) for texts in side if texts is not None]
+             for side in zip(*every, strict=True)]  # fmt: skip
+    first, second, answer, rival = foils.measured(opened.checkpoint, sides, words)
+    columns = (np.arange(len(every)), np.full(len(every), -1), first, second, answer, rival,
+               np.sign(first) == np.sign(second), np.array([len(encoding) for encoding in sides[0]]))  # fmt: skip
+    return _far(opened, columns, 0)
+
+
+def _far(opened: disabling.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
+    """The pairs whose m differ enough."""
+    far = np.abs(columns[2] - columns[3]) >= FLOOR
+    return PairSet(
+        opened.checkpoint.layers, opened.checkpoint.heads, *(column[far] for column in columns), not_made=not_made,  # type: ignore[misc]
+        under_floor=int((~far).sum()),
+    )  # fmt: skip
 
 
 def _answers(logits: np.ndarray) -> np.ndarray:
@@ -152,7 +160,7 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def _measured(
-    options: "Options", opened: disabling.Opened, places: tuple[np.ndarray, np.ndarray],
+    opened: disabling.Opened, places: tuple[np.ndarray, np.ndarray],
     logits: tuple[np.ndarray, np.ndarray], encodings: "Sequence[Encoding]", not_made: int,
 ) -> PairSet:  # fmt: skip
     """The logit difference of every pair: A's answer less B's, or its strongest rival where they agree."""
@@ -168,12 +176,8 @@ def _measured(
         beaten[at, answer] = -np.inf
         rival = np.where(alike, beaten.argmax(1), rival)
         whole = (first[at, answer] - first[at, rival], second[at, answer] - second[at, rival])
-    far = np.abs(whole[0] - whole[1]) >= FLOOR
     columns = (*places, *whole, answer, rival, alike, np.array([len(encodings[k]) for k in places[0]]))
-    return PairSet(
-        opened.checkpoint.layers, opened.checkpoint.heads, *(column[far] for column in columns), not_made=not_made,  # type: ignore[misc]
-        under_floor=int((~far).sum()),
-    )  # fmt: skip
+    return _far(opened, columns, not_made)
 
 
 def division_of(options: "Options", pairs: PairSet) -> Division:
@@ -201,7 +205,8 @@ def division_of(options: "Options", pairs: PairSet) -> Division:
 def run_inputs(
     options: "Options", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """The pairs of these numbers in batches of one length of A: their places among `numbers`, and the inputs."""
+    """The pairs of these numbers in batches of one length of A that are read at one place: their places among
+    `numbers`, and the inputs."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:
@@ -211,14 +216,16 @@ def run_inputs(
         if made is None:
             raise InputError(f"A pair that could be made before cannot be made again (row {first + 1}): start anew.")
         seconds.append(made)
-    batches: dict[int, list[int]] = {}
+    batches: dict[tuple[int, int], list[int]] = {}
     if options.pairs_file is None and options.kind == OTHER_ROW:
         a, b = ([checkpoint.encode(*texts) for texts in side] for side in (firsts, seconds))
         alignments = [capture.patching.everywhere(x, y) for x, y in zip(a, b, strict=True)]
     else:
-        a, b, alignments = studies.ablation.input_pairs.aligned(checkpoint, firsts, seconds)  # type: ignore[assignment]
+        a, b = ([foils.encoded(checkpoint, texts) for texts in side] for side in (firsts, seconds))
+        alignments = [studies.ablation.input_pairs.positions(x, y) for x, y in zip(a, b, strict=True)]
+    read = foils.fills_words(options)
     for place, encoding in enumerate(a):
-        batches.setdefault(len(encoding), []).append(place)
+        batches.setdefault((len(encoding), foils.place_of(checkpoint, encoding) if read else -1), []).append(place)
     return [
         (some, capture.edges.AlignedPairs([a[k] for k in some], [b[k] for k in some], [alignments[k] for k in some]))
         for _, some in sorted(batches.items())

@@ -16,6 +16,7 @@ from core.studies.ablation.perturb import made_of
 from core.studies.circuits import circuit as circuits
 from core.studies.circuits.circuit_pairs import KINDS, OTHER_ROW, texts_of
 from core.studies.circuits.circuit_table import said_of_stability
+from core.studies.circuits.foils import encoded
 from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
 from core.studies.contract import declared
 from core.tasks.glue import TaskRow
@@ -145,7 +146,7 @@ def _texts(options: circuits.Options, pair: CircuitPair) -> dict[str, tuple[str,
 
 def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> Any:
     checkpoint = resources.checkpoint(name)
-    encoding = checkpoint.encode(*texts)
+    encoding = encoded(checkpoint, texts)
     weights = capture.running.capture(checkpoint, encoding).weights[head.layer, head.head]
     cells = [{"query": q, "key": k, "weight": float(weights[q, k])}
              for q in range(len(encoding)) for k in range(len(encoding))]  # fmt: skip
