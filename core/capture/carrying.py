@@ -193,7 +193,7 @@ class Carrying(TorchFunctionMode):
         eps = arguments.get("eps") or (1e-5 if is_centred else torch.finfo(value.dtype).eps)
         middle = args[0] - args[0].mean(-1, keepdim=True) if is_centred else args[0]
         scale = (middle.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
-        normed = states.normed(HeldNorm(is_centred, scale, given.get("weight")), given.get("bias"))
+        normed = states.normed(HeldNorm(is_centred, scale, arguments.get("weight")), arguments.get("bias"))
         if self.keeps_norms and states.role != "branch":
             whole = states.settled()
             normed.norm = FrozenNorm(whole.components, whole.parts, is_centred)

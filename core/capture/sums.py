@@ -197,8 +197,8 @@ class Sum:
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
         """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
-        every = function if broadcasts else torch.func.vmap(function)
-        found = Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+        over_parts = function if broadcasts else torch.func.vmap(function)
+        found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
         found.blocks = self.blocks if found.role == "heads" else None
         return found
 
