@@ -101,15 +101,19 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Mean F1 = 2 TP / (row + column) of each confusion [true, predicted], over classes with a true map; 0 to 1.
+    """Mean F1 of the classes of each confusion [true, predicted], over classes with a true map; 0 to 1.
 
     among: the classes it is over, None for all.
     """
-    hits = np.diagonal(confusion, axis1=1, axis2=2).astype(np.float64)
-    rows, columns = confusion.sum(2), confusion.sum(1)
-    f1 = 2 * hits / np.maximum(rows + columns, 1)
+    rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
-    return (f1 * present).sum(1) / np.maximum(present.sum(1), 1)
+    return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)
+
+
+def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
+    """F1 = 2 TP / (row + column) of each class of each confusion [..., true, predicted]; 0 to 1."""
+    hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
+    return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
 
 def by_group(

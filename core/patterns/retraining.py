@@ -12,6 +12,7 @@ import numpy as np
 
 from core import patterns
 from core.patterns.classifier_registry import open_classifier
+from core.patterns.evaluation import SURE
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import present_names
 from core.store import classifiers, labels
@@ -19,6 +20,9 @@ from core.store.database import Database
 from core.store.rows import Row
 
 ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
+SURE_ERRORS = f"wrong with p > {SURE:g}"
+CLASS_F1 = "F1 of "  # and the class: each with an interval that covers all classes at once
+LESS_IS_BETTER = (ECE, SURE_ERRORS)
 NEW_MAPS = "maps labelled since"  # which the one before was not trained on
 FEWEST_INPUTS = 5  # below it no interval is worth the name, and nothing is called worse
 SAMPLES, ECE_SAMPLES = 2000, 300
@@ -58,7 +62,7 @@ class RetrainingChange:
     @property
     def is_worse(self) -> bool:
         """Whether the whole interval of the change is on the wrong side of 0."""
-        return self.change.low > 0 if self.figure == ECE else self.change.high < 0
+        return self.change.low > 0 if self.figure in LESS_IS_BETTER else self.change.high < 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Accuracy, macro F1 and (where both gave probabilities) the calibration error, before and after."""
+    """Accuracy, macro F1, the F1 of each class that it is over, and (where both gave probabilities) the calibration
+    error and the share of maps that are wrong though the classifier was sure; before and after."""
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}
     truth, *answers = (
@@ -81,11 +86,9 @@ def differences(
     counts = np.stack(
         [patterns.evaluation.by_group(truth, numbers, judged.inputs, len(names)) for numbers in answers], axis=1
     )
-    inputs = len(counts)
-    confusions = np.concatenate(
-        [counts.sum(0)[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)]
-    )
-    among = patterns.evaluation.enough_maps(counts[:, 0].sum(0))
+    inputs, total = len(counts), counts.sum(0)
+    confusions = np.concatenate([total[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)])
+    among = patterns.evaluation.enough_maps(total[0])
     right = np.trace(confusions, axis1=2, axis2=3) / confusions.sum((2, 3))
     f1 = np.stack([patterns.evaluation.macro_f1(confusions[:, k], among) for k in range(2)], axis=1)
     figures = {ACCURACY: right, MACRO_F1: f1}
@@ -93,18 +96,39 @@ def differences(
         likely = np.array([before.probability, after.probability])
         correct = np.stack([numbers == truth for numbers in answers])
         figures[ECE] = _calibration_errors(likely, correct, judged.inputs, seed)
-    return [_difference(on, figure, drawn, len(truth), inputs) for figure, drawn in figures.items()]
+        figures[SURE_ERRORS] = _shares(~correct & (likely > SURE), judged.inputs, seed)
+    found = [_difference(on, figure, drawn, len(truth), inputs) for figure, drawn in figures.items()]
+    if among.sum() < 2:
+        return found
+    each = patterns.evaluation.class_f1(confusions)  # [sample, before and after, class]
+    tail = 0.025 / int(among.sum())
+    return found + [
+        _difference(on, CLASS_F1 + names[k], each[:, :, k], int(total[0, k].sum()), inputs, tail=tail)
+        for k in np.flatnonzero(among)
+    ]
 
 
-def _difference(on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int) -> RetrainingChange:
-    """drawn: [sample, before and after], the maps' own figures first."""
+def _difference(
+    on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int, *, tail: float = 0.025
+) -> RetrainingChange:
+    """drawn: [sample, before and after], the maps' own figures first; tail: of the law, beyond either end."""
 
     def interval(column: np.ndarray) -> Interval:
-        low, high = patterns.percentiles.ends(column[1:], inputs) if inputs >= FEWEST_INPUTS else (np.nan, np.nan)
+        enough = inputs >= FEWEST_INPUTS
+        low, high = patterns.percentiles.ends(column[1:], inputs, tail=tail) if enough else (np.nan, np.nan)
         return Interval(float(column[0]), float(low), float(high))
 
     change = interval(drawn[:, 1] - drawn[:, 0])
     return RetrainingChange(on, figure, interval(drawn[:, 0]), interval(drawn[:, 1]), change, maps, inputs)
+
+
+def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
+    """Share of marked [before and after, map] maps, [sample, before and after]: of the maps themselves first."""
+    order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
+    counts = np.zeros((len(order), 3), dtype=np.int64)
+    np.add.at(counts, np.array([order[name] for name in inputs]), np.column_stack([marked.T, np.ones(marked.shape[1])]).astype(np.int64))
+    drawn = np.concatenate([counts.sum(0)[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)])
+    return drawn[:, :2] / drawn[:, 2:]
 
 
 def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:

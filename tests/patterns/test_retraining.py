@@ -10,7 +10,18 @@ from core.patterns import retraining
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classifier_registry import training_options
 from core.patterns.percentiles import ends
-from core.patterns.retraining import ACCURACY, ECE, MACRO_F1, NEW_MAPS, Answers, LabelledMaps, compared, differences
+from core.patterns.retraining import (
+    ACCURACY,
+    CLASS_F1,
+    ECE,
+    MACRO_F1,
+    NEW_MAPS,
+    SURE_ERRORS,
+    Answers,
+    LabelledMaps,
+    compared,
+    differences,
+)
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.studies.contract import Finished
@@ -63,6 +74,43 @@ def test_each_figure_and_the_interval_of_the_change_are_those_of_drawn_inputs(mo
             np.mean([abs(likely[part].mean() - right[part].mean()) for part in order])
         )
         assert interval.low <= interval.high
+    sure = found[SURE_ERRORS]
+    for answers, interval in ((before, sure.before), (after, sure.after)):
+        marked = (np.array(answers.predicted) != truth) & (np.array(answers.probability) > 0.8)
+        assert interval.value == pytest.approx(marked.mean())
+        shares = [marked[maps].mean() for maps in samples]
+        assert (interval.low, interval.high) == pytest.approx(tuple(ends(np.array(shares), 12)))
+
+
+def test_the_interval_of_a_single_class_covers_all_classes_at_once(monkeypatch):
+    monkeypatch.setattr(retraining, "SAMPLES", 60)
+    judged, before = drawn(0, 0.5)
+    _, after = drawn(1, 0.7)
+    found = {one.figure: one for one in differences("unseen heads", judged, before, after, seed=3)}
+    assert [name for name in found if name.startswith(CLASS_F1)] == [CLASS_F1 + name for name in CLASSES]
+    times = np.random.default_rng(3).multinomial(12, np.full(12, 1 / 12), size=60)
+    numbers = np.array([int(name.split()[1]) for name in judged.inputs])
+    samples = [np.repeat(np.arange(60), counts[numbers]) for counts in times]
+    truth, columns = np.array(judged.truth), []
+    for answers in (before, after):
+        predicted = np.array(answers.predicted)
+        columns.append(
+            [f1_score(truth[k], predicted[k], labels=["block"], average=None, zero_division=0)[0] for k in samples]
+        )
+    change = found[CLASS_F1 + "block"].change
+    assert (change.low, change.high) == pytest.approx(
+        tuple(ends(np.subtract(columns[1], columns[0]), 12, tail=0.025 / 3))
+    )
+    assert found[CLASS_F1 + "block"].maps == int((truth == "block").sum())
+
+
+def test_a_rise_of_sure_errors_and_a_class_that_is_lost_are_worse():
+    judged, good = drawn(0, 1.0, inputs=30)
+    lost = ["vertical" if name == "block" else name for name in judged.truth]
+    said = {one.figure: one.is_worse for one in differences("x", judged, good, Answers(lost, [0.9] * 150))}
+    assert said[SURE_ERRORS]
+    assert said[CLASS_F1 + "block"]
+    assert not said[CLASS_F1 + "diagonal"], "it is told as before"
 
 
 def test_worse_is_only_what_is_wholly_on_the_wrong_side():
@@ -71,7 +119,8 @@ def test_worse_is_only_what_is_wholly_on_the_wrong_side():
     said = {one.figure: one.is_worse for one in differences("x", judged, good, poor)}
     assert said[ACCURACY]
     assert said[MACRO_F1]
-    assert not any(one.is_worse for one in differences("x", judged, poor, good) if one.figure != ECE)
+    better = differences("x", judged, poor, good)
+    assert not any(one.is_worse for one in better if one.figure != ECE)
     assert not any(one.is_worse for one in differences("x", judged, good, good)), "the same is not worse"
 
 
@@ -90,7 +139,7 @@ def test_too_few_inputs_have_no_interval_and_are_not_called_worse():
     judged, good = drawn(0, 1.0, inputs=4)
     poor = Answers(["block"] * 20)
     found = differences("x", judged, good, poor)
-    assert [one.figure for one in found] == [ACCURACY, MACRO_F1], "no probabilities, no calibration error"
+    assert not {ECE, SURE_ERRORS} & {one.figure for one in found}, "no probabilities, no calibration error"
     assert all(np.isnan(one.change.low) and not one.is_worse for one in found)
 
 
@@ -117,8 +166,9 @@ def test_two_stored_classifiers_are_compared_on_maps_that_both_left_out_and_on_n
     labels.record_events(db, new)
     train(db, "second")
     found = compared(db, "first", "second")
-    assert {one.on: one.maps for one in found} == {"unseen heads": 40, "unseen inputs": 40, NEW_MAPS: 2}
-    assert {one.figure for one in found} == {ACCURACY, MACRO_F1, ECE}
+    assert {one.on: one.maps for one in found if one.figure == ACCURACY} == {"unseen heads": 40, "unseen inputs": 40, NEW_MAPS: 2}
+    figures = {one.figure for one in found}
+    assert {name for name in figures if not name.startswith(CLASS_F1)} == {ACCURACY, MACRO_F1, ECE, SURE_ERRORS}
     scores = {row["on"]: row for row in classifiers.one_classifier(db, "first")["scores"]["rows"] if row.get("on")}
     before = {(one.on, one.figure): one.before for one in found}
     for on in ("unseen heads", "unseen inputs"):  # the labels of these maps are as they were, so are the figures
@@ -135,5 +185,6 @@ def test_a_classifier_of_an_earlier_version_is_compared_on_its_headline(db):
     with db.write() as cursor:
         cursor.execute("UPDATE classifier SET scores = ? WHERE classifier = 'first'", [json.dumps(earlier)])
     found = compared(db, "first", "second")
-    assert [(one.on, one.figure) for one in found] == [("unseen heads", ACCURACY), ("unseen heads", MACRO_F1)]
+    assert {one.on for one in found} == {"unseen heads"}
+    assert not {ECE, SURE_ERRORS} & {one.figure for one in found}, "it stored no probabilities"
     assert all(one.change.value == 0 and not one.is_worse for one in found), "trained on the same"
