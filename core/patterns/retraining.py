@@ -126,7 +126,11 @@ def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
     """Share of marked [before and after, map] maps, [sample, before and after]: of the maps themselves first."""
     order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
     counts = np.zeros((len(order), 3), dtype=np.int64)
-    np.add.at(counts, np.array([order[name] for name in inputs]), np.column_stack([marked.T, np.ones(marked.shape[1])]).astype(np.int64))
+    np.add.at(
+        counts,
+        np.array([order[name] for name in inputs]),
+        np.column_stack([marked.T, np.ones(marked.shape[1])]).astype(np.int64),
+    )
     drawn = np.concatenate([counts.sum(0)[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)])
     return drawn[:, :2] / drawn[:, 2:]
 

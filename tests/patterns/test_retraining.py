@@ -166,7 +166,11 @@ def test_two_stored_classifiers_are_compared_on_maps_that_both_left_out_and_on_n
     labels.record_events(db, new)
     train(db, "second")
     found = compared(db, "first", "second")
-    assert {one.on: one.maps for one in found if one.figure == ACCURACY} == {"unseen heads": 40, "unseen inputs": 40, NEW_MAPS: 2}
+    assert {one.on: one.maps for one in found if one.figure == ACCURACY} == {
+        "unseen heads": 40,
+        "unseen inputs": 40,
+        NEW_MAPS: 2,
+    }
     figures = {one.figure for one in found}
     assert {name for name in figures if not name.startswith(CLASS_F1)} == {ACCURACY, MACRO_F1, ECE, SURE_ERRORS}
     scores = {row["on"]: row for row in classifiers.one_classifier(db, "first")["scores"]["rows"] if row.get("on")}
