@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
-import scipy  # its parts load when they are used
+from scipy.special import ndtri
 
 from core.scoring.proportions import wilson_interval
 from core.studies.estimate import Estimate
@@ -20,7 +20,7 @@ def among(estimate: Estimate, several: int) -> Estimate:
 
 def widened(several: int) -> float:
     """How many times wider an interval must be to hold for so many at once."""
-    return float(scipy.stats.norm.ppf(1 - 0.025 / several) / scipy.stats.norm.ppf(0.975))
+    return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:

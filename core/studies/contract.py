@@ -128,8 +128,8 @@ class Study(Generic[O, P]):
     def checkpoints(self, options: O) -> list[str]:
         """What units will open, so that it is looked for before there are any: the options that name checkpoints."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
-        every = [place for given in named for place in (given if isinstance(given, tuple) else (given,))]
-        return [place for place in every if isinstance(place, str) and place]
+        folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
+        return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def amount(self, options: O) -> int | None:
         """How much work a job of these options is, in what `counts` names, for the time it will take; quick enough for
@@ -208,9 +208,9 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else study
-        seen = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
+        shown = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
         why = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"The option {name} of {study} cannot be {seen}: {why}.") from error
+        raise InputError(f"The option {name} of {study} cannot be {shown}: {why}.") from error
 
 
 def as_json(options: Any) -> Row:

@@ -8,6 +8,7 @@ missing, because not every row of the study has it.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
+from operator import attrgetter
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
@@ -81,7 +82,11 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
     """The records whose fields have these values."""
-    return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
+    left = list(records)
+    for name, value in wanted.items():  # one after the other: a report asks 2,000 times for a few of thousands
+        value_of = attrgetter(name)
+        left = [record for record in left if value_of(record) == value]
+    return left
 
 
 # ---------------------------------------------------------------- behind it

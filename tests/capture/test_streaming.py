@@ -26,6 +26,7 @@ from core.studies.attention.passes import Prepared
 from core.studies.attention.role_measure import RoleMeasure
 from tests.capture.conftest import DECODERS, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny
 from tests.capture.conftest import translator as translating
+from tests.spread import one_in
 
 NAMES = [name for name, record in RECORDS.items() if record.interceptable]
 SPAN = 1e-5
@@ -75,7 +76,7 @@ def both_ways(checkpoint, encoding):
         yield whole[call], sums[call], needs, (plain, streamed)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_sums_equal_those_of_whole_maps(name):
     checkpoint = opened(name)
     encoding = checkpoint.encode(TEXT[0], TEXT[1])

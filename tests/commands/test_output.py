@@ -148,7 +148,8 @@ def test_while_the_app_holds_the_file_the_work_is_done_and_can_be_imported(tmp_p
     db.close()
 
 
-@pytest.mark.parametrize("held", [False, pytest.param(True, marks=pytest.mark.slow)])  # 6 CPU seconds, two processes
+@pytest.mark.slow  # 4 and 6 CPU seconds; tests/jobs resumes stopped jobs
+@pytest.mark.parametrize("held", [False, True])
 def test_a_command_stopped_by_ctrl_c_goes_on_when_given_again(tmp_path, held):
     folder, database = tmp_path / "marks", tmp_path / "atlas.duckdb"
     folder.mkdir()

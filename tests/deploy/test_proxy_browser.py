@@ -54,6 +54,7 @@ def running_nginx(folder, block: str):
         nginx.wait(20)
 
 
+@pytest.mark.slow  # 11 CPU seconds: a server and nginx of its own
 def test_pages_cold_links_and_the_websocket_pass_the_proxy(proxied, page):
     page.goto(f"{proxied}/features", timeout=PATIENCE)
     expect(page.get_by_role("heading", name="Linguistics")).to_be_visible(timeout=PATIENCE)

@@ -41,6 +41,7 @@ def rows_of(db, place, options):
     return store.job_rows(db, done.job), runs.run_rows(db, done.run)
 
 
+@pytest.mark.slow  # 9 CPU seconds; test_large_options_... has a cluster's rows beside the local ones
 def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed(db, folder, cluster):
     here = rows_of(db, JobPlacement(workers=2, threads=1), {})
     there = rows_of(db, JobPlacement(cluster=cluster.scheduler_address), {})

@@ -15,7 +15,7 @@ from tests.pages.opening import VIEWS
 
 NAMES = [page.name for page in shell.PAGES]
 # Of a server each: 5 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
-ALWAYS = ("maps", "results")
+ALWAYS = ("maps",)
 COLD = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 # what they show first is computed: an example of their own
 RUN_A_MODEL = {"maps/why", "maps/generation", "maps/norms", "heads/one", "heads/counterparts", "interventions/ablation",

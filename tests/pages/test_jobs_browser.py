@@ -63,6 +63,7 @@ def resume_in(page, url: str) -> None:
     main.get_by_role("button", name="Stop").wait_for()
 
 
+@pytest.mark.slow  # 8 CPU seconds; tests/jobs kills workers and resumes jobs, this one the app in a browser
 def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_again(tmp_path, browser):
     database, folder = tmp_path / "atlas.duckdb", tmp_path / "marks"
     queued(database, folder, count=12)

@@ -292,6 +292,7 @@ def test_in_a_narrow_window_the_sidebar_gives_way_and_maps_are_seen_first(page, 
     expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
 
 
+@pytest.mark.slow  # 5 CPU seconds; test_links_browser.py goes back on this page by default
 def test_back_and_forward_restore_sentence_head_and_view(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}")
     grid = painted(page)

@@ -138,9 +138,8 @@ class Outboxes(RuleBasedStateMachine):
         assert not left
 
 
-@pytest.mark.parametrize(
-    "examples", [2, pytest.param(6, marks=pytest.mark.slow)]
-)  # 4 CPU seconds each: every rule's step asks the browser
+@pytest.mark.slow  # 2 CPU seconds an example: every rule's step asks the browser; single steps stand below
+@pytest.mark.parametrize("examples", [6])
 def test_no_label_is_lost_whatever_two_tabs_do(browser, examples):
     class Machine(Outboxes):
         pass

@@ -103,6 +103,7 @@ def test_a_viewer_looks_and_labels_nothing(guarded, page):
     expect(page.locator(".root[data-cursor]")).to_have_count(0)
 
 
+@pytest.mark.slow  # 8 CPU seconds; roles are tried without a browser in test_people.py and test_guard.py
 def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded, page):
     sign_in(page, guarded, "grace")
     open_label_page(page, guarded)
@@ -136,6 +137,7 @@ def test_someone_without_a_role_or_a_verified_address_stays_out(guarded, page, s
     expect(page.locator(".st-key-pages")).to_have_count(0)
 
 
+@pytest.mark.slow  # 2 CPU seconds; test_sign_in_cookie.py forges 44 without a browser
 def test_a_forged_cookie_is_nobody(guarded, page):
     claims = json.dumps({"email": "ada@example.org", "email_verified": True, "is_logged_in": True})
     page.context.add_cookies([{"name": "_streamlit_user", "value": claims.encode().hex(), "url": guarded}])

@@ -20,6 +20,7 @@ def the_one_alert(page) -> str:
     return page.get_by_role("alert").inner_text()
 
 
+@pytest.mark.slow  # 6 CPU seconds; the outbox and a full disk have tests each of their own
 def test_labels_wait_in_the_browser_while_the_disk_is_full(page, tmp_path):
     fill(tmp_path)
     with serving(tmp_path) as address:

@@ -32,6 +32,7 @@ def test_what_cannot_be_released_is_said(changelog, version, sentence):
         release.released(changelog, version, "2026-02-03")
 
 
+@pytest.mark.slow  # 3 CPU seconds to import what checks it
 def test_the_citation_holds_the_formats_own_schema(tmp_path):
     check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.citation-file-format"]
     file = release.PROJECT / "CITATION.cff"

@@ -13,6 +13,7 @@ from core.store.database import Database
 from core.tasks import conllu, glue
 from tests.robustness import files
 from tests.robustness.doors import one_sentence, refused, refused_or_fine, unchanged
+from tests.spread import one_in
 from tests.store.labelling import a_map
 
 
@@ -141,7 +142,7 @@ def test_label_rows(db, tmp_path, name):
     rows_of_a_file(db, tmp_path, name, keep=False)
 
 
-@pytest.mark.parametrize("name", files.LABELS)
+@pytest.mark.parametrize("name", one_in(6, files.LABELS))
 def test_label_rows_whose_rest_is_kept(own_db, tmp_path, name):
     """As was asked: the good ones beside it."""
     rows_of_a_file(own_db, tmp_path, name, keep=True)

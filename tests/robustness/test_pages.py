@@ -16,8 +16,8 @@ SHOWN_NAMES = {
     name: NAMES[name] for name in ("5,000 letters", "NUL", "another person's home", "a script", "a folder that is none")
 }
 OF_TEXTS = {"maps/maps", "maps/generation", "interventions/patching"}
-# a view of each page and those of a text; the others, a CPU second each, are with the slow tests, which try all alone
-ALWAYS = {next(view for view in VIEWS if view.startswith(f"{page.name}/")) for page in shell.PAGES} | OF_TEXTS
+# those of a text and three more; the others, a CPU second each, are with the slow tests, which try all alone
+ALWAYS = {"heads/overview", "interventions/ablation", "results/all"} | OF_TEXTS
 TRIED = [view if view in ALWAYS else pytest.param(view, marks=pytest.mark.slow) for view in VIEWS]
 PATIENCE = 120  # s, on a machine that is busy
 

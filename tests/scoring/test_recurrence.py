@@ -27,6 +27,7 @@ def test_one_run_has_no_interval_over_runs_and_runs_that_keep_all_are_cut_at_one
     assert (all_kept.share, all_kept.share_low, all_kept.share_high, all_kept.everywhere) == (1, 1, 1, 4)
 
 
+@pytest.mark.slow  # 4 CPU seconds: 400 draws
 def test_the_interval_over_runs_covers():
     """Runs that keep each of 36 heads with a chance that differs between runs."""
     rng, covered = np.random.default_rng(1), 0

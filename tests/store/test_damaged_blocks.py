@@ -9,6 +9,7 @@ from core.errors import StoreError
 from core.store import backup, labels
 from core.store.database import Database
 from core.store.file_blocks import damaged_blocks
+from tests.spread import one_in
 from tests.store.filling import contents, fill_every_table
 from tests.store.labelling import a_map, event
 
@@ -49,7 +50,7 @@ def rows_in(path):
         return contents(db, names)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 18))])
+@pytest.mark.parametrize("seed", one_in(9, range(18)))
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_backup_is_not_put_back(sound, how, seed, tmp_path):
     (tmp_path / "copy.duckdb").write_bytes(damaged(sound, how, random.Random(f"{how} {seed}")))  # noqa: S311

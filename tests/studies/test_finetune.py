@@ -95,6 +95,7 @@ def test_the_saved_checkpoint_scores_what_the_row_says(folder):
     assert not list((folder / "runs").glob("*.live.json"))
 
 
+@pytest.mark.slow  # 6 CPU seconds; tests/tuning/test_training.py takes up a cancelled run
 def test_a_killed_run_is_taken_up(folder):
     chosen = options(folder, tasks=["rte"], seeds=[0], settings=SMALL | {"epochs": 2, "train_limit": 40})
     unit = divide("finetune", chosen)["units"][0]

@@ -229,6 +229,7 @@ def test_false_hypotheses_reach_the_third_criterion_in_at_most_5_of_100_draws(na
     assert sum(states["explained"] == "met" for states in counted(name, 100, 400)) <= 5
 
 
+@pytest.mark.slow  # 7 CPU seconds; a planted head goes through JSON below, and worlds are drawn with the slow tests
 def test_a_planted_truth_is_met_and_its_neighbours_role_is_not():
     assert all(states["explained"] == "met" for states in counted("nouns", 16, 60))
     assert sum(states["explained"] == "met" for states in counted("verbs, said of nouns", 16, 60)) <= 2

@@ -13,6 +13,7 @@ import pytest
 from core.store import database
 from core.store.database import Database
 from tests.pages.browsing import PROJECT
+from tests.spread import one_in
 from tests.survival.crash_states import COUNT, CrashState, crash_states, faults, plain_labels
 from tests.survival.episodes import DATABASE, EPISODES, prepare
 from tests.survival.file_calls import Folder, traced
@@ -52,7 +53,7 @@ def held(name: str, state: CrashState, folder) -> None:
             assert [number for (number,) in db.cursor().execute(COUNT).fetchall()] in LABELS[name]
 
 
-@pytest.mark.parametrize("share", range(SAMPLE))
+@pytest.mark.parametrize("share", one_in(3, range(SAMPLE)))
 @pytest.mark.parametrize("name", EPISODES)
 def test_a_kill_loses_nothing_and_the_app_opens_what_it_leaves(states, name, share, tmp_path):
     """The quick form: some states of each episode, drawn from as many parts of it."""

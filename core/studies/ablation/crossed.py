@@ -110,11 +110,11 @@ class CrossedStudy(Study[Options, Crossed]):
     def run(self, options: Options, unit: Unit) -> Done[Crossed]:
         """Fine-tune on the other parts, then sweep this one."""
         of: Fold = unit.arguments
-        every, folds = _folds(options)
+        all_rows, folds = _folds(options)
         places = np.flatnonzero(folds == of.number)
-        rows = [every[k] for k in places]
+        rows = [all_rows[k] for k in places]
         run = _run(options, of.number)
-        runs = () if of.again else (_tuned(options, run, every, folds == of.number),)
+        runs = () if of.again else (_tuned(options, run, all_rows, folds == of.number),)
         opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
         some = disable.RowSlice(tuple(places.tolist()), of.again)
         swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
@@ -247,8 +247,8 @@ def _run(options: Options, number: int) -> "FinetuningRun":
 
 def _tuned(options: Options, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
     base = studies.worker_cache.checkpoint(options.checkpoint)
-    others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
-    return studies.tuning.finetuning_run.tune_on(base, run, others, own)
+    others, own_rows = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
+    return studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
 
 
 def _agreeing(options: Options, merged: Crossed) -> list[int]:

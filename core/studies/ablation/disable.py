@@ -136,8 +136,8 @@ class Disable(Study[Options, Swept]):
 
     def run(self, options: Options, unit: Unit) -> Done[Swept]:
         """Predictions of these rows, plain and under every variant."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        rows = [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        rows = [all_rows[k] for k in unit.arguments.rows]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
@@ -194,7 +194,7 @@ def near_claims(options: Options, merged: Swept) -> tuple[int, ...]:
 def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
     name = "again" if again else "rows"
     slices = disabling.slices(options)
-    return [Unit(f"{name}-{k}", RowSlice(some.rows, again), size) for k, (some, size) in enumerate(slices)]
+    return [Unit(f"{name}-{k}", RowSlice(row_slice.rows, again), size) for k, (row_slice, size) in enumerate(slices)]
 
 
 @dataclass(frozen=True)
@@ -225,23 +225,23 @@ class _Sweeps:
         return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype
 
 
-def _spread(found: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
+def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
     """Predictions of some variants among all of them, NaN elsewhere."""
-    every = np.full((variants, found.shape[1]), np.nan)
-    every[list(places)] = found
-    return every
+    spread = np.full((variants, measured.shape[1]), np.nan)
+    spread[list(places)] = measured
+    return spread
 
 
 def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
     """What float32 gives, all rounds together, in the order of `rows`: untouched [row] and changed [variant, row]."""
     places = {row: k for k, row in enumerate(rows.tolist())}
-    plain, every = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
+    plain, changed = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
     for part in partials:
         at = [places[row] for row in part.rows.tolist()]
         if part.in_float32 is not None:
             plain[at], exact = part.in_float32
-            every[:, at] = np.where(np.isnan(exact), every[:, at], exact)
-    return plain, every
+            changed[:, at] = np.where(np.isnan(exact), changed[:, at], exact)
+    return plain, changed
 
 
 def _grouped(options: Options, opened: disabling.Opened) -> list[Variant]:
@@ -300,12 +300,12 @@ class _Table:
 
     def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
         """What float32 says of the variants that it was asked about, and of the untouched model."""
-        known = precision.known(exact)
+        precision_facts = precision.known(exact)
         self.whole = {
             name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
             for name in self.names
         }
-        self.exact[known] = outcomes(self.task, self.swept.gold, exact[known]) - outcomes(
+        self.exact[precision_facts] = outcomes(self.task, self.swept.gold, exact[precision_facts]) - outcomes(
             self.task, self.swept.gold, plain
         )
 
@@ -357,9 +357,9 @@ class _Table:
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
         if self.swept.in_float32 is None:
             return intervals
-        some, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
-        exact = effects.metric_intervals(name, gold, plain, changed[some])
-        for k, interval in zip(some, exact, strict=True):
+        again, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
+        exact = effects.metric_intervals(name, gold, plain, changed[again])
+        for k, interval in zip(again, exact, strict=True):
             intervals[k] = interval
         return intervals
 

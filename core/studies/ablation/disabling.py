@@ -97,7 +97,7 @@ def slices(options: DisablingOptions) -> list[tuple[Slice, int]]:
     sizes = [len(row.text) + len(row.pair or "") for row in rows]
     order = sorted(range(len(rows)), key=lambda k: (sizes[k], k))
     places = [order[k : k + ROWS_A_UNIT] for k in range(0, len(order), ROWS_A_UNIT)]
-    return [(Slice(tuple(some)), max(1, sum(sizes[k] for k in some) // 4)) for some in places]
+    return [(Slice(tuple(row_numbers)), max(1, sum(sizes[k] for k in row_numbers) // 4)) for row_numbers in places]
 
 
 # ---------------------------------------------------------------- sets of heads
@@ -126,12 +126,12 @@ class Variant:
 
     def facts(self) -> "VariantFacts":
         """The variant as fields of a record; those of near-duplicates where it is one."""
-        known = VariantFacts(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
+        variant_facts = VariantFacts(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
-            known["parts"] = group_name(self.parts)
+            variant_facts["parts"] = group_name(self.parts)
         if self.role is not None:
-            known |= {"role": self.role, "group": self.group}
-        return known if self.distance is None else known | {"distance": self.distance}
+            variant_facts |= {"role": self.role, "group": self.group}
+        return variant_facts if self.distance is None else variant_facts | {"distance": self.distance}
 
 
 class VariantFacts(TypedDict, total=False):
@@ -193,17 +193,17 @@ def group_name(heads: Sequence[Component]) -> str:
 
 def variants_of(what: str, heads: str, layers: int, width: int) -> list[Variant]:
     """What is changed together, in the order of the heads. what: one of KINDS but "duplicates"."""
-    every = [[Head(layer, head) for head in range(width)] for layer in range(layers)]
+    all_sets = [[Head(layer, head) for head in range(width)] for layer in range(layers)]
     if what == "heads":
-        return [Variant(str(head), head.layer, head.head, (head,)) for row in every for head in row]
+        return [Variant(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]
     if what == "layers":
-        return [Variant(f"L{layer + 1}", layer, None, tuple(row)) for layer, row in enumerate(every)]
+        return [Variant(f"L{layer + 1}", layer, None, tuple(row)) for layer, row in enumerate(all_sets)]
     if what == "all-but-one":
         return [
             Variant(
                 f"all of L{head.layer + 1} but H{head.head + 1}", *head, tuple(other for other in row if other != head)
             )
-            for row in every
+            for row in all_sets
             for head in row
         ]
     if what == "groups":

@@ -32,17 +32,17 @@ def variants(opened: Opened, data: str | None, *, seed: int, within: float) -> l
     groups = _groups(opened, data, seed, within)
     if not groups:
         raise InputError(f"No two heads are nearer than {within:g} of the mean distance between heads: raise within.")
-    every = []
+    found_variants = []
     for number, group in enumerate(groups):
         name = f"{len(group.heads)} like {group.middle}"
-        every.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
-        every += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
+        found_variants.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
+        found_variants += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
         sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
-        every += [
-            Variant(f"control {k + 1} of {name}", None, None, tuple(some), CONTROL, number)
-            for k, some in enumerate(sets)
+        found_variants += [
+            Variant(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
+            for k, head_set in enumerate(sets)
         ]
-    return every
+    return found_variants
 
 
 def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple[Group, ...]:

@@ -73,12 +73,12 @@ class Held(Study[Options, TunedRuns]):
             capture.interventions.operator_of(options.operator, causal=False)
         shared = ("checkpoint", "tasks", "seeds", "data", "preset", "settings", "out")
         plain = finetune.Options(**{name: getattr(options, name) for name in shared})
-        every = []
+        all_units = []
         for unit in finetune.STUDY.units(plain):
             for kind in (FREE, HELD):
                 key = f"{unit.key}-{_mark(options) if kind == HELD else FREE}"
-                every.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
-        return every
+                all_units.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
+        return all_units
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
@@ -127,7 +127,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
         held.setdefault(turns[head % len(turns)], set()).update(Head(layer, head) for layer in range(layers))
-    return [capture.interventions.Intervention(name, frozenset(some)) for name, some in held.items()]  # type: ignore[arg-type]
+    return [capture.interventions.Intervention(name, frozenset(fixed)) for name, fixed in held.items()]  # type: ignore[arg-type]
 
 
 def held_heads(options: Options, checkpoint: "Opened") -> "list[Intervention]":
@@ -147,8 +147,8 @@ def _mark(options: Options) -> str:
     """Other heads or another operator make another checkpoint."""
     if not options.heads:
         return HELD
-    asked = f"{options.heads} {options.operator}"
-    return f"{HELD}-{hashlib.sha256(asked.encode()).hexdigest()[:6]}"
+    mark = f"{options.heads} {options.operator}"
+    return f"{HELD}-{hashlib.sha256(mark.encode()).hexdigest()[:6]}"
 
 
 def _cost(task: str, runs: Sequence[TunedRun]) -> Row:

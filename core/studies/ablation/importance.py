@@ -98,8 +98,8 @@ class Importance(Study[Options, Weighed]):
 
     def run(self, options: Options, unit: Unit) -> Done[Weighed]:
         """Gradient sums of these rows, and with `sweep` their predictions without each head."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         encodings = opened.encoded(rows)
         sums = capture.importance.gradients(checkpoint, encodings, opened.outputs(rows))
         sweep: dict[str, np.ndarray] = {}
@@ -139,14 +139,14 @@ class Importance(Study[Options, Weighed]):
         )
         scores = capture.importance.importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         raw = capture.importance.importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
-        ranked = sorted(np.ndindex(*scores.shape), key=lambda place: (-float(scores[place]), place))
+        ranked = sorted(np.ndindex(*scores.shape), key=lambda index: (-float(scores[index]), index))
         heads: list[Result] = [
             ImportantHead(
-                name=str(Head(*place)), layer=place[0], head=place[1], rank=rank + 1, value=float(scores[place]),
-                gradient=float(raw[place]), task=options.task, n=total.inputs, statistic="importance",
+                name=str(Head(*index)), layer=index[0], head=index[1], rank=rank + 1, value=float(scores[index]),
+                gradient=float(raw[index]), task=options.task, n=total.inputs, statistic="importance",
                 feature=options.task,
             )
-            for rank, place in enumerate(ranked)
+            for rank, index in enumerate(ranked)
         ]  # fmt: skip
         return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
 

@@ -45,11 +45,14 @@ def positions(first: "Encoding", second: "Encoding") -> Alignment:
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
-        theirs, own = words[0][first_word].positions, words[1][second_word].positions
-        if len(theirs) >= len(own):
-            pairs += list(zip(theirs[len(theirs) - len(own) :], own, strict=True))
+        theirs, own_positions = words[0][first_word].positions, words[1][second_word].positions
+        if len(theirs) >= len(own_positions):
+            pairs += list(zip(theirs[len(theirs) - len(own_positions) :], own_positions, strict=True))
         else:
-            pairs += [(theirs[max(0, k - len(own) + len(theirs))], place) for k, place in enumerate(own)]
+            pairs += [
+                (theirs[max(0, k - len(own_positions) + len(theirs))], position)
+                for k, position in enumerate(own_positions)
+            ]
     return Alignment(tuple(pairs))
 
 

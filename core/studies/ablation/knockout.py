@@ -74,8 +74,8 @@ class KnockoutStudy(Study[Options, Knocked]):
 
     def run(self, options: Options, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         encodings, changed, having = opened.encoded(rows), [], []
         for kind in options.edges:
             edges = capture.knockout.edges_of(kind, causal=checkpoint.causal)

@@ -99,7 +99,7 @@ class OperatorsStudy(Study[Options, Effects]):
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
         heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
         names = [row.id for row in rows]
-        seen = [
+        outcomes = [
             capture.losses.effects(
                 checkpoint,
                 capture.losses.LabelledRows(encodings, gold, names=names),
@@ -110,12 +110,12 @@ class OperatorsStudy(Study[Options, Effects]):
             )
             for source in references.sources(operator, opened, options)
         ]
-        plain, changes = seen[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in seen], 0)
+        plain, changes = outcomes[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in outcomes], 0)
         partial = Effects(
             checkpoint.layers, checkpoint.heads, (operator,), plain, changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
         )  # fmt: skip
-        return Done(partial, provenance(checkpoint, names, dtype=seen[0].dtype))
+        return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
         """All operators, in the order asked for."""
@@ -159,10 +159,10 @@ def _effects(options: Options, merged: Effects, about: Any) -> list[Row]:
     for number, operator in enumerate(merged.operators):
         intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
         for head in range(heads):
-            place = Head(*divmod(head, merged.heads))
+            head_name = Head(*divmod(head, merged.heads))
             fits = ("fit_mean", "fit_zero", "fit_constant") if operator == "constant" and merged.fitting.size else ()
             effect = OperatorEffect(
-                name=str(place), layer=place.layer, head=place.head, operator=operator,
+                name=str(head_name), layer=head_name.layer, head=head_name.head, operator=operator,
                 value=float(merged.changes[number, head].mean()), low=intervals[head].low, high=intervals[head].high,
                 p=float(p[number, head]), statistic=f"{operator} loss change", feature=task_of(options.task).key,
                 **about, **dict(zip(fits, merged.fitting[:, head].tolist() if fits else (), strict=True)),
@@ -177,10 +177,10 @@ def _agreement(options: Options, merged: Effects, about: Any) -> list[Row]:
         return []
     agreement = operators_agree(merged.changes, seed=options.seed)
     rows = []
-    for place, first in enumerate(merged.operators):
-        for other, second in enumerate(merged.operators[place + 1 :], place + 1):
-            figures = {name: getattr(agreement, name)[place, other] for name in ("low", "high", "same_rows")}
-            figures |= {"itself": agreement.itself(place, other), "kendall": agreement.tau[place, other]}
-            known: Any = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
-            rows.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **known, **about).as_row())
+    for index, first in enumerate(merged.operators):
+        for other, second in enumerate(merged.operators[index + 1 :], index + 1):
+            figures = {name: getattr(agreement, name)[index, other] for name in ("low", "high", "same_rows")}
+            figures |= {"itself": agreement.itself(index, other), "kendall": agreement.tau[index, other]}
+            numbers: Any = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
+            rows.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **numbers, **about).as_row())
     return rows

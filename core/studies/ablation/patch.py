@@ -77,11 +77,11 @@ class PatchStudy(Study[Options, PatchPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[PatchPartial]:
         """m of these pairs."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads)
-        texts = [made_of(options.kind, row, options.seed + place, checkpoint.tokenizer.mask_token)
-                 for row, place in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+        texts = [made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
+                 for row, row_number in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
@@ -146,15 +146,15 @@ class PatchStudy(Study[Options, PatchPartial]):
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """m of A [pair], B [pair] and B patched [variant, pair], from logits [..., pair, choice]."""
-    a, b, every = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
+    a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
-        return a[:, 0], b[:, 0], every[..., 0]
+        return a[:, 0], b[:, 0], patched_logits[..., 0]
     pair = np.arange(len(a))
     best, rival = a.argmax(-1), b.argmax(-1)
     beaten = a.copy()
     beaten[pair, best] = -np.inf
     rival = np.where(rival == best, beaten.argmax(-1), rival)
-    return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, every))
+    return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, patched_logits))
 
 
 STUDY = PatchStudy()

@@ -79,13 +79,13 @@ class PerturbStudy(Study[Options, Perturbations]):
 
     def run(self, options: Options, unit: Unit) -> Done[Perturbations]:
         """Predictions of these rows and of what was made of them."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
         changed, made, moved = [], [], []
         for kind in options.kinds:
-            texts = [made_of(kind, row, options.seed + place, checkpoint.tokenizer.mask_token)
-                     for row, place in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+            texts = [made_of(kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
+                     for row, row_number in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
             encodings = [
                 checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
             ]
@@ -124,12 +124,12 @@ class PerturbStudy(Study[Options, Perturbations]):
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
     """p of each kind corrected for all of them (Holm); they are of different rows, so one draw cannot serve all."""
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
-    every = list(kinds)
+    changed = list(kinds)
     if tested:
         p = holm_adjusted(np.array([kinds[k].p for k in tested], dtype=float))
         for k, value in zip(tested, p, strict=True):
-            every[k] = replace(kinds[k], p=float(value))
-    return every
+            changed[k] = replace(kinds[k], p=float(value))
+    return changed
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:

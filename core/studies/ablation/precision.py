@@ -50,8 +50,8 @@ def deviation(low: Differences, exact: Differences) -> Deviation:
 def near(low: Differences, exact: Differences, *, seed: int) -> list[int]:
     """Variants that float32 has not been asked about and might claim: their corrected p reaches CLAIM within the
     deviation."""
-    seen = deviation(low, exact)
-    reachable = effects.max_t(np.zeros(low.shape[1]), mixed(low, exact), seed=seed, slack=seen.t) <= CLAIM
+    difference = deviation(low, exact)
+    reachable = effects.max_t(np.zeros(low.shape[1]), mixed(low, exact), seed=seed, slack=difference.t) <= CLAIM
     return [int(k) for k in np.flatnonzero(reachable & ~known(exact))]
 
 

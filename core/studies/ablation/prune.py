@@ -160,20 +160,20 @@ STUDY = Prune()
 def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
     """All heads, the first to go first."""
     checkpoint = opened.checkpoint
-    every = all_heads(checkpoint.layers, checkpoint.heads)
+    heads = all_heads(checkpoint.layers, checkpoint.heads)
     if name.startswith("random"):
         seed = [options.seed, int(name.split()[1])]
-        return [every[k] for k in np.random.default_rng(seed).permutation(len(every))]
+        return [heads[k] for k in np.random.default_rng(seed).permutation(len(heads))]
     if name == "sweep":
-        return _by_sweep(options, opened, every)
+        return _by_sweep(options, opened, heads)
     recomputed = options.steps if name == "recomputed" else 1
-    return _by_importance(options, opened, every, recomputed)
+    return _by_importance(options, opened, heads, recomputed)
 
 
-def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[Head]:
+def _by_sweep(options: Options, opened: Opened, heads: Sequence[Head]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
     rows = disabling.rows_of(options, "train", options.order_rows)
-    alone = [[head] for head in every]
+    alone = [[head] for head in heads]
     swept = capture.sweeping.sweep(
         opened.checkpoint,
         opened.encoded(rows),
@@ -182,26 +182,26 @@ def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[H
         computing=capture.sweeping.Computing(dtype=options.dtype),
     )
     gold = np.array([row.label for row in rows])
-    kept = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
+    scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
     moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()
-    return [every[k] for k in sorted(range(len(every)), key=lambda k: (-kept[k], moved[k], k))]
+    return [heads[k] for k in sorted(range(len(heads)), key=lambda k: (-scores[k], moved[k], k))]
 
 
-def _by_importance(options: Options, opened: Opened, every: Sequence[Head], times: int) -> list[Head]:
+def _by_importance(options: Options, opened: Opened, heads: Sequence[Head], times: int) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
     import torch  # 1.3 s of start-up
 
     checkpoint, rows = opened.checkpoint, disabling.rows_of(options, "train", options.order_rows)
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
-    kept, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
+    mask, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(times):
-        sums = capture.importance.gradients(checkpoint, encodings, labels, zeroed=kept)
+        sums = capture.importance.gradients(checkpoint, encodings, labels, zeroed=mask)
         scores = capture.importance.importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
-        left = sorted((head for head in every if head not in gone), key=lambda head: (float(scores[head]), head))
-        now = left[: round(len(every) * (step + 1) / times) - len(gone)]
+        left = sorted((head for head in heads if head not in gone), key=lambda head: (float(scores[head]), head))
+        now = left[: round(len(heads) * (step + 1) / times) - len(gone)]
         gone += now
         for head in now:
-            kept[head] = 0
+            mask[head] = 0
     return gone
 
 

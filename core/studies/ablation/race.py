@@ -103,22 +103,22 @@ class RaceStudy(Study[Options, Taken]):
         step, number, order = race.next(), race.taken.rounds + 1, races.draw(options, len(race.rows))
         if not step.over:
             wanted = tuple(int(k) for k in step.heads) if step.exact else ()
-            asked = Round((), wanted, step.exact, step.first_order, number)
+            next_round = Round((), wanted, step.exact, step.first_order, number)
             most = _most(len(wanted), len(race.variants)) if step.exact else MOST_A_UNIT
-            return _units(race.rows, order[step.start : step.stop], asked, most)
+            return _units(race.rows, order[step.start : step.stop], next_round, most)
         matter, lacking = race.left
-        asked = Round((), tuple(int(k) for k in matter), True, False, number)
-        return _units(race.rows, lacking, asked, _most(len(matter), len(race.variants)))
+        next_round = Round((), tuple(int(k) for k in matter), True, False, number)
+        return _units(race.rows, lacking, next_round, _most(len(matter), len(race.variants)))
 
     def run(self, options: Options, unit: Unit) -> Done[Taken]:
         """The effects that this round wants of these rows."""
-        asked, opened, every = unit.arguments, disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in asked.rows]
+        race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
         variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
-        taken, dtype = _empty(asked, checkpoint, len(variants), rows), checkpoint.dtype
+        taken, dtype = _empty(race_round, checkpoint, len(variants), rows), checkpoint.dtype
         sources = references.sources(options.operator, opened, options)
-        if asked.exact:
-            chosen = list(range(len(variants)) if asked.variants is None else asked.variants)
+        if race_round.exact:
+            chosen = list(range(len(variants)) if race_round.variants is None else race_round.variants)
             measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
             taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
             expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
@@ -126,7 +126,7 @@ class RaceStudy(Study[Options, Taken]):
             plain = opened.predicted(measured[0].logits).astype(float)
             taken = replace(taken, loss=measured[0].plain.numpy(), plain=plain, fast=measured[0].fast)
             dtype = measured[0].dtype
-        if asked.first_order:
+        if race_round.first_order:
             taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
         return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
@@ -194,13 +194,13 @@ def _first_order(
     return np.mean([capture.losses.slopes_of(sets, slope).numpy() for slope in slopes], 0)
 
 
-def _empty(asked: Round, checkpoint: "Checkpoint", variants: int, rows: Sequence[TaskRow]) -> Taken:
+def _empty(race_round: Round, checkpoint: "Checkpoint", variants: int, rows: Sequence[TaskRow]) -> Taken:
     """Nothing measured yet: NaN everywhere but in the gold labels."""
     changed, exact, first_order = (np.full((variants, len(rows)), np.nan) for _ in range(3))
     gold, loss, plain = np.array([float(row.label) for row in rows]), *(np.full(len(rows), np.nan) for _ in range(2))
     return Taken(
-        np.array(asked.rows), checkpoint.layers, checkpoint.heads, gold, loss, plain, changed, exact, first_order,
-        fast=True, rounds=asked.number,
+        np.array(race_round.rows), checkpoint.layers, checkpoint.heads, gold, loss, plain, changed, exact, first_order,
+        fast=True, rounds=race_round.number,
     )  # fmt: skip
 
 
@@ -209,14 +209,14 @@ def _most(open_variants: int, variants: int) -> int:
     return min(MOST_A_UNIT, EXACT_A_UNIT * variants // max(1, open_variants))
 
 
-def _units(rows: Sequence[TaskRow], places: np.ndarray, asked: Round, most: int) -> list[Unit]:
+def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most: int) -> list[Unit]:
     """Slices of these rows, similar lengths together."""
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in places}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
     units = []
     for start in range(0, len(order), most):
-        some = tuple(order[start : start + most])
-        arguments = Round(some, asked.variants, asked.exact, asked.first_order, asked.number)
-        size = max(1, sum(sizes[k] for k in some) // 4)
-        units.append(Unit(f"round-{asked.number}-{start // most}", arguments, size))
+        part = tuple(order[start : start + most])
+        arguments = Round(part, race_round.variants, race_round.exact, race_round.first_order, race_round.number)
+        size = max(1, sum(sizes[k] for k in part) // 4)
+        units.append(Unit(f"round-{race_round.number}-{start // most}", arguments, size))
     return units

@@ -154,10 +154,10 @@ def _clipping(row: Row) -> str:
     """What rare effects the verdicts speak of; nothing of races of before."""
     if row.get("clip") is None:
         return ""
-    said = (
+    sentence = (
         f" A row's loss counts up to {row['clip']:.3g}: what a head does to fewer than "
         f"{row['margin'] / row['clip']:.1%} of the rows lies within the margin; unseen rows are reckoned with."
     )
     if row["fewest"] > row["n"]:
-        said += f" That a head does not matter takes {row['fewest']:,} rows, and there are {row['n']:,}."
-    return said
+        sentence += f" That a head does not matter takes {row['fewest']:,} rows, and there are {row['n']:,}."
+    return sentence

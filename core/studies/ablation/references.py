@@ -98,5 +98,5 @@ def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
 
     if len(logits) == 1:
         return logits[0]
-    every = torch.stack(list(logits))
-    return every.mean(0) if is_score else torch.softmax(every, -1).mean(0).log()
+    stacked = torch.stack(list(logits))
+    return stacked.mean(0) if is_score else torch.softmax(stacked, -1).mean(0).log()

@@ -120,8 +120,8 @@ class SeedStudy(Study[Options, SeedRuns]):
 
     def merge(self, options: Options, partials: Sequence[SeedRuns]) -> SeedRuns:
         """All runs, in the order of the square."""
-        every = (run for part in partials for run in part.runs)
-        return SeedRuns(tuple(sorted(every, key=lambda run: (run.seeds.head, run.seeds.rows))))
+        runs = (run for part in partials for run in part.runs)
+        return SeedRuns(tuple(sorted(runs, key=lambda run: (run.seeds.head, run.seeds.rows))))
 
     def rows(self, options: Options, merged: SeedRuns) -> list[Row]:
         """Runs, sources, spread, overlaps and heads."""
@@ -200,10 +200,10 @@ class _Table:
         return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
 
     def _named(self, k: int) -> str:
-        return " ".join(str(self._head(place)) for place in np.flatnonzero(self.chosen[k]))
+        return " ".join(str(self._head(number)) for number in np.flatnonzero(self.chosen[k]))
 
-    def _head(self, place: int | np.integer) -> Head:
-        return Head(*divmod(int(place), self.heads))
+    def _head(self, number: int | np.integer) -> Head:
+        return Head(*divmod(int(number), self.heads))
 
     def _runs(self) -> list[Row]:
         return [
@@ -250,7 +250,7 @@ class _Table:
             groups[f"same {name}"] = [(i, j) for i, j in every if cells[i][name] == cells[j][name]]
         groups["no seed in common"] = [(i, j) for i, j in every if not cells[i].items() & cells[j].items()]
         shared = {name: scoring.seeds.overlap(self.chosen, pairs) for name, pairs in groups.items() if pairs}
-        same = np.array([(one & other).sum() / self.top for one, other in zip(*self.halves, strict=True)])
+        same = np.array([(first & other).sum() / self.top for first, other in zip(*self.halves, strict=True)])
         chance = scoring.seeds.by_chance(self.layers * self.heads, self.top)
         overlaps = [
             HeadOverlap(
@@ -267,13 +267,13 @@ class _Table:
 
     def _heads(self) -> list[Row]:
         counts = self.chosen.sum(0)
-        order = sorted(np.flatnonzero(counts), key=lambda place: (-counts[place], place))
+        order = sorted(np.flatnonzero(counts), key=lambda number: (-counts[number], number))
         return [
             StableHead(
-                name=str(self._head(place)), layer=self._head(place).layer, head=self._head(place).head,
-                runs=int(counts[place]), top=self.top, **self.about,
+                name=str(self._head(number)), layer=self._head(number).layer, head=self._head(number).head,
+                runs=int(counts[number]), top=self.top, **self.about,
             ).as_row()
-            for place in order
+            for number in order
         ]  # fmt: skip
 
 

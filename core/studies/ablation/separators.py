@@ -71,8 +71,8 @@ class SeparatorsStudy(Study[Options, Slopes]):
 
     def run(self, options: Options, unit: Unit) -> Done[Slopes]:
         """Gradients, weights and predictions of these rows."""
-        opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        opened, all_rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         encodings = opened.encoded(rows)
         slopes = capture.slopes.separator_slopes(checkpoint, encodings, opened.outputs(rows))
         edges = capture.knockout.edges_of("separators", causal=checkpoint.causal)
@@ -131,11 +131,11 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 def gradient_facts(merged: Slopes, layer: int) -> Row:
     """Mean gradients of a layer and their ratio (of means), and how much of weights and of norms separators have,
     beside their share of the pieces; intervals over rows."""
-    known = np.isfinite(merged.to_separator[layer])
-    if not known.any():
+    is_finite = np.isfinite(merged.to_separator[layer])
+    if not is_finite.any():
         return dict.fromkeys(FACTS)
     separator, other, weight, norm = (
-        column[layer, known] for column in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
+        column[layer, is_finite] for column in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
     )
     ratio, low, high = ratio_interval(separator, other)
     facts: Row = {
@@ -144,8 +144,8 @@ def gradient_facts(merged: Slopes, layer: int) -> Row:
         "ratio": ratio,
         "ratio_low": low,
         "ratio_high": high,
-        "separators_of_pieces": float(merged.share[known].mean()),
-        "with_separators": int(known.sum()),
+        "separators_of_pieces": float(merged.share[is_finite].mean()),
+        "with_separators": int(is_finite.sum()),
     }
     for name, values in (("weight_on_separators", weight), ("norm_on_separators", norm)):
         known_values = [float(values.mean()), *(float(end[0]) for end in mean_interval(values[:, None]))]

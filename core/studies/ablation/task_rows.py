@@ -22,4 +22,4 @@ class RowOptions:
 
 def units_of(options: disabling.DisablingOptions) -> list[Unit]:
     """Slices of the task's rows, `core.studies.ablation.disabling.Slice` each."""
-    return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+    return [Unit(f"rows-{k}", row_slice, size) for k, (row_slice, size) in enumerate(disabling.slices(options))]

@@ -119,12 +119,12 @@ class TranslationStudy(Study[Options, TranslationPartial]):
 
     def merge(self, options: Options, partials: Sequence[TranslationPartial]) -> TranslationPartial:
         """All measurements."""
-        return TranslationPartial(tuple(seen for part in partials for seen in part.seen))
+        return TranslationPartial(tuple(measurement for part in partials for measurement in part.seen))
 
     def rows(self, options: Options, merged: TranslationPartial) -> list[Row]:
         """The untouched model, then a row per head or step of each measurement."""
         made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
-        return [row for seen in merged.seen for row in made[seen.what](seen, options.seed)]
+        return [row for measurement in merged.seen for row in made[measurement.what](measurement, options.seed)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         untouched, zeroed = UntouchedTranslation.among(rows)[0], ZeroedHead.among(rows)
@@ -165,9 +165,9 @@ def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
 
 def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple[Any, ...]:
     """exact, share [variant, row], the untouched model first."""
-    asked = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
-    seen = [capture.translating.right(checkpoint, encodings, changes) for changes in asked]
-    return np.array([outcome.exact for outcome in seen]), np.array([outcome.share for outcome in seen])
+    changes_of = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
+    answers = [capture.translating.right(checkpoint, encodings, changes) for changes in changes_of]
+    return np.array([outcome.exact for outcome in answers]), np.array([outcome.share for outcome in answers])
 
 
 def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
@@ -185,8 +185,8 @@ def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
     train = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
     order: list[Head] = []
     variants: list[Sequence[Head]] = []
-    for own, scores in zip(checkpoint.sets, capture.translating.part_importance(checkpoint, train), strict=True):
-        heads = _every_head(checkpoint, own.part)
+    for head_set, scores in zip(checkpoint.sets, capture.translating.part_importance(checkpoint, train), strict=True):
+        heads = _every_head(checkpoint, head_set.part)
         ranked = [heads[k] for k in np.argsort(scores.ravel(), kind="stable")]
         order += ranked
         variants += [ranked[: k + 1] for k in range(len(ranked))]
@@ -197,9 +197,9 @@ def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
 def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
     train = _train_rows(options)
     table = PositionTable([(len(row.source.split()), len(row.target.split()), row.links) for row in train])
-    own = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in train])
+    word_pairs = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in train])
     right, row = _hits(checkpoint, encodings, _rows(options), table)
-    chosen, _ = _hits(checkpoint, own, train, table)
+    chosen, _ = _hits(checkpoint, word_pairs, train, table)
     return _seen("align", _every_head(checkpoint, "cross"), exact=right, share=chosen, row=row)
 
 
@@ -231,13 +231,13 @@ def _about(name: str) -> Any:
     return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
 
 
-def _sweep_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
-    before, after = seen.exact[0], seen.exact[1:]
+def _sweep_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
+    before, after = measurement.exact[0], measurement.exact[1:]
     p = effects.max_t(before, after, seed=seed)
     intervals = effects.mean_intervals(before, after)
-    tokens = effects.mean_intervals(seen.share[0], seen.share[1:])
-    rows: list[Row] = [_baseline(seen)]
-    for k, name in enumerate(seen.names):
+    tokens = effects.mean_intervals(measurement.share[0], measurement.share[1:])
+    rows: list[Row] = [_baseline(measurement)]
+    for k, name in enumerate(measurement.names):
         head = ZeroedHead(
             **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
             low=intervals[k].low, high=intervals[k].high, n=len(before), p=float(p[k]),
@@ -248,54 +248,56 @@ def _sweep_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
     return rows
 
 
-def _baseline(seen: TranslationMeasurement) -> Row:
-    exact, tokens = float(seen.exact[0].mean()), float(seen.share[0].mean())
-    return UntouchedTranslation(name="untouched", exact=exact, tokens=tokens, n=int(seen.exact.shape[1])).as_row()
+def _baseline(measurement: TranslationMeasurement) -> Row:
+    exact, tokens = float(measurement.exact[0].mean()), float(measurement.share[0].mean())
+    return UntouchedTranslation(
+        name="untouched", exact=exact, tokens=tokens, n=int(measurement.exact.shape[1])
+    ).as_row()
 
 
-def _importance_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
+def _importance_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
     return [
         ImportantTranslationHead(**_about(name), statistic="importance", value=float(value)).as_row()
-        for name, value in zip(seen.names, seen.values, strict=True)
+        for name, value in zip(measurement.names, measurement.values, strict=True)
     ]
 
 
-def _prune_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
+def _prune_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
     """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
-    intervals = effects.mean_intervals(seen.exact[0], seen.exact[1:])
-    whole = float(seen.exact[0].mean())
+    intervals = effects.mean_intervals(measurement.exact[0], measurement.exact[1:])
+    whole = float(measurement.exact[0].mean())
     rows: list[Row] = []
     for part, column in COLUMNS.items():
-        mine = [k for k, name in enumerate(seen.names) if name.startswith(PARTS[part])]
+        mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
         none = effects.Interval(0.0, 0.0, 0.0)
         for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
-            gone = [seen.names[k] for k in mine[:removed]]
+            gone = [measurement.names[k] for k in mine[:removed]]
             pruned = PrunedColumn(
                 column=column, removed=removed, share=removed / len(mine), heads=",".join(gone),
                 exact=whole + (change.value or 0), change=change.value, low=change.low, high=change.high,
-                n=int(seen.exact.shape[1]), baseline=whole,
+                n=int(measurement.exact.shape[1]), baseline=whole,
             )  # fmt: skip
             rows.append(pruned.as_row())
     return rows
 
 
-def _align_rows(seen: TranslationMeasurement, seed: int) -> list[Row]:
+def _align_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
     """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
 
     best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
     """
-    sentences = np.unique(seen.row)
-    by_row = np.stack([seen.exact[:, seen.row == number].mean(1) for number in sentences], 1)
+    sentences = np.unique(measurement.row)
+    by_row = np.stack([measurement.exact[:, measurement.row == number].mean(1) for number in sentences], 1)
     intervals = effects.mean_intervals(by_row[0], by_row[1:])
     alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:])
     p = effects.max_t(by_row[0], by_row[1:], seed=seed)
-    best = int(seen.share[1:].mean(1).argmax())
+    best = int(measurement.share[1:].mean(1).argmax())
     return [
         AlignedHead(
             **_about(name), statistic="alignment", value=float(by_row[1 + k].mean()), low=alone[k].low,
             high=alone[k].high, baseline=float(by_row[0].mean()), above=intervals[k].value, above_low=intervals[k].low,
-            above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(seen.exact.shape[1]),
+            above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(measurement.exact.shape[1]),
             best=k == best,
         ).as_row()
-        for k, name in enumerate(seen.names)
+        for k, name in enumerate(measurement.names)
     ]  # fmt: skip

@@ -121,5 +121,5 @@ def contrast_columns(value: "StatisticEstimate | None", layer: int, head: int) -
 
 def estimate(value: "StatisticEstimate", layer: int, head: int) -> Row:
     """The columns of a head score."""
-    own, low, high = ends(value, layer, head)
-    return {"layer": layer, "head": head, "value": own, "low": low, "high": high, "n": int(value.n[0])}
+    columns, low, high = ends(value, layer, head)
+    return {"layer": layer, "head": head, "value": columns, "low": low, "high": high, "n": int(value.n[0])}

@@ -84,27 +84,27 @@ class Dependencies(Study[Options, DependencyPartial]):
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
-        every = []
+        all_units = []
         for part in PARTS:
-            known = sentences(options, part)
-            for start in range(0, len(known), ROWS_A_UNIT):
-                some = known[start : start + ROWS_A_UNIT]
-                size = sum(len(sentence.words) for sentence in some)
-                every.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(some)), size=size))
-        return every
+            all_sentences = sentences(options, part)
+            for start in range(0, len(all_sentences), ROWS_A_UNIT):
+                batch = all_sentences[start : start + ROWS_A_UNIT]
+                size = sum(len(sentence.words) for sentence in batch)
+                all_units.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(batch)), size=size))
+        return all_units
 
     def run(self, options: Options, unit: Unit) -> Done[DependencyPartial]:
         """The sums of one unit's sentences."""
         at: TreebankChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
-        some = sentences(options, at.part)[at.start : at.stop]
+        batch = sentences(options, at.part)[at.start : at.stop]
         measure, linked = studies.attention.measures.RelationMeasure(checkpoint, _relations()), []
-        encodings = [checkpoint.encode(sentence.text) for sentence in some]
-        for encoding, sentence in zip(encodings, some, strict=True):
+        encodings = [checkpoint.encode(sentence.text) for sentence in batch]
+        for encoding, sentence in zip(encodings, batch, strict=True):
             spans = [[(word.start, word.end) for word in sentence.words]]
             pairs = [[((0, a), (0, b)) for a, b in tree_links(label, sentence.words)] for label in RELATIONS]
             linked.append(studies.attention.measures.linked_words(encoding, spans, pairs))
-        numbers = list(range(at.start, at.start + len(some)))
+        numbers = list(range(at.start, at.start + len(batch)))
         capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
         names = [f"{at.part}-{number}" for number in numbers]
         return Done(
@@ -128,8 +128,8 @@ class Dependencies(Study[Options, DependencyPartial]):
             ways = []
             for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):
                 distances = [visible(sums.distances[number], direction, causal=sums.causal) for sums in (dev, test)]
-                known = {"checkpoint": options.checkpoint, "statistic": direction, "feature": label}
-                ways.append(known | best_of_dev(on_dev["accuracy"], on_test["accuracy"], *distances))
+                about = {"checkpoint": options.checkpoint, "statistic": direction, "feature": label}
+                ways.append(about | best_of_dev(on_dev["accuracy"], on_test["accuracy"], *distances))
                 ways[-1] |= beyond_kinds(ways[-1], on_test)
             best = max(ways, key=lambda row: row.get("dev", 0) * row.get("dev_n", 0))
             rows += [row | {"chosen": row is best} for row in ways]
@@ -139,12 +139,14 @@ class Dependencies(Study[Options, DependencyPartial]):
         return rows
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        known = [score for score in DependencyScore.of_heads(rows) if score.chosen]
-        sure = [score for score in known if score.q is not None and score.q < SURE]
-        best = max(sure or known, key=lambda score: defined(score.value) - defined(score.baseline))
-        judged = any(score.q is not None for score in known)
+        chosen = [score for score in DependencyScore.of_heads(rows) if score.chosen]
+        sure = [score for score in chosen if score.q is not None and score.q < SURE]
+        best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
+        judged = any(score.q is not None for score in chosen)
         finds = "finds" if sure or not judged else "is most often right about"
-        beyond = f" {plural(len(sure), len(known), 'relations')} have a head that looks along them beyond distance and "
+        beyond = (
+            f" {plural(len(sure), len(chosen), 'relations')} have a head that looks along them beyond distance and "
+        )
         return Headline(
             f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
             f"{best.baseline:.2f}." + (f"{beyond}kinds of words." if judged else ""),

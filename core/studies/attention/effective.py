@@ -52,22 +52,22 @@ class Effective(Attending[Options, EffectivePartial]):
 
     def units(self, options: Options) -> list[Unit]:
         """Smaller chunks than other studies': every head needs a singular value decomposition."""
-        every = []
+        all_units = []
         for unit in super().units(options):
             whole: InputChunk = unit.arguments
             for start in range(whole.start, whole.stop, ROWS_A_UNIT):
                 chunk = replace(whole, start=start, stop=min(start + ROWS_A_UNIT, whole.stop))
                 share = (chunk.stop - start) / (whole.stop - whole.start)
-                every.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
-        return every
+                all_units.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
+        return all_units
 
     def run(self, options: Options, unit: Unit) -> Done[EffectivePartial]:
         """The sums of one unit's inputs."""
         chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        seen = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
-        return Done(seen, provenance(checkpoint, [source.row_id for source in inputs]))
+        partial = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
+        return Done(partial, provenance(checkpoint, [source.row_id for source in inputs]))
 
     def _seen(self, options: Options, checkpoint: Any, inputs: list[Any], at: InputOffset) -> EffectivePartial:
         measure = studies.attention.measures.EffectiveMeasure(checkpoint)
@@ -103,17 +103,17 @@ def rows_of(sums: EffectiveSums) -> list[Row]:
     names: list[tuple[str, Any]] = [(kind, kind_type) for kind in KINDS for kind_type in TYPES] + [
         ("correlation", None)
     ]
-    for place, (kind, token_type) in enumerate(names):
-        value, known = whole.part(place), facts(sums) | {"statistic": kind, "feature": token_type}
+    for index, (kind, token_type) in enumerate(names):
+        value, about = whole.part(index), facts(sums) | {"statistic": kind, "feature": token_type}
         if not value.n[0]:
-            rows.append(known | {"n": 0, "note": "no input has such tokens"})
+            rows.append(about | {"n": 0, "note": "no input has such tokens"})
         else:
-            rows += [known | estimate(value, *head) for head in np.ndindex(sums.layers, sums.heads)]
+            rows += [about | estimate(value, *head) for head in np.ndindex(sums.layers, sums.heads)]
     bins: dict[int, list[float]] = {}
     for length, (total, inputs) in sorted(sums.by_length.items()):
-        kept = bins.setdefault((length - 1) // BIN * BIN + 1, [0.0, 0.0])
-        kept[0], kept[1] = kept[0] + total, kept[1] + inputs
+        sums_of_bin = bins.setdefault((length - 1) // BIN * BIN + 1, [0.0, 0.0])
+        sums_of_bin[0], sums_of_bin[1] = sums_of_bin[0] + total, sums_of_bin[1] + inputs
     for low, (total, inputs) in bins.items():
-        known = facts(sums) | {"statistic": "correlation by length", "length_from": low, "length_to": low + BIN - 1}
-        rows.append(known | {"mean": total / inputs, "n": int(inputs)})
+        about = facts(sums) | {"statistic": "correlation by length", "length_from": low, "length_to": low + BIN - 1}
+        rows.append(about | {"mean": total / inputs, "n": int(inputs)})
     return rows

@@ -96,9 +96,11 @@ class Features(Attending[Options, FeaturePartial]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = Score.among(rows)
-        kept = [score for score in picked(scores, statistic=scores[0].statistic) if score.checkpoint != "difference"]
+        of_first = [
+            score for score in picked(scores, statistic=scores[0].statistic) if score.checkpoint != "difference"
+        ]
         return above_null(
-            kept, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens"
+            of_first, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens"
         )
 
 
@@ -108,22 +110,27 @@ STUDY = Features()
 def rows_of(sums: FeatureSums) -> list[Row]:
     """One row a head, feature and definition; one row without a head where no input has the feature."""
     observer, rows = studies.attention.measures.features_again(sums), []
-    estimates, every = observer.result(), {}
+    estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
         contrast = None if feature_of(key[1]).special else observer.contrast(*key)
         contrast = contrast if contrast is not None and contrast.n.any() else None
         p = effect.p_above()[..., 0]
-        every[key] = (value, effect, contrast, p if contrast is None else np.maximum(p, contrast.p_above()[..., 0]))
-    together = q_of_all([p for _, _, _, p in every.values()])
-    for (key, (value, effect, contrast, p)), q in zip(every.items(), together, strict=True):
-        known = facts(sums) | {"statistic": key[0], "feature": key[1]}
+        differences[key] = (
+            value,
+            effect,
+            contrast,
+            p if contrast is None else np.maximum(p, contrast.p_above()[..., 0]),
+        )
+    together = q_of_all([p for _, _, _, p in differences.values()])
+    for (key, (value, effect, contrast, p)), q in zip(differences.items(), together, strict=True):
+        about = facts(sums) | {"statistic": key[0], "feature": key[1]}
         if not value.n[0]:
-            rows.append(known | {"n": 0, "note": "no input has this feature"})
+            rows.append(about | {"n": 0, "note": "no input has this feature"})
             continue
         for layer, head in np.ndindex(*p.shape):
             above, low, high = ends(effect, layer, head)
             rows.append(
-                known
+                about
                 | estimate(value, layer, head)
                 | {"baseline": float(value.value[layer, head, 0]) - above}
                 | {"effect": above, "effect_low": low, "effect_high": high}
@@ -143,10 +150,10 @@ def difference_rows(first: FeatureSums, second: FeatureSums) -> list[Row]:
         studies.attention.measures.features_again(first), first.means.result(minus=second.means)
     ).items():
         if value.n[0]:
-            known, p = about | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]
+            columns, p = about | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]
             q = q_values(p)
             rows += [
-                known | estimate(value, *place) | {"p": float(p[place]), "q": float(q[place])}
-                for place in np.ndindex(*p.shape)
+                columns | estimate(value, *cell) | {"p": float(p[cell]), "q": float(q[cell])}
+                for cell in np.ndindex(*p.shape)
             ]
     return rows

@@ -72,8 +72,8 @@ def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
 
     A decile is the input whose rank is nearest to it; equal values are taken in the order of the inputs.
     """
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(-values[known], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(values))
+    order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}
     for k in range(min(ENDS, count)):
         places[k] = f"highest {k + 1}"

@@ -8,11 +8,11 @@ from core.studies.headline import SURE, Headline, percent, plural
 
 def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
     """Of heads beside a null: the one furthest above it, and how many are."""
-    known = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
-    sure = [(score, effect) for score, effect in known if (score.q or 1) < SURE and effect > 0]
-    best, _ = max(sure or known, key=lambda pair: pair[1])
+    effects = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
+    sure = [(score, effect) for score, effect in effects if (score.q or 1) < SURE and effect > 0]
+    best, _ = max(sure or effects, key=lambda pair: pair[1])
     return Headline(
         f"{best.name} {look(best)}: {best.value:.2f} against {best.baseline:.2f}; "
-        f"{plural(len(sure), len(known), what)} are above their null.",
+        f"{plural(len(sure), len(effects), what)} are above their null.",
         best.n, "inputs", percent(best.low, best.high, "{:.2f}", 1), f"null {best.baseline:.2f}",
     )  # fmt: skip

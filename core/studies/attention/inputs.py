@@ -83,16 +83,16 @@ def chunks(options: InputOptions) -> list[tuple[InputChunk, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
-    every = []
+    all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):
             inputs = sources(options, task)
             most = STRETCHES_A_UNIT if is_text_file(task) else ROWS_A_UNIT
             for start in range(0, len(inputs), most):
-                some = inputs[start : start + most]
-                size = sum(len(source.text) + len(source.pair or "") for source in some) // 4
-                every.append((InputChunk(checkpoint, task, start, start + len(some)), max(1, size)))
-    return every
+                part = inputs[start : start + most]
+                size = sum(len(source.text) + len(source.pair or "") for source in part) // 4
+                all_chunks.append((InputChunk(checkpoint, task, start, start + len(part)), max(1, size)))
+    return all_chunks
 
 
 def _tasks(options: InputOptions) -> list[str]:

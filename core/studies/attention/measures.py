@@ -119,7 +119,7 @@ def special_positions(name: str, encoding: Encoding) -> list[int]:
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":
-        return [place for place in encoding.ordinary if encoding.sentence[place] == 0][-1:]
+        return [position for position in encoding.ordinary if encoding.sentence[position] == 0][-1:]
     return list(encoding.separators) if name == "separator" else list(encoding.ordinary[:1])
 
 
@@ -149,7 +149,7 @@ class RelationMeasure:
             pairs = [
                 [((0, a), (1, b)) for a, b in links_across(*words)]
                 if relation.across and len(words) > 1
-                else [((k, a), (k, b)) for k, some in enumerate(words) for a, b in links(relation, some)]
+                else [((k, a), (k, b)) for k, input_words in enumerate(words) for a, b in links(relation, input_words)]
                 for relation in self.relations
             ]
             linked.append(linked_words(ready.encoding, [tagged.spans for tagged in ready.tagged], pairs))
@@ -185,19 +185,19 @@ def linked_words(
     """
     words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
     owner = {position: number for number, word in enumerate(words) for position in word}
-    place: dict[tuple[int, int], int] = {}
-    for sentence, some in enumerate(spans):
-        for number, (start, end) in enumerate(some):
+    word_at: dict[tuple[int, int], int] = {}
+    for sentence, input_spans in enumerate(spans):
+        for number, (start, end) in enumerate(input_spans):
             pieces = encoding.pieces(start, end, sentence)
             if pieces:
-                place[sentence, number] = owner[pieces[0]]
-    kept = [
-        [(place[a], place[b]) for a, b in of_input if a in place and b in place and place[a] != place[b]]
+                word_at[sentence, number] = owner[pieces[0]]
+    word_links = [
+        [(word_at[a], word_at[b]) for a, b in of_input if a in word_at and b in word_at and word_at[a] != word_at[b]]
         for of_input in links
     ]
     found = [encoding.sentence[word[0]] for word in words]
     sentences = [-1 if sentence is None else sentence for sentence in found]
-    return LinkedWords([tuple(word) for word in words], sentences, kept, word_spellings(encoding, words))
+    return LinkedWords([tuple(word) for word in words], sentences, word_links, word_spellings(encoding, words))
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
@@ -303,20 +303,20 @@ class EffectiveMeasure:
         """One input's maps [layer, head, query, key]."""
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
-        seen = np.full(raw.shape[:2], np.nan)
+        filled = np.full(raw.shape[:2], np.nan)
         for layer in range(len(raw)):
             rows = []
             for head in range(raw.shape[1]):
                 mine, its = raw[layer, head], effective[layer, head]
-                seen[layer, head] = correlation(mine, its, causal=causal)
+                filled[layer, head] = correlation(mine, its, causal=causal)
                 masses = [*mass_by_type(mine, types).values(), *mass_by_type(its, types).values()]
-                rows.append([*masses, seen[layer, head]])
+                rows.append([*masses, filled[layer, head]])
             values = np.array([rows])
             defined = counts * ~np.isnan(values[:, 0])
             self.means.update(layer, values, defined, [number])
-        if not np.isnan(seen).all():
+        if not np.isnan(filled).all():
             total, inputs = self.by_length.get(len(encoding), (0.0, 0.0))
-            self.by_length[len(encoding)] = (total + float(np.nanmean(seen)), inputs + 1)
+            self.by_length[len(encoding)] = (total + float(np.nanmean(filled)), inputs + 1)
 
     def sums(self, at: InputOffset) -> EffectiveSums:
         """What was seen."""

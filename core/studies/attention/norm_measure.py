@@ -48,8 +48,8 @@ class NormMeasure:
         lengths = lengths / np.maximum(lengths.mean(-1, keepdims=True), 1e-30)
         sums = np.stack(
             [
-                np.stack([own[:, list(keys)].mean(-1) if keys else np.zeros(len(own)) for keys in mine], -1)
-                for own, mine in zip(lengths, types, strict=True)
+                np.stack([length[:, list(keys)].mean(-1) if keys else np.zeros(len(length)) for keys in mine], -1)
+                for length, mine in zip(lengths, types, strict=True)
             ]
         )
         counts = np.array([[float(bool(keys)) for keys in mine] for mine in types])

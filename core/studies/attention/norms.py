@@ -99,9 +99,9 @@ def rows_of(sums: NormSums) -> list[Row]:
     named = [({"statistic": name}, whole.part(k)) for k, name in enumerate(STATISTICS)]
     named += [({"statistic": "vector norm", "feature": name}, lengths.part(k)) for k, name in enumerate(TYPES)]
     for about, value in named:
-        known = facts(sums) | about
+        columns = facts(sums) | about
         if value.n[0]:
-            rows += [known | estimate(value, *head) for head in heads]
+            rows += [columns | estimate(value, *head) for head in heads]
         else:
-            rows.append(known | {"n": 0, "note": "not defined on these inputs"})
+            rows.append(columns | {"n": 0, "note": "not defined on these inputs"})
     return rows + (features.rows_of(sums.features) if sums.features.features else [])

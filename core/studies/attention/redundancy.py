@@ -91,8 +91,8 @@ def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
     grouping = scoring.mean_patterns.grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
     rows: list[Row] = []
     for number in range(len(distances)):
-        place, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
-        where = facts(sums) | {"layer": place.layer, "head": place.head, "name": str(place)}
+        head, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
+        where = facts(sums) | {"layer": head.layer, "head": head.head, "name": str(head)}
         group, clear = int(grouping.group[number]) + 1, float(grouping.clear[number])
         rows += [
             where
@@ -114,7 +114,7 @@ def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
     for first, other in combinations(pieces, 2):
         if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
             continue
-        kept = scoring.mean_patterns.redundancy_kept(
+        agreement = scoring.mean_patterns.redundancy_kept(
             first.distances / first.rows,
             other.distances / other.rows,
             seed=seed,
@@ -124,7 +124,12 @@ def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
         change = "both" if change == "checkpoint" and first.at.task != other.at.task else change
         rows.append(
             {"kind": "kept", "between": change, "checkpoint": first.at.checkpoint, "task": first.at.task}
-            | {"other_checkpoint": other.at.checkpoint, "other_task": other.at.task, "r": kept.r, "low": kept.low}
-            | {"high": kept.high, "p": kept.p, "pairs": kept.pairs, "n": first.layers * first.heads}
+            | {
+                "other_checkpoint": other.at.checkpoint,
+                "other_task": other.at.task,
+                "r": agreement.r,
+                "low": agreement.low,
+            }
+            | {"high": agreement.high, "p": agreement.p, "pairs": agreement.pairs, "n": first.layers * first.heads}
         )
     return rows

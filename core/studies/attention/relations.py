@@ -91,16 +91,17 @@ STUDY = Relations()
 def rows_of(sums: RelationSums) -> list[Row]:
     """One row a head, relation and direction; one row without a head where there is no link."""
     rows, relations = [], [relation_of(name) for name in sums.relations]
-    every = list(studies.attention.measures.relations_again(sums, relations).result())
+    results = list(studies.attention.measures.relations_again(sums, relations).result())
     p_of = [
-        np.maximum(quantities["excess"].p_above(), quantities["contrast"].p_above())[..., 0] for *_, quantities in every
+        np.maximum(quantities["excess"].p_above(), quantities["contrast"].p_above())[..., 0]
+        for *_, quantities in results
     ]
-    for (name, direction, quantities), p, q in zip(every, p_of, q_of_all(p_of), strict=True):
+    for (name, direction, quantities), p, q in zip(results, p_of, q_of_all(p_of), strict=True):
         number = sums.relations.index(name)
-        known = facts(sums) | {"statistic": direction, "feature": name}
+        columns = facts(sums) | {"statistic": direction, "feature": name}
         weight, excess, accuracy = (quantities[quantity] for quantity in ("weight", "excess", "accuracy"))
         if not weight.n[0]:
-            rows.append(known | {"n": 0, "note": "no input has this relation in this direction"})
+            rows.append(columns | {"n": 0, "note": "no input has this relation in this direction"})
             continue
         distances = visible(sums.distances[number], direction, causal=sums.causal)
         across = relations[number].across  # no distance means anything there
@@ -109,7 +110,7 @@ def rows_of(sums: RelationSums) -> list[Row]:
             effect, effect_low, effect_high = ends(excess, layer, head)
             right, right_low, right_high = ends(accuracy, layer, head)
             rows.append(
-                known
+                columns
                 | estimate(weight, layer, head)
                 | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
                 | {"baseline": float(weight.value[layer, head, 0]) - effect}

@@ -58,8 +58,8 @@ class RoleMeasure:
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """One layer without its maps: its blocks have gone by."""
-        found = np.stack([self._blocks[number].result() for number in inputs])
-        self.roles.add(layer, found, [self._numbers[number] for number in inputs])
+        blocks = np.stack([self._blocks[number].result() for number in inputs])
+        self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
 
     def _begin(self, inputs: Sequence[int]) -> None:
@@ -82,11 +82,11 @@ class RoleMeasure:
         ]  # fmt: skip
         most = max(1, BATCH_TOKENS // (2 * drawn[0].places.length))
         for start in range(0, sequences, most):
-            some = drawn[start : start + most]
+            part = drawn[start : start + most]
             encodings = [
-                _encoding(ids, sequence, checkpoint) for sequence in some for ids in (sequence.ids, sequence.control)
+                _encoding(ids, sequence, checkpoint) for sequence in part for ids in (sequence.ids, sequence.control)
             ]
-            run(checkpoint, encodings, [_Pairs(self.roles, some[0].places, start)])
+            run(checkpoint, encodings, [_Pairs(self.roles, part[0].places, start)])
         values = copying(checkpoint)
         self.copying = np.zeros((0, 0)) if values is None else values
 
@@ -146,11 +146,11 @@ def _rare(encoding: Encoding) -> tuple[int, ...]:
 def whole_words(checkpoint: Checkpoint) -> list[int]:
     """Vocabulary numbers of pieces that are words of letters on their own."""
     marked = ("Ġ", "▁")
-    known: dict[str, int] = checkpoint.tokenizer.get_vocab()
-    starts = any(piece.startswith(marked) for piece in known)
+    vocabulary: dict[str, int] = checkpoint.tokenizer.get_vocab()
+    starts = any(piece.startswith(marked) for piece in vocabulary)
     words = [
         number
-        for piece, number in known.items()
+        for piece, number in vocabulary.items()
         if (piece.startswith(marked) if starts else not piece.startswith("##"))
         and len(word := piece.lstrip("Ġ▁")) > 2
         and word.isascii()

@@ -81,9 +81,9 @@ class Roles(Attending[Options, RolePartial]):
         scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
         counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
         heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
-        said = ", ".join(f"{count} {role}" for role, count in counts.items())
+        counted = ", ".join(f"{count} {role}" for role, count in counts.items())
         return Headline(
-            f"{heads} {'head has' if heads == 1 else 'heads have'} a role" + (f": {said}." if said else "."),
+            f"{heads} {'head has' if heads == 1 else 'heads have'} a role" + (f": {counted}." if counted else "."),
             n,
             "inputs",
         )
@@ -102,13 +102,13 @@ def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
             (role, whole.weight, whole.effect),
             (f"{role} without sink", whole.without_sink, whole.effect_without_sink),
         ):
-            known = facts(sums) | {"statistic": name, "role": role}
+            columns = facts(sums) | {"statistic": name, "role": role}
             if not value.n[0]:
                 note = "not without the sink" if whole.weight.n[0] else "no input has such tokens"
-                rows.append(known | {"n": 0, "note": note})
+                rows.append(columns | {"n": 0, "note": note})
                 continue
             rows += [
-                known | _columns(value, effect, *head) | _verdict(float(q[role][head]))
+                columns | _columns(value, effect, *head) | _verdict(float(q[role][head]))
                 for head in np.ndindex(sums.layers, sums.heads)
             ]
     rows += [
@@ -121,8 +121,8 @@ def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
 def _columns(value: StatisticEstimate, effect: StatisticEstimate, layer: int, head: int) -> Row:
     above, low, high = ends(effect, layer, head)
     row = estimate(value, layer, head)
-    own, _, _ = ends(value, layer, head)
-    return row | {"baseline": own - above, "effect": above, "effect_low": low, "effect_high": high}
+    columns, _, _ = ends(value, layer, head)
+    return row | {"baseline": columns - above, "effect": above, "effect_low": low, "effect_high": high}
 
 
 def _verdict(q: float) -> Row:

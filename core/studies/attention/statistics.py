@@ -70,13 +70,13 @@ class Statistics(Attending[Options, StatisticsPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         places = picked(PlaceScore.among(rows), statistic="place")
         mine = picked(places, checkpoint=places[0].checkpoint, task=places[0].task)
-        kinds = [place.kind for place in mine]
+        kinds = [position.kind for position in mine]
         counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-        said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+        counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         where = task_name(places[0].task)
-        return Headline(f"What {len(mine)} heads mostly do on {where}: {said}.", inputs, "inputs")
+        return Headline(f"What {len(mine)} heads mostly do on {where}: {counted}.", inputs, "inputs")
 
 
 STUDY = Statistics()
@@ -86,11 +86,11 @@ def rows_of(sums: StatisticsSums, *, seed: int) -> list[Row]:
     """Rows of every statistic, then the places of the heads."""
     whole, rows = sums.means.result(), []
     for number, name in enumerate(STATISTICS):
-        value, known = whole.part(number), facts(sums) | {"statistic": name}
+        value, columns = whole.part(number), facts(sums) | {"statistic": name}
         if not value.n[0]:
-            rows.append(known | {"n": 0, "note": "not defined on these inputs"})
+            rows.append(columns | {"n": 0, "note": "not defined on these inputs"})
         else:
-            rows += [known | estimate(value, *place) for place in np.ndindex(sums.layers, sums.heads)]
+            rows += [columns | estimate(value, *cell) for cell in np.ndindex(sums.layers, sums.heads)]
     return rows + _places(sums, whole, seed)
 
 

@@ -48,7 +48,7 @@ def merged(partials: Sequence[CircuitPartial]) -> CircuitPartial:
     edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
     whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
     judged = [part for part in partials if part.kept is not None]
-    kept = np.full((judged[0].kept.shape[0], count), np.nan) if judged else None  # type: ignore[union-attr]
+    by_circuit = np.full((judged[0].kept.shape[0], count), np.nan) if judged else None  # type: ignore[union-attr]
     for part in partials:
         if part.numbers is None:
             continue
@@ -56,9 +56,9 @@ def merged(partials: Sequence[CircuitPartial]) -> CircuitPartial:
             new = getattr(part, name)
             if new is not None:
                 values[:, part.numbers] = np.where(np.isnan(new), values[:, part.numbers], new)
-        if part.kept is not None and kept is not None:
-            kept[:, part.numbers] = part.kept
-    return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], kept)
+        if part.kept is not None and by_circuit is not None:
+            by_circuit[:, part.numbers] = part.kept
+    return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class CircuitState:
     @cached_property
     def attributed(self) -> np.ndarray:
         """The pairs that attribution is taken on: all that decide where it proposes, else the first look's."""
-        deciding, every = self.division.deciding, len(self.graph.edges)
-        proposes = self.options.strongest > 0 or every > EVERY_EDGE
+        deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
+        proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
         return deciding if proposes else deciding[: self.options.first]
 
     @cached_property
@@ -107,8 +107,12 @@ class CircuitState:
     def proposed(self) -> np.ndarray:
         """The edges that race because attribution says they are strong."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
-        every = len(self.graph.edges)
-        count = (every if every <= EVERY_EDGE else 1000) if self.options.strongest == 0 else self.options.strongest
+        edge_count = len(self.graph.edges)
+        count = (
+            (edge_count if edge_count <= EVERY_EDGE else 1000)
+            if self.options.strongest == 0
+            else self.options.strongest
+        )
         return np.sort(order[:count])
 
     @cached_property
@@ -126,8 +130,8 @@ class CircuitState:
     @cached_property
     def scale(self) -> float:
         """Mean |m(A) - m(B)| of the pairs that decide: what margins are a share of."""
-        some = self.division.deciding
-        return float(np.abs(self.pairs.first_m - self.pairs.second_m)[some].mean())
+        deciding = self.division.deciding
+        return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:

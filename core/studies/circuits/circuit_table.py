@@ -29,27 +29,27 @@ NOT_RACED = "not raced"
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
     """The circuits of a curve: their order, how many edges they have, and which draw or layer it is."""
-    every = len(graph.edges)
-    sizes = circuit_sizes(every)
-    found = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
-    found += [("random", size, draw) for size in sizes[:-1] for draw in range(DRAWS)]
+    edge_count = len(graph.edges)
+    sizes = circuit_sizes(edge_count)
+    circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
+    circuits += [("random", size, draw) for size in sizes[:-1] for draw in range(DRAWS)]
     for layer in range(graph.layers):
-        found.append((f"without L{layer + 1}", sum(graph.layer_of(e.receiver) != layer for e in graph.edges), layer))
-    return found
+        circuits.append((f"without L{layer + 1}", sum(graph.layer_of(e.receiver) != layer for e in graph.edges), layer))
+    return circuits
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
     """Which senders each receiver hears in every circuit of the curve. *Shape:* (circuit, receiver, sender)."""
-    every, masks = graph.edges, []
+    edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
-            drawn = np.random.default_rng([seed, size, number]).permutation(len(every))[:size]
-            some = [every[k] for k in drawn]
+            drawn = np.random.default_rng([seed, size, number]).permutation(len(edges))[:size]
+            drawn_edges = [edges[k] for k in drawn]
         elif order.startswith("without"):
-            some = [edge for edge in every if graph.layer_of(edge.receiver) != number]
+            drawn_edges = [edge for edge in edges if graph.layer_of(edge.receiver) != number]
         else:
-            some = [every[k] for k in ranked[:size]]
-        masks.append(graph.mask(some))
+            drawn_edges = [edges[k] for k in ranked[:size]]
+        masks.append(graph.mask(drawn_edges))
     return np.stack(masks)
 
 
@@ -63,17 +63,17 @@ def results(state: "CircuitState", task: str) -> list[Result]:
 def _edges(state: "CircuitState") -> list[CircuitEdge]:
     """Every edge, in the order of the graph."""
     graph, race = state.graph, state.standings
-    place = {int(number): k for k, number in enumerate(state.raced)}
+    index_of = {int(number): k for k, number in enumerate(state.raced)}
     selection = selection_probabilities(state.exact, most_selected(len(state.edges)), seed=state.options.seed)
     ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
     beside, proposed, attribution = _control(state), set(state.proposed.tolist()), state.attribution.mean(1)
-    found = []
+    edge_rows = []
     for number, edge in enumerate(state.edges):
-        (receiver, kind), at = graph.receiver_name(edge.receiver), place.get(number)
+        (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
         taken = state.exact[number][np.isfinite(state.exact[number])]
         arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
         control = beside.get(number)
-        found.append(CircuitEdge(
+        edge_rows.append(CircuitEdge(
             name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
             edge_kind=graph.kind(edge),
             sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
@@ -86,7 +86,7 @@ def _edges(state: "CircuitState") -> list[CircuitEdge]:
             stable=bool(selection[number] >= THRESHOLD), control=control.value if control else None,
             control_low=control.low if control else None, control_high=control.high if control else None, n=len(taken),
         ))  # fmt: skip
-    return found
+    return edge_rows
 
 
 def _control(state: "CircuitState") -> dict[int, effects.Interval]:
@@ -107,8 +107,8 @@ def _curve(state: "CircuitState") -> list[Faithfulness]:
     kept = state.taken.kept[:, judging]
     first, none = state.pairs.first_m[judging], kept[0]
     rows: dict[tuple[str, int], list[int]] = {}
-    for place, (order, size, _) in enumerate(circuits):
-        rows.setdefault((order, size), []).append(place)
+    for index, (order, size, _) in enumerate(circuits):
+        rows.setdefault((order, size), []).append(index)
     names = [name for name in rows if name[0] != "none"]
     means = np.stack([kept[rows[name]].mean(0) for name in names])
     shares = recovered_share(first, none, means, floor=0.0, seed=state.options.seed)

@@ -75,13 +75,13 @@ class EdgeEffects(Study[Options, EdgePartial]):
         opened = disabling.opened(options)
         about = {name: getattr(options, name) for name in
                  ("checkpoint", "task", "data", "split", "limit", "device", "seed", "kind")}  # fmt: skip
-        asked = CircuitOptions(**about, answers="any")
-        pairs = circuit_pairs.made_pairs(asked, opened)
+        circuit_options = CircuitOptions(**about, answers="any")
+        pairs = circuit_pairs.made_pairs(circuit_options, opened)
         graph = Graph(pairs.layers, pairs.heads)
         names = [name for edge in options.edges for name in _beside(edge, graph)]
         numbers = [_number(name, graph) for name in dict.fromkeys(names)]
         wanted = Wanted("exact", tuple(range(len(pairs.firsts))), tuple(numbers))
-        exact = measured(asked, opened, pairs, wanted).exact
+        exact = measured(circuit_options, opened, pairs, wanted).exact
         assert exact is not None  # noqa: S101 - exact effects were wanted
         gap = pairs.first_m - pairs.second_m
         partial = EdgePartial(tuple(dict.fromkeys(names)), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
@@ -96,12 +96,12 @@ class EdgeEffects(Study[Options, EdgePartial]):
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
             sender, reader, kind = ends_of(name)
-            own = merged.effects[number, different]
-            low, high = mean_interval(own[:, None]) if len(own) > 1 else ([None], [None])
+            own_effects = merged.effects[number, different]
+            low, high = mean_interval(own_effects[:, None]) if len(own_effects) > 1 else ([None], [None])
             alike = merged.effects[number, ~different]
             results.append(EdgeEffect(
                 name=name, sender=str(sender), receiver=str(reader), input=kind,
-                effect=float(own.mean()) if len(own) else None,
+                effect=float(own_effects.mean()) if len(own_effects) else None,
                 low=None if low[0] is None else float(low[0]), high=None if high[0] is None else float(high[0]),
                 same=float(alike.mean()) if len(alike) else None,
                 difference=float(merged.gap[different].mean()) if different.any() else None, n=int(different.sum()),
@@ -109,12 +109,12 @@ class EdgeEffects(Study[Options, EdgePartial]):
         return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        known = [edge for edge in EdgeEffect.among(rows) if edge.effect is not None]
-        if not known:
+        edges = [edge for edge in EdgeEffect.among(rows) if edge.effect is not None]
+        if not edges:
             return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
-        most = max(known, key=lambda edge: abs(edge.effect or 0))
+        most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
-            f"Of {len(known)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.", most.n, "pairs",
+            f"Of {len(edges)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.", most.n, "pairs",
             percent(most.low, most.high, "{:+.3f}", 1), f"whole difference {most.difference:.2f}",
         )  # fmt: skip
 

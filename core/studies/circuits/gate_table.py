@@ -105,12 +105,12 @@ def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
     every, rows = all_heads(partial.layers, partial.heads), partial.effects.shape[1]
     sets = partial.effects[len(every) :].reshape(len(TOGETHER), -1, rows)
     body: list[Result] = []
-    for name, (own, *drawn) in zip(TOGETHER, sets, strict=True):
-        heads = [str(head) for head, own in zip(every, claimed, strict=True) if own == name]
+    for name, (own_set, *drawn) in zip(TOGETHER, sets, strict=True):
+        heads = [str(head) for head, own_set in zip(every, claimed, strict=True) if own_set == name]
         if not heads:
             body.append(TogetherCheck(name=name, heads="", count=0, margin=partial.margin, verdict="no heads", n=rows))
             continue
-        whole = effects.mean_intervals(np.zeros(rows), own[None], most=None)[0]
+        whole = effects.mean_intervals(np.zeros(rows), own_set[None], most=None)[0]
         others = np.mean(drawn, 1)
         body.append(TogetherCheck(
             name=name, heads=",".join(heads), count=len(heads), effect=whole.value, low=whole.low, high=whole.high,

@@ -111,10 +111,12 @@ class Gates(Study[Options, GatePartial]):
         if merged.up is None or merged.down is None:
             price, every = gate_table.chosen_price(merged, PRICES), range(options.samples * options.starts)
             slices = [tuple(every[k : k + FITS_A_UNIT]) for k in range(0, len(every), FITS_A_UNIT)]
-            return [Unit(f"fits-{k}", Stage("fits", some, price), 2 * len(some)) for k, some in enumerate(slices)]
+            return [Unit(f"fits-{k}", Stage("fits", part, price), 2 * len(part)) for k, part in enumerate(slices)]
         if merged.effects is None:
             classes = classes_of(class_shares(merged.up, merged.down))
-            together = [tuple(k for k, own in enumerate(classes) if own == name) for name in gate_table.TOGETHER]
+            together = [
+                tuple(k for k, class_name in enumerate(classes) if class_name == name) for name in gate_table.TOGETHER
+            ]
             return [Unit("judged", Stage("judged", (), 0.0, *together), len(PRICES))]
         return []
 
@@ -143,11 +145,11 @@ class Gates(Study[Options, GatePartial]):
         heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
         counts = {name: sum(head.gate_class == name for head in heads)
                   for name in ("facilitating", "interfering", "irrelevant", "undecided")}  # fmt: skip
-        said = ", ".join(f"{count} {name}" for name, count in counts.items())
+        counted = ", ".join(f"{count} {name}" for name, count in counts.items())
         together = checks["irrelevant"]
         beside = f" All irrelevant heads out together: {together.verdict}." if together.count else ""
         return Headline(
-            f"Of {len(heads)} heads: {said}.{beside}", heads[0].n, "rows",
+            f"Of {len(heads)} heads: {counted}.{beside}", heads[0].n, "rows",
             f"claimed in at least 95 % of {heads[0].fits} fits", f"margin {together.margin:.4f} in the task's loss",
         )  # fmt: skip
 
@@ -207,12 +209,12 @@ def judged(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], 
     layers, heads = checkpoint.layers, checkpoint.heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
     chosen = [set(range(k, k + 1)) for k in range(layers * heads)]
-    for number, some in enumerate((stage.irrelevant, stage.interfering)):
+    for number, removed in enumerate((stage.irrelevant, stage.interfering)):
         generator = np.random.default_rng([options.seed, number])
-        drawn = [set(generator.permutation(layers * heads)[: len(some)].tolist()) for _ in range(RANDOM_SETS)]
-        chosen += [set(some), *drawn]
-    every = all_heads(layers, heads)
-    variants = [frozenset(every[k] for k in some) for some in chosen]
+        drawn = [set(generator.permutation(layers * heads)[: len(removed)].tolist()) for _ in range(RANDOM_SETS)]
+        chosen += [set(removed), *drawn]
+    heads_of_all = all_heads(layers, heads)
+    variants = [frozenset(heads_of_all[k] for k in removed) for removed in chosen]
     empty = np.array([not variant for variant in variants])
     labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
     exact = capture.losses.effects(checkpoint, labelled, [variant for variant in variants if variant], "zero").exact

@@ -19,11 +19,13 @@ def label_differences(
     m is the logit of the row's label less that of the rival that is strongest untouched, the same rival under every
     variant, so that m is linear in the logits. Of a score it is the score itself.
     """
-    own, every = plain.double().numpy(), changed.double().numpy()
+    plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
     if opened.task.is_score:
-        return own[:, 0], every[..., 0]
+        return plain_logits[:, 0], changed_logits[..., 0]
     at, gold = np.arange(len(rows)), np.array(opened.outputs(rows), dtype=int)
-    others = own.copy()
+    others = plain_logits.copy()
     others[at, gold] = -np.inf
     rival = others.argmax(1)
-    return own[at, gold] - own[at, rival], every[..., at, gold] - every[..., at, rival]
+    return plain_logits[at, gold] - plain_logits[at, rival], changed_logits[..., at, gold] - changed_logits[
+        ..., at, rival
+    ]

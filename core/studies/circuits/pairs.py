@@ -108,23 +108,25 @@ class Pairs(Study[Options, PairPartial]):
         if len(partials[0].rows):
             means = np.abs(partials[0].alone.mean(1))
             chosen = tuple(sorted(int(k) for k in np.argsort(-means, kind="stable")[: options.strongest]))
-        return [Unit(f"rows-{k}", PairRows(some.rows, strongest=chosen), size)
-                for k, (some, size) in enumerate(disabling.slices(options))]  # fmt: skip
+        return [Unit(f"rows-{k}", PairRows(row_slice.rows, strongest=chosen), size)
+                for k, (row_slice, size) in enumerate(disabling.slices(options))]  # fmt: skip
 
     def run(self, options: Options, unit: Unit) -> Done[PairPartial]:
         """Exact effects of these rows."""
-        opened, asked = disabling.opened(options), unit.arguments
+        opened, pair_rows = disabling.opened(options), unit.arguments
         count = opened.checkpoint.layers * opened.checkpoint.heads
-        every, numbers = disabling.rows_of(options), asked.rows
-        if asked.chooses:
-            every = disabling.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
-            numbers = tuple(range(len(every)))
-        pairs, sampled = (np.zeros((0, 2), dtype=int), np.zeros(0)) if asked.chooses else _pairs(options, count, asked)
-        rows = [every[k] for k in numbers]
+        all_rows, numbers = disabling.rows_of(options), pair_rows.rows
+        if pair_rows.chooses:
+            all_rows = disabling.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
+            numbers = tuple(range(len(all_rows)))
+        pairs, sampled = (
+            (np.zeros((0, 2), dtype=int), np.zeros(0)) if pair_rows.chooses else _pairs(options, count, pair_rows)
+        )
+        rows = [all_rows[k] for k in numbers]
         partial = measured(options, opened, rows, pairs) if rows else _nothing(count)
         alone, together, lost_alone, lost_together = partial
         whole = PairPartial(
-            np.array(numbers, dtype=int), opened.checkpoint.layers, opened.checkpoint.heads, asked.chooses, pairs,
+            np.array(numbers, dtype=int), opened.checkpoint.layers, opened.checkpoint.heads, pair_rows.chooses, pairs,
             sampled, alone, together, lost_alone, lost_together,
         )  # fmt: skip
         return Done(whole, provenance(opened.checkpoint, [row.id for row in rows]))
@@ -168,14 +170,14 @@ def measured(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """How far the logit difference falls without each head and pair, then what the loss gains: [head or pair, row]."""
     checkpoint = opened.checkpoint
-    every = all_heads(checkpoint.layers, checkpoint.heads)
-    variants = [frozenset({head}) for head in every] + [frozenset({every[a], every[b]}) for a, b in pairs.tolist()]
+    heads = all_heads(checkpoint.layers, checkpoint.heads)
+    variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), variants, options.operator, source=source)
     plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
     labels = opened.outputs(rows)
     losses = [capture.losses.row_losses(logits, labels).numpy() for logits in (swept.plain, swept.changed)]
-    falls, gains, count = plain - changed, losses[1] - losses[0], len(every)
+    falls, gains, count = plain - changed, losses[1] - losses[0], len(heads)
     return falls[:count], falls[count:], gains[:count], gains[count:]
 
 
@@ -183,10 +185,10 @@ def _nothing(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
     return np.zeros((count, 0)), np.zeros((0, 0)), np.zeros((count, 0)), np.zeros((0, 0))
 
 
-def _pairs(options: Options, count: int, asked: PairRows) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(options: Options, count: int, pair_rows: PairRows) -> tuple[np.ndarray, np.ndarray]:
     """The pairs that are measured, and which of them were drawn at random."""
-    chosen = list(combinations(asked.strongest or range(count), 2))
-    if not asked.strongest:
+    chosen = list(combinations(pair_rows.strongest or range(count), 2))
+    if not pair_rows.strongest:
         return np.array(chosen), np.zeros(len(chosen))
     others = sorted(set(combinations(range(count), 2)) - set(chosen))
     drawn = np.random.default_rng([options.seed, count]).permutation(len(others))[: options.sample]
@@ -196,17 +198,17 @@ def _pairs(options: Options, count: int, asked: PairRows) -> tuple[np.ndarray, n
 
 def table(options: Options, merged: PairPartial) -> list[Result]:
     """A record a pair, strongest first; what the choice missed."""
-    found = interactions(merged.alone, merged.together, merged.pairs)
-    found = np.where(np.abs(found) < 1e-6, 0.0, found)  # rounding
+    tested = interactions(merged.alone, merged.together, merged.pairs)
+    tested = np.where(np.abs(tested) < 1e-6, 0.0, tested)  # rounding
     lost = interactions(merged.lost_alone, merged.lost_together, merged.pairs).mean(1)
-    nothing, n = np.zeros(found.shape[1]), found.shape[1]
-    p = effects.max_t(nothing, found, seed=options.seed)
-    ends = effects.mean_intervals(nothing, found, most=None)
+    nothing, n = np.zeros(tested.shape[1]), tested.shape[1]
+    p = effects.max_t(nothing, tested, seed=options.seed)
+    ends = effects.mean_intervals(nothing, tested, most=None)
     alone, both = merged.alone.mean(1), merged.together.mean(1)
     names = [str(head) for head in all_heads(merged.layers, merged.heads)]
     records = []
     for k, (a, b) in enumerate(merged.pairs.tolist()):
-        mean = float(found[k].mean())
+        mean = float(tested[k].mean())
         sure = p[k] < SURE and mean != 0
         records.append(HeadPair(
             name=f"{names[a]} and {names[b]}", first_head=names[a], second_head=names[b], interaction=mean,

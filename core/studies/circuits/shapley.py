@@ -93,9 +93,9 @@ class Shapley(Study[Options, ShapleyPartial]):
         antithetic_orders(2, options.orders, np.random.default_rng(0))
         if options.judge_rows == 1:
             raise InputError("Orders of pruning are compared on at least two rows; judge rows of 1 were asked for.")
-        every = [row for some, _ in disabling.slices(options) for row in some.rows]
-        return [Unit(f"rows-{k}", ShapleyRows(tuple(every[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
-                for k in range(0, len(every), ROWS_A_UNIT)]  # fmt: skip
+        all_rows = [row for row_slice, _ in disabling.slices(options) for row in row_slice.rows]
+        return [Unit(f"rows-{k}", ShapleyRows(tuple(all_rows[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
+                for k in range(0, len(all_rows), ROWS_A_UNIT)]  # fmt: skip
 
     def more(self, options: Options, partials: Sequence[ShapleyPartial]) -> list[Unit]:
         """The rows that compare orders, once there are orders."""
@@ -107,14 +107,14 @@ class Shapley(Study[Options, ShapleyPartial]):
 
     def run(self, options: Options, unit: Unit) -> Done[ShapleyPartial]:
         """Values of these rows, or what is kept along the orders."""
-        opened, asked = disabling.opened(options), unit.arguments
-        if asked.ranked:
+        opened, work = disabling.opened(options), unit.arguments
+        if work.ranked:
             rows = disabling.rows_of(options, split="train", limit=options.judge_rows)
-            partial = along_orders(options, opened, rows, asked.ranked)
+            partial = along_orders(options, opened, rows, work.ranked)
         else:
-            every = disabling.rows_of(options)
-            rows = [every[k] for k in asked.rows]
-            partial = values_of(options, opened, rows, asked.rows)
+            all_rows = disabling.rows_of(options)
+            rows = [all_rows[k] for k in work.rows]
+            partial = values_of(options, opened, rows, work.rows)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
@@ -146,21 +146,25 @@ def values_of(
 ) -> ShapleyPartial:
     """Shapley values of every row, each along orders of its own."""
     checkpoint = opened.checkpoint
-    every = all_heads(checkpoint.layers, checkpoint.heads)
+    all_of_heads = all_heads(checkpoint.layers, checkpoint.heads)
     source, columns = references.sources(options.operator, opened, options)[0], []
-    for row, place in zip(rows, places, strict=True):
-        orders = antithetic_orders(len(every), options.orders, np.random.default_rng([options.seed, place]))
+    for row, row_number in zip(rows, places, strict=True):
+        orders = antithetic_orders(len(all_of_heads), options.orders, np.random.default_rng([options.seed, row_number]))
         off = sets_along(orders)
         sets = list(
-            dict.fromkeys([*(frozenset({k}) for k in range(len(every))), *(some for one in off for some in one)])
+            dict.fromkeys(
+                [*(frozenset({k}) for k in range(len(all_of_heads))), *(coalition for one in off for coalition in one)]
+            )
         )
-        variants = [frozenset(every[k] for k in some) for some in sets]
+        variants = [frozenset(all_of_heads[k] for k in coalition) for coalition in sets]
         swept = capture.sweeping.sweep(checkpoint, opened.encoded([row]), variants, options.operator, source=source)
         plain, changed = label_differences(opened, [row], swept.plain, swept.changed)
-        m = {some: float(value) for some, value in zip(sets, changed[:, 0], strict=True)}
-        along = np.array([[m[some] for some in one] for one in off])
-        lost = [plain[0] - m[frozenset({k})] for k in range(len(every))]
-        columns.append((plain[0], m[frozenset(range(len(every)))], shapley_values(plain[0], along, orders), lost))
+        m = {coalition: float(value) for coalition, value in zip(sets, changed[:, 0], strict=True)}
+        along = np.array([[m[coalition] for coalition in one] for one in off])
+        lost = [plain[0] - m[frozenset({k})] for k in range(len(all_of_heads))]
+        columns.append(
+            (plain[0], m[frozenset(range(len(all_of_heads)))], shapley_values(plain[0], along, orders), lost)
+        )
     sums = capture.importance.gradients(checkpoint, opened.encoded(rows), opened.outputs(rows))
     whole, none, values, alone = (np.array(part, dtype=float) for part in zip(*columns, strict=True))
     return ShapleyPartial(
@@ -174,15 +178,15 @@ def along_orders(
 ) -> ShapleyPartial:
     """The logit difference of rows that made no order, heads taken out one after another in each order."""
     checkpoint = opened.checkpoint
-    every = all_heads(checkpoint.layers, checkpoint.heads)
-    sets = [frozenset(every[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
+    all_of_heads = all_heads(checkpoint.layers, checkpoint.heads)
+    sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), sets, options.operator, source=source)
     plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
-    steps = changed.reshape(len(ranked), len(every), len(rows))
-    kept = np.concatenate([np.broadcast_to(plain, (len(ranked), 1, len(rows))), steps], 1)
-    empty = np.zeros((len(every), 0))
+    steps = changed.reshape(len(ranked), len(all_of_heads), len(rows))
+    losses = np.concatenate([np.broadcast_to(plain, (len(ranked), 1, len(rows))), steps], 1)
+    empty = np.zeros((len(all_of_heads), 0))
     return ShapleyPartial(
         np.zeros(0, dtype=int), checkpoint.layers, checkpoint.heads, empty[0], empty[0], empty, empty,
-        np.zeros(len(every)), kept,
+        np.zeros(len(all_of_heads)), losses,
     )  # fmt: skip

@@ -24,8 +24,8 @@ def merged(partials: "Sequence[ShapleyPartial]") -> "ShapleyPartial":
     valued = [part for part in partials if part.kept is None]
     whole = in_order(valued, ("rows", "whole", "none", "values", "alone"))
     ordered = sorted(valued, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
-    kept = next((part.kept for part in partials if part.kept is not None), None)
-    return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=kept)  # type: ignore[arg-type]
+    losses = next((part.kept for part in partials if part.kept is not None), None)
+    return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=losses)  # type: ignore[arg-type]
 
 
 def ranked(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
@@ -63,17 +63,17 @@ def results(partial: "ShapleyPartial", *, orders: int, operator: str, seed: int)
     return body if partial.kept is None else [*body, *_orders(partial.kept)]
 
 
-def _orders(kept: np.ndarray) -> list[Result]:
+def _orders(losses: np.ndarray) -> list[Result]:
     """What each order keeps at each step, and the mean over steps of the first less the second."""
-    n = kept.shape[2]
+    n = losses.shape[2]
     steps = []
-    for order, values in zip(ORDERS, kept, strict=True):
+    for order, values in zip(ORDERS, losses, strict=True):
         ends = effects.mean_intervals(np.zeros(n), values, most=None)
         steps += [
             OrderStep(order=order, removed=k, value=float(whole.mean()), low=ends[k].low, high=ends[k].high, n=n)
             for k, whole in enumerate(values)
         ]
-    beyond = (kept[0] - kept[1]).mean(0)
+    beyond = (losses[0] - losses[1]).mean(0)
     whole = effects.mean_intervals(np.zeros(n), beyond[None], most=None)[0]
     verdict = "no difference beyond luck"
     if whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high:

@@ -101,10 +101,10 @@ class Development(Study[Options, Stages]):
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
             raise InputError(f"Scores over training are {NAMES}; {unknown[0][:60]!r} is none: choose one.")
-        found = models.revisions.snapshots_of(options.checkpoints)
+        snapshots = models.revisions.snapshots_of(options.checkpoints)
         return [
-            Unit(f"{order}|{snapshot.name}", Stage(order, snapshot.label, snapshot.name, found[-1].name))
-            for order, snapshot in enumerate(found)
+            Unit(f"{order}|{snapshot.name}", Stage(order, snapshot.label, snapshot.name, snapshots[-1].name))
+            for order, snapshot in enumerate(snapshots)
         ]
 
     def run(self, options: Options, unit: Unit) -> Done[Stages]:
@@ -206,8 +206,8 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
     heads = stage.value.shape[2]
     records = []
     for number, score in enumerate(stage.scores):
-        for head, place in enumerate(stage.at.tolist()):
-            layer_at, head_at = divmod(place, heads)
+        for head, index in enumerate(stage.at.tolist()):
+            layer_at, head_at = divmod(index, heads)
             ends = [float(end[number, layer_at, head_at]) for end in (stage.value, stage.low, stage.high)]
             value, low, high = (None if end != end else end for end in ends)
             records.append(
@@ -266,8 +266,8 @@ def _beginnings(role: str, bound: float, labels: Sequence[str], ends: Sequence[n
 
 
 def _order_records(orders: "dict[str, scoring.development.RoleOrder]", labels: Sequence[str]) -> list[Result]:
-    def label(place: float) -> str | None:
-        return None if place != place else labels[round(place)]
+    def label(median: float) -> str | None:
+        return None if median != median else labels[round(median)]
 
     return [
         RoleBeginnings(

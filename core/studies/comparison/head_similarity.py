@@ -125,8 +125,8 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
     """How alike all heads are on these inputs."""
-    found = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
-    return similarity_sums(found, inputs.numbers)
+    measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
+    return similarity_sums(measured, inputs.numbers)
 
 
 def beside_random(
@@ -135,6 +135,6 @@ def beside_random(
     """How alike all heads are on these inputs, and of each head the largest similarity to any of random weights of the
     other's shape. *Shapes:* (head, other head); (draw, head)."""
     mine = inputs.rows_of_first(first)
-    found = similarity_sums(distances(mine, inputs.rows_of_other(other)), inputs.numbers).similarity()
+    sums = similarity_sums(distances(mine, inputs.rows_of_other(other)), inputs.numbers).similarity()
     drawn = [1 - distances(mine, inputs.rows_of_other(random_copy(other, seed=seed))).mean(0).min(1) for seed in seeds]
-    return found, np.stack(drawn)
+    return sums, np.stack(drawn)

@@ -147,16 +147,16 @@ class Match(Study[Options, MatchPartial]):
         first, other = (
             studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.checkpoint, piece.compare)
         )
-        every = inputs_of(options)
+        inputs = inputs_of(options)
         shared = studies.comparison.head_similarity.common_inputs(
-            first, other, every, queries=options.queries or None, seed=options.seed
+            first, other, inputs, queries=options.queries or None, seed=options.seed
         )
         if piece.what == RANDOM:
             partial = MatchPartial(drawn=(_drawn(options, first, other, shared, piece),))
         else:
             places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
             partial = MatchPartial(compared=_compared(piece, first, other, shared.part(places)) if places else ())
-        chosen = every[piece.start : piece.stop] if piece.what == INPUTS else ()
+        chosen = inputs[piece.start : piece.stop] if piece.what == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
             row_ids=tuple(source.row_id for source in chosen), dtype=first.dtype, device=str(first.device),
@@ -177,13 +177,13 @@ class Match(Study[Options, MatchPartial]):
         """Of each other checkpoint a row a head and the summary; of several what recurs."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
-        every: list[Counterpart] = []
+        counterparts_of_all: list[Counterpart] = []
         for name in (name for name in options.others if name in by_name):
-            one = MatchPartial((by_name[name],), tuple(piece for piece in merged.drawn if piece.compare == name))
-            heads = counterparts(options, one)
-            rows += [*heads, summary(options, one, heads)]
-            every += heads
-        return [*rows, *recurrence.recurrences(every)]
+            of_pair = MatchPartial((by_name[name],), tuple(piece for piece in merged.drawn if piece.compare == name))
+            heads = counterparts(options, of_pair)
+            rows += [*heads, summary(options, of_pair, heads)]
+            counterparts_of_all += heads
+        return [*rows, *recurrence.recurrences(counterparts_of_all)]
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         for several in RecurrenceSummary.among(rows):
@@ -195,14 +195,14 @@ class Match(Study[Options, MatchPartial]):
             )  # fmt: skip
         for record in MatchSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
-            said = f"{record.matched} of {record.heads} {names}"
+            matched = f"{record.matched} of {record.heads} {names}"
             if record.identical:
-                return Headline(f"{said}: both have the same weights, so every head is its own.", record.n, "inputs")
+                return Headline(f"{matched}: both have the same weights, so every head is its own.", record.n, "inputs")
             where = f", {record.same_place} of them at the same place" if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(
-                f"{said}{where}{words}{cells}.", record.n, "inputs", "", f"{record.draws} draws of random weights"
+                f"{matched}{where}{words}{cells}.", record.n, "inputs", "", f"{record.draws} draws of random weights"
             )
         return None
 
@@ -213,8 +213,8 @@ STUDY = Match()
 def inputs_of(options: Options) -> list[SourceText]:
     """All inputs, numbered through. Raises InputError without any."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
-    found = [source for task in tasks for source in sources(options, task)]
-    return [replace(source, number=number) for number, source in enumerate(found)]
+    sources_of_tasks = [source for task in tasks for source in sources(options, task)]
+    return [replace(source, number=number) for number, source in enumerate(sources_of_tasks)]
 
 
 def _compared(
@@ -233,10 +233,10 @@ def _compared(
 def _drawn(
     options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: MatchChunk
 ) -> Drawn:
-    seen = shared.part(range(min(options.random_inputs, len(shared.numbers))))
+    sample = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
-    similarity, largest = studies.comparison.head_similarity.beside_random(first, other, seen, seeds)
-    return Drawn(similarity, largest, len(seen.numbers), piece.compare)
+    similarity, largest = studies.comparison.head_similarity.beside_random(first, other, sample, seeds)
+    return Drawn(similarity, largest, len(sample.numbers), piece.compare)
 
 
 def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
@@ -247,10 +247,10 @@ def counterparts(options: Options, merged: MatchPartial) -> list[Counterpart]:
     """A record a head of the first checkpoint."""
     whole = merged.compared[0]
     sums = _sums(whole)
-    similarity, widths, found = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
-    p = _p(merged, found.match)
+    similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
+    p = _p(merged, matches.match)
     records = []
-    for number, (match, best) in enumerate(zip(found.match.tolist(), found.best.tolist(), strict=True)):
+    for number, (match, best) in enumerate(zip(matches.match.tolist(), matches.best.tolist(), strict=True)):
         value = float(similarity[number, match]) if match >= 0 else None
         width = float(widths[number, match]) if match >= 0 else float("nan")
         ends = (None, None) if value is None or width != width else (max(0.0, value - width), min(1.0, value + width))
@@ -262,9 +262,9 @@ def counterparts(options: Options, merged: MatchPartial) -> list[Counterpart]:
                 match_layer=match // whole.others if match >= 0 else None,
                 match_head=match % whole.others if match >= 0 else None,
                 similarity=value, low=ends[0], high=ends[1],
-                margin=None if np.isnan(found.margin[number]) else float(found.margin[number]),
-                p=mine, agrees=bool(found.agrees[number]),
-                matched=mine is not None and mine <= SURE and bool(found.agrees[number]),
+                margin=None if np.isnan(matches.margin[number]) else float(matches.margin[number]),
+                p=mine, agrees=bool(matches.agrees[number]),
+                matched=mine is not None and mine <= SURE and bool(matches.agrees[number]),
                 best_layer=best // whole.others, best_head=best % whole.others, best=float(similarity[number, best]),
                 n=sums.n,
             )
@@ -276,8 +276,8 @@ def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
     """p of each head's match on the inputs that random weights saw too; NaN before any draw."""
     if not merged.drawn:
         return np.full(len(match), np.nan)
-    seen = merged.drawn[0].similarity
-    observed = np.where(match >= 0, seen[np.arange(len(match)), match], np.nan)
+    similarity = merged.drawn[0].similarity
+    observed = np.where(match >= 0, similarity[np.arange(len(match)), match], np.nan)
     return scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
 
 

@@ -23,23 +23,23 @@ def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSum
     if len(runs) < LEAST_RUNS:
         return []
     by_run = [[head for head in heads if head.compare == run] for run in runs]
-    found = scoring.recurrence.recurring(np.array([[head.matched for head in run] for run in by_run]))
+    recurring = scoring.recurrence.recurring(np.array([[head.matched for head in run] for run in by_run]))
     records: list[Recurrence | RecurrenceSummary] = []
     for number, head in enumerate(by_run[0]):
-        own = [run[number] for run in by_run]
-        alike = [other.similarity for other in own if other.similarity is not None]
-        count = int(found.found[number])
+        head_runs = [run[number] for run in by_run]
+        alike = [other.similarity for other in head_runs if other.similarity is not None]
+        count = int(recurring.found[number])
         records.append(
             Recurrence(
                 checkpoint=head.checkpoint, layer=head.layer, head=head.head, runs=len(runs), found=count,
-                same_place=sum(other.matched and other.match == head.name for other in own),
-                share=count / len(runs), low=float(found.low[number]), high=float(found.high[number]),
+                same_place=sum(other.matched and other.match == head.name for other in head_runs),
+                share=count / len(runs), low=float(recurring.low[number]), high=float(recurring.high[number]),
                 similarity=float(np.mean(alike)) if alike else None, n=head.n,
             )
         )  # fmt: skip
     first = by_run[0][0]
     whole = RecurrenceSummary(
-        checkpoint=first.checkpoint, runs=len(runs), heads=len(by_run[0]), everywhere=found.everywhere,
-        nowhere=found.nowhere, share=found.share, low=found.share_low, high=found.share_high, n=first.n,
+        checkpoint=first.checkpoint, runs=len(runs), heads=len(by_run[0]), everywhere=recurring.everywhere,
+        nowhere=recurring.nowhere, share=recurring.share, low=recurring.share_low, high=recurring.share_high, n=first.n,
     )  # fmt: skip
     return [*records, whole]

@@ -144,16 +144,16 @@ def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Te
     return states[[number for number, component in enumerate(components) if component.group == group]].sum(0)
 
 
-def in_words(component: Component, encoding: Encoding, place: int) -> str:
+def in_words(component: Component, encoding: Encoding, position: int) -> str:
     """What a contribution is at a place of an input: "position 5", "the word 'cat'", "L1H4's output on 'cat'"."""
-    token = encoding.tokens[place]
+    token = encoding.tokens[position]
     match component.kind:
         case "position":
-            return f"position {place + 1}"
+            return f"position {position + 1}"
         case "token":
             return f"the word '{token}'"
         case "segment":
-            return f"segment {encoding.segments[place] + 1}"
+            return f"segment {encoding.segments[position] + 1}"
         case "head" | "attention" | "feed-forward":
             return f"{component.label}'s output on '{token}'"
     return "a constant" if component.kind == "bias" else component.label

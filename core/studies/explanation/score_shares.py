@@ -71,9 +71,9 @@ class ShareSums:
 
     def take(self, inputs: HeadInputs, numbers: list[int]) -> None:
         """Add a layer of a batch."""
-        for weighting, found in zip(WEIGHTINGS, layer_shares(inputs), strict=True):
+        for weighting, shares in zip(WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
-            self.layers[inputs.layer, weighting] = before.merge(found) if before else found
+            self.layers[inputs.layer, weighting] = before.merge(shares) if before else shares
 
 
 def layer_shares(inputs: HeadInputs) -> list[LayerShares]:
@@ -85,22 +85,22 @@ def layer_shares(inputs: HeadInputs) -> list[LayerShares]:
     if inputs.bias is not None:  # of places alone: position on both sides
         both.append((Component("position"), Component("position")))
     names, matrix = _collected(tuple(both))
-    found = []
+    shares = []
     for weighting, centred, terms in zip(WEIGHTINGS, every, pairs, strict=True):
         flat = terms.flatten(2)
         if inputs.bias is not None:
             flat = torch.cat([flat, (centred * inputs.bias).sum((-2, -1))[..., None]], -1)
         whole = score_variance(centred, inputs.scores).double().cpu().numpy()
         moments = RatioMoments.of(flat.double().cpu().numpy() @ matrix, whole)
-        found.append(LayerShares(inputs.layer, weighting, names, moments))
-    return found
+        shares.append(LayerShares(inputs.layer, weighting, names, moments))
+    return shares
 
 
 @lru_cache(maxsize=64)
 def _collected(both: tuple[tuple[Component, Component], ...]) -> tuple[tuple[PartName, ...], np.ndarray]:
     """Names of all parts, and which pairs of contributions each adds up: [pair, part]."""
     columns: dict[PartName, np.ndarray] = {}
-    for place, (query, key) in enumerate(both):
+    for index, (query, key) in enumerate(both):
         named = [
             (PartName("pair", query.group, key.group), 1.0),
             (PartName("query", query.group, ANY), 1.0),
@@ -111,7 +111,7 @@ def _collected(both: tuple[tuple[Component, Component], ...]) -> tuple[tuple[Par
         named += [(PartName("query head", query.label, ANY), 1.0)] if query.kind == "head" else []
         named += [(PartName("key head", ANY, key.label), 1.0)] if key.kind == "head" else []
         for name, share in named:
-            columns.setdefault(name, np.zeros(len(both)))[place] += share
+            columns.setdefault(name, np.zeros(len(both)))[index] += share
     return tuple(columns), np.stack(list(columns.values()), 1)
 
 

@@ -146,9 +146,9 @@ class Why(Study[Options, WhyPartial]):
             if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
                 by_head[score.layer, score.head] = score
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
-        said = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
+        counted = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
         return Headline(
-            f"What decides most where {len(by_head)} heads look: {said}; the largest share is {largest.feature} in "
+            f"What decides most where {len(by_head)} heads look: {counted}; the largest share is {largest.feature} in "
             f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.",
             largest.n, "inputs",
         )  # fmt: skip
@@ -188,11 +188,11 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
     }
     for part in (part for part in sums.layers if part.model == TRAINED):
         ratios = part.moments.ratios()
-        for head, place in np.ndindex(ratios.value.shape):
-            level, query_part, key_part = name = part.names[place]
-            share = float(ratios.value[head, place])
+        for head, sort in np.ndindex(ratios.value.shape):
+            level, query_part, key_part = name = part.names[sort]
+            share = float(ratios.value[head, sort])
             if np.isfinite(share) and (level in ALWAYS or abs(share) >= least):
-                low, high = _interval(ratios, head, place)
+                low, high = _interval(ratios, head, sort)
                 yield ScoreShare(
                     checkpoint=sums.checkpoint, task=sums.task, layer=part.layer, head=head, level=level,
                     query_part=query_part, key_part=key_part, weighting=part.weighting, share=share, low=low,
@@ -221,8 +221,8 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
     )  # fmt: skip
 
 
-def _interval(ratios: Ratios, head: int, place: int) -> tuple[float | None, float | None]:
-    ends = float(ratios.low[head, place]), float(ratios.high[head, place])
+def _interval(ratios: Ratios, head: int, sort: int) -> tuple[float | None, float | None]:
+    ends = float(ratios.low[head, sort]), float(ratios.high[head, sort])
     return ends if np.isfinite(ends).all() else (None, None)
 
 
@@ -250,9 +250,9 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 
     expected = layer.held if scale == "held to recomputed" else layer.foretold
     measured = layer.held if scale == "held" else layer.recomputed
-    for head, (foretold, seen) in enumerate(zip(expected.T, measured.T, strict=True)):
-        if np.isfinite(seen).all() and len(set(foretold)) > 1 < len(set(seen)):
+    for head, (foretold, observed) in enumerate(zip(expected.T, measured.T, strict=True)):
+        if np.isfinite(observed).all() and len(set(foretold)) > 1 < len(set(observed)):
             yield RemovalAgreement(
                 kind="removal", checkpoint=sums.checkpoint, task=sums.task, layer=layer.layer, head=head, scale=scale,
-                agreement=float(stats.spearmanr(foretold, seen).statistic), parts=len(layer.names), n=layer.n,
+                agreement=float(stats.spearmanr(foretold, observed).statistic), parts=len(layer.names), n=layer.n,
             )  # fmt: skip

@@ -84,19 +84,19 @@ class FrameHeads(Study[Options, Scores]):
     def units(self, options: Options) -> list[Unit]:
         """Slices of the sentences that pass, similar lengths together."""
         _check(options)
-        kept = chosen(options)[0].kept
-        order = sorted(range(len(kept)), key=lambda k: (len(kept[k].text.split()), k))
+        links = chosen(options)[0].kept
+        order = sorted(range(len(links)), key=lambda k: (len(links[k].text.split()), k))
         slices = [tuple(order[k : k + SENTENCES_A_UNIT]) for k in range(0, len(order), SENTENCES_A_UNIT)]
         return [
-            Unit(f"sentences-{number}", Inputs(some), size=sum(len(kept[k].text.split()) for k in some))
-            for number, some in enumerate(slices)
+            Unit(f"sentences-{number}", Inputs(part), size=sum(len(links[k].text.split()) for k in part))
+            for number, part in enumerate(slices)
         ]
 
     def run(self, options: Options, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
-        kept = chosen(options)[0].kept
-        sentences = [kept[k] for k in unit.arguments.inputs]
+        links = chosen(options)[0].kept
+        sentences = [links[k] for k in unit.arguments.inputs]
         provenance = Provenance(
             weights_hash=checkpoint.weights_hash,
             device=str(checkpoint.device),
@@ -133,7 +133,7 @@ class FrameHeads(Study[Options, Scores]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
-        kept, best = summary.survivors, heads[0]
+        survivors, best = summary.survivors, heads[0]
         interval = percent(best.low, best.high, "{:.2f}", 1)
         baseline = f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}"
         if summary.n < FEWEST:
@@ -142,8 +142,8 @@ class FrameHeads(Study[Options, Scores]):
                 f"weight has {best.name}.", summary.n, summary.average, interval, baseline,
             )  # fmt: skip
         return Headline(
-            f"{len(kept)} of {len(heads)} heads carry frame relations beyond all four nulls"
-            + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best.name}."),
+            f"{len(survivors)} of {len(heads)} heads carry frame relations beyond all four nulls"
+            + (f": {', '.join(survivors[:6])}." if survivors else f"; the largest mean weight has {best.name}."),
             summary.n, summary.average, interval, baseline,
         )  # fmt: skip
 

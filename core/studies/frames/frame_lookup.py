@@ -198,17 +198,17 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     """What the first head does, beside the other places: "L2H1 looks from “he” to “gave”: 0.76, against 0.06 ..."."""
     row = links.rows(by)[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
-    said = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
+    sentence = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
     if links.borrowed:
         return (
-            f"{said}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
+            f"{sentence}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
             f"({links.borrowed:,} places), because this sentence has no other place at it; first of "
             f"{links.score.size} heads."
         )
     if links.places == 1:
-        return f"{said}; this sentence has no other place at the same distance to compare it with."
+        return f"{sentence}; this sentence has no other place at the same distance to compare it with."
     return (
-        f"{said}, against {row['same_distance']:.2f} on average at the same distance elsewhere in this sentence; "
+        f"{sentence}, against {row['same_distance']:.2f} on average at the same distance elsewhere in this sentence; "
         f"this place is number {row['place_rank']:.0f} of {row['places']} for that head."
     )
 

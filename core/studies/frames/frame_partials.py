@@ -85,8 +85,8 @@ class Scores:
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
     """The contrasts of all units [sentence, head]; None where none were measured (an encoder, or an earlier run)."""
-    found = [part.contrasts for part in draws if part.contrasts is not None]
-    return np.concatenate(found) if found else None
+    parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
+    return np.concatenate(parts_drawn) if parts_drawn else None
 
 
 def packed(values: np.ndarray) -> str:

@@ -135,14 +135,14 @@ class IndexFrames(Study[Options, Slices]):
                 "database."
             )
         for release in dict.fromkeys(piece.release for piece in slices):
-            own = [piece for piece in slices if piece.release == release]
+            pieces = [piece for piece in slices if piece.release == release]
             frames.replace_release(
                 db,
                 release,
-                (sentence for piece in own for sentence in piece.sentences()),
-                folder=own[0].folder,
+                (sentence for piece in pieces for sentence in piece.sentences()),
+                folder=pieces[0].folder,
                 run=run.run,
-                skipped=[line for piece in own for line in piece.skipped_lines],
+                skipped=[line for piece in pieces for line in piece.skipped_lines],
             )
 
 

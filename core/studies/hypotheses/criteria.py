@@ -35,10 +35,10 @@ def criteria_of(
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
-        place = CRITERIA.index(criterion)
-        adjusted = holm([row[place].p for row in table], registered=batch.registered)
+        index = CRITERIA.index(criterion)
+        adjusted = holm([row[index].p for row in table], registered=batch.registered)
         for row, p in zip(table, adjusted, strict=True):
-            row[place] = _levelled(row[place], p, batch.level)
+            row[index] = _levelled(row[index], p, batch.level)
     return [criterion for row in table for criterion in row]
 
 
@@ -75,7 +75,7 @@ def _criteria(
         measured = partials.get(there)
         beyond = evidence_of(hypothesis, measured, other[1]).effect if measured is not None else "not run yet"
         answers.append(("transfers", _one(beyond), there))
-    return [_decided(hypothesis, head, name, found, sources.get(key, "")) for name, found, key in answers]
+    return [_decided(hypothesis, head, name, reading, sources.get(key, "")) for name, reading, key in answers]
 
 
 def _evidence(hypothesis: Hypothesis, partial: Any) -> Evidence:
@@ -92,8 +92,8 @@ def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
     return replace(explained, p=None if None in ps else max(ps))  # type: ignore[type-var]  # None was asked for
 
 
-def _one(found: Reading | str) -> tuple[Reading, ...] | str:
-    return found if isinstance(found, str) else (found,)
+def _one(reading: Reading | str) -> tuple[Reading, ...] | str:
+    return reading if isinstance(reading, str) else (reading,)
 
 
 def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | str:
@@ -104,20 +104,26 @@ def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | st
         return "not run yet"
     margin = float(hypothesis.parameter("margin"))
     both = [needed_reading(partial, name, hypothesis.subject, margin) for name in OPERATORS]
-    numbers = tuple(found for found in both if isinstance(found, Reading))
+    numbers = tuple(reading for reading in both if isinstance(reading, Reading))
     return numbers if len(numbers) == len(both) else "the loss never changes"
 
 
-def _decided(hypothesis: Hypothesis, head: Any, name: str, found: tuple[Reading, ...] | str, source: str) -> Criterion:
+def _decided(
+    hypothesis: Hypothesis, head: Any, name: str, readings: tuple[Reading, ...] | str, source: str
+) -> Criterion:
     """Met where every reading is beyond what it must be; the least sure of them is shown."""
-    known: dict[str, Any] = {"hypothesis": hypothesis.hypothesis, "subject": str(head), "sentence": hypothesis.sentence}
-    if isinstance(found, str):
-        return Criterion(**known, criterion=name, state="not tested", note=found)
-    shown = min(found, key=lambda one: one.low if one.low is not None else float("-inf"))
-    of = {"causal": "both operators, the weaker shown" if len(found) > 1 else "by patching",
+    columns: dict[str, Any] = {
+        "hypothesis": hypothesis.hypothesis,
+        "subject": str(head),
+        "sentence": hypothesis.sentence,
+    }
+    if isinstance(readings, str):
+        return Criterion(**columns, criterion=name, state="not tested", note=readings)
+    shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
+    of = {"causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
           "stable": "both halves of the inputs, the weaker shown"}  # fmt: skip
     return Criterion(
-        **known, criterion=name, state="met" if all(one.is_beyond for one in found) else "not met",
+        **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
         measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, baseline=shown.baseline, n=shown.n,
         p=shown.p if name in LEVELLED else None, measured_by=source, note=of.get(name, ""),
     )  # fmt: skip

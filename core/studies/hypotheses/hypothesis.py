@@ -110,7 +110,7 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         piece: RunUnit = unit.arguments
         run = runs_of(options)[piece.run]
         divided = _units(run)
-        order = next(k for k, one in enumerate(divided) if one.key == piece.unit)
+        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.unit)
         done = run.does.run(run.options, divided[order])
         _check_weights(options, run, done.provenance)
         packed = json.dumps(encode(done.partial))
@@ -127,9 +127,9 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         """Criteria of every hypothesis, then what is known of every head."""
         runs = runs_of(options)
         partials = {
-            run.key: _merged(run, found)
+            run.key: _merged(run, parts)
             for number, run in enumerate(runs)
-            if (found := [part for part in merged.parts if part.run == number])
+            if (parts := [part for part in merged.parts if part.run == number])
         }
         batch = Batch(options.checkpoint, options.level, max(options.registered, len(options.hypotheses)))
         criteria = criteria_of(options.hypotheses, batch, runs, partials)
@@ -149,8 +149,8 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
     def keep(self, db: Database, run: Finished[Options, HypothesisPartial]) -> None:
         """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria."""
         registered = {stored.hypothesis for stored in hypotheses(db)}
-        kept = self._keep_runs(db, run)
-        criteria = [replace(one, run=kept.get(one.measured_by)) for one in Criterion.among(run.rows)]
+        run_names = self._keep_runs(db, run)
+        criteria = [replace(one, run=run_names.get(one.measured_by)) for one in Criterion.among(run.rows)]
         with db.write() as cursor:
             for one in (hypothesis.hypothesis for hypothesis in run.options.hypotheses):
                 if one in registered:
@@ -160,16 +160,20 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
     def _keep_runs(self, db: Database, run: Finished[Options, HypothesisPartial]) -> dict[str, str]:
         """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
         those of the atlas, which may be of more rows. None where the test was imported as rows."""
-        merged, kept = self.merge(run.options, list(run.partials())), {}
-        for number, one in enumerate(runs_of(run.options)):
+        merged, run_names = self.merge(run.options, list(run.partials())), {}
+        for number, hypothesis_run in enumerate(runs_of(run.options)):
             parts = [part for part in merged.parts if part.run == number]
             if parts:
-                about = provenance_of_run(as_json(one.options), where_from([part.provenance for part in parts]))
-                rows = one.does.rows(one.options, _merged(one, parts))
-                title = one.does.title(one.options)
-                kept[one.source] = record_run(db, one.does.name, as_json(one.options), about, title=title)
-                store_rows(db, kept[one.source], rows, scores=False)
-        return kept
+                about = provenance_of_run(
+                    as_json(hypothesis_run.options), where_from([part.provenance for part in parts])
+                )
+                rows = hypothesis_run.does.rows(hypothesis_run.options, _merged(hypothesis_run, parts))
+                title = hypothesis_run.does.title(hypothesis_run.options)
+                run_names[hypothesis_run.source] = record_run(
+                    db, hypothesis_run.does.name, as_json(hypothesis_run.options), about, title=title
+                )
+                store_rows(db, run_names[hypothesis_run.source], rows, scores=False)
+        return run_names
 
 
 STUDY = HypothesisStudy()
@@ -198,17 +202,17 @@ def _check_weights(options: Options, run: StudyRun, about: Provenance) -> None:
 
 def heads_known(options: Options, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
     """What is known of every head that a hypothesis is about."""
-    found: dict[Any, list[dict[str, str]]] = {}
+    stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}
-        found.setdefault(hypothesis.subject, []).append(states)
+        stored.setdefault(hypothesis.subject, []).append(states)
     rows = []
-    for head, every in sorted(found.items()):
-        most = max(sum(state == "met" for state in states.values()) for states in every)
-        both = any(states.get("held out") == states.get("causal") == "met" for states in every)
+    for head, records in sorted(stored.items()):
+        most = max(sum(state == "met" for state in states.values()) for states in records)
+        both = any(states.get("held out") == states.get("causal") == "met" for states in records)
         rows += [
             CriteriaMet(checkpoint=options.checkpoint, name=str(head), layer=head.layer,
-                        head=head.head, statistic=statistic, value=float(value), n=len(every))
+                        head=head.head, statistic=statistic, value=float(value), n=len(records))
             for statistic, value in zip(STATISTICS, (most, both), strict=True)
         ]  # fmt: skip
     return rows

@@ -25,9 +25,9 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
     brought = (partial.patched - partial.second) * turn
     moved = made & (partial.second <= 0)  # B's own answer is another one
-    own, layer = head.layer * partial.heads + head.head, head.layer * partial.heads
-    others = [k for k in range(layer, layer + partial.heads) if k != own]
-    return _of_pairs("difference that comes back", brought[own], whole, brought[others], (moved, made & ~moved),
+    own_number, layer = head.layer * partial.heads + head.head, head.layer * partial.heads
+    others = [k for k in range(layer, layer + partial.heads) if k != own_number]
+    return _of_pairs("difference that comes back", brought[own_number], whole, brought[others], (moved, made & ~moved),
                      float(hypothesis.parameter("least")))  # fmt: skip
 
 
@@ -36,11 +36,11 @@ def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     specific: beyond pairs of the same answer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
-    own = names.index(edge_name(head, reader, kind))
+    own_index = names.index(edge_name(head, reader, kind))
     beside = [edge_name(Head(head.layer, k), reader, kind) for k in range(partial.heads) if k != head.head]
     turn, same = np.sign(partial.gap), partial.same.astype(bool)
     effects = partial.effects * turn
-    return _of_pairs("difference that the edge carries", effects[own], np.abs(partial.gap),
+    return _of_pairs("difference that the edge carries", effects[own_index], np.abs(partial.gap),
                      effects[[names.index(name) for name in beside]], (~same, same),
                      float(hypothesis.parameter("least")))  # fmt: skip
 
@@ -68,11 +68,11 @@ def _of_pairs(
 
 def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
     """A mean beyond `least`, told with it."""
-    found = reading(measure, effect_estimate(beyond).result(), ONE)
-    if isinstance(found, str):
-        return found
-    value, low, high = (None if end is None else end + least for end in (found.value, found.low, found.high))
-    return Reading(measure, value, low, high, found.n, found.p, least, least)
+    shifted = reading(measure, effect_estimate(beyond).result(), ONE)
+    if isinstance(shifted, str):
+        return shifted
+    value, low, high = (None if end is None else end + least for end in (shifted.value, shifted.low, shifted.high))
+    return Reading(measure, value, low, high, shifted.n, shifted.p, least, least)
 
 
 def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same: np.ndarray) -> Reading | str:

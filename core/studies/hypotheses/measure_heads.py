@@ -108,15 +108,17 @@ class MeasureHeads(Study[Options, Parts]):
     def units(self, options: Options) -> list[Unit]:
         """Those of every study that this checkpoint can have."""
         divided, refused = [], None
-        for number, asked in enumerate(options.studies):
-            if asked.does.in_rounds or asked.study == self.name:
-                raise InputError(f"{asked.study} goes in rounds, so it is a job of its own: leave it out of this one.")
+        for number, planned in enumerate(options.studies):
+            if planned.does.in_rounds or planned.study == self.name:
+                raise InputError(
+                    f"{planned.study} goes in rounds, so it is a job of its own: leave it out of this one."
+                )
             try:
-                units = asked.does.units(asked.options)
+                units = planned.does.units(planned.options)
             except AtlasError as error:
                 refused = refused or error
                 continue
-            divided += [Unit(f"{asked.study} {unit.key}", Piece(number, unit.key), unit.size) for unit in units]
+            divided += [Unit(f"{planned.study} {unit.key}", Piece(number, unit.key), unit.size) for unit in units]
         if refused and not divided:
             raise refused
         return divided
@@ -124,11 +126,11 @@ class MeasureHeads(Study[Options, Parts]):
     def run(self, options: Options, unit: Unit) -> Done[Parts]:
         """One unit of one study; why it cannot be, where it cannot."""
         piece: Piece = unit.arguments
-        asked = options.studies[piece.number]
-        divided = asked.does.units(asked.options)
-        order = next(k for k, one in enumerate(divided) if one.key == piece.unit)
+        planned = options.studies[piece.number]
+        divided = planned.does.units(planned.options)
+        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.unit)
         try:
-            done = asked.does.run(asked.options, divided[order])
+            done = planned.does.run(planned.options, divided[order])
         except AtlasError as error:
             return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
         part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
@@ -141,9 +143,9 @@ class MeasureHeads(Study[Options, Parts]):
 
     def results(self, options: Options, merged: Parts) -> list[MeasuredStudy]:
         """One record a study, with the rows that it will keep."""
-        found = {number: [part for part in merged.parts if part.number == number]
+        parts_of = {number: [part for part in merged.parts if part.number == number]
                  for number in dict.fromkeys(part.number for part in merged.parts)}  # fmt: skip
-        results = [_measured(options.studies[number], parts) for number, parts in found.items()]
+        results = [_measured(options.studies[number], parts) for number, parts in parts_of.items()]
         if not any(result.kept for result in results):
             raise InputError(results[0].says)
         return results
@@ -156,30 +158,36 @@ class MeasureHeads(Study[Options, Parts]):
 
     def keep(self, db: Database, run: Finished[Options, Parts]) -> None:
         """Each study's rows as a run of its own."""
-        asked = {study.study: study for study in run.options.studies}
+        planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
-                one = asked[result.study]
-                about = provenance_of_run(as_json(one.options), result.provenance)
-                stored = record_run(db, one.study, as_json(one.options), about, title=one.does.title(one.options))
+                planned_study = planned[result.study]
+                about = provenance_of_run(as_json(planned_study.options), result.provenance)
+                stored = record_run(
+                    db,
+                    planned_study.study,
+                    as_json(planned_study.options),
+                    about,
+                    title=planned_study.does.title(planned_study.options),
+                )
                 store_rows(db, stored, result.kept)
 
 
 STUDY = MeasureHeads()
 
 
-def _measured(asked: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
-    said = next((part.error for part in parts if part.error), "")
-    if said:
-        return MeasuredStudy(study=asked.study, says=f"left out: {said}")
-    study = asked.does
+def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
+    complaint = next((part.error for part in parts if part.error), "")
+    if complaint:
+        return MeasuredStudy(study=planned.study, says=f"left out: {complaint}")
+    study = planned.does
     try:
-        rows = study.summarize(asked.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
+        rows = study.summarize(planned.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
     except AtlasError as error:
-        return MeasuredStudy(study=asked.study, says=f"left out: {error}")
+        return MeasuredStudy(study=planned.study, says=f"left out: {error}")
     headline = study.headline(rows)
     scores = sum({"statistic", "layer", "head", "value"} <= row.keys() for row in rows)
     return MeasuredStudy(
-        study=asked.study, says=headline.sentence if headline else f"{len(rows)} rows", scores=scores,
+        study=planned.study, says=headline.sentence if headline else f"{len(rows)} rows", scores=scores,
         kept=[plain(row) for row in rows], provenance=where_from([part.provenance for part in parts]),
     )  # fmt: skip

@@ -30,8 +30,8 @@ def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set:
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
         names.remove("operators")
-    asked = [_asked(name, checkpoint, task or TASK, class_set) for name in names]
-    return [one for one in asked if one is not None]
+    planned = [_asked(name, checkpoint, task or TASK, class_set) for name in names]
+    return [study for study in planned if study is not None]
 
 
 def gives(study: str) -> str:
@@ -40,22 +40,22 @@ def gives(study: str) -> str:
 
 
 def _asked(name: str, checkpoint: str, task: str, class_set: str) -> Asked | None:
-    given: dict[str, object] = {"checkpoint": checkpoint}
+    study_options: dict[str, object] = {"checkpoint": checkpoint}
     try:
         if name in LOOKING:
-            given |= {"tasks": [task]}
+            study_options |= {"tasks": [task]}
         elif name == WHY:
-            given |= {"tasks": [task], "removal": 0, "single_heads": False}
+            study_options |= {"tasks": [task], "removal": 0, "single_heads": False}
         elif name == CLASSES:
             file = config.ANNOTATIONS / class_set / "classifier.safetensors"
-            given = {"checkpoints": [checkpoint], "task": task, "limit": ROWS, "classifier": str(file),
+            study_options = {"checkpoints": [checkpoint], "task": task, "limit": ROWS, "classifier": str(file),
                      "name": f"bundled, {class_set}", "class_set": class_set}  # fmt: skip
         elif name == "importance":
-            given |= {"task": task, "limit": ROWS, "sweep": None}
+            study_options |= {"task": task, "limit": ROWS, "sweep": None}
         else:
-            given |= {"task": task, "limit": FEWER, "operators": ["zero", "mean"]}
+            study_options |= {"task": task, "limit": FEWER, "operators": ["zero", "mean"]}
         study = find_study(name)
-        check_runnable(study, given)
-        return Asked(name, json.dumps(as_json(study.read(given))))
+        check_runnable(study, study_options)
+        return Asked(name, json.dumps(as_json(study.read(study_options))))
     except AtlasError:
         return None

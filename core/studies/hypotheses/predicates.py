@@ -188,17 +188,17 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
         if value:
             parameter.check(value)
         whole.append((parameter.name, value))
-    given = dict(whole)
+    parameters = dict(whole)
     if key == "class":
-        for name in filter(None, (given["class"], given["control"])):
-            if name not in CLASSES[given["set"]]:
+        for name in filter(None, (parameters["class"], parameters["control"])):
+            if name not in CLASSES[parameters["set"]]:
                 raise InputError(
-                    f"The classes of {given['set']} are {', '.join(CLASSES[given['set']])}; {name} is none of them: "
-                    "choose one, or the other set."
+                    f"The classes of {parameters['set']} are {', '.join(CLASSES[parameters['set']])}; {name} is none "
+                    "of them: choose one, or the other set."
                 )
-    said = ("feature", "offset", "relation", "component", "class")
-    if given.get("control") and given["control"] in (given.get(name) for name in said):
-        raise InputError(f'The control of {key} must be another one; both are "{given["control"]}": change one.')
+    named = ("feature", "offset", "relation", "component", "class")
+    if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
+        raise InputError(f'The control of {key} must be another one; both are "{parameters["control"]}": change one.')
     return tuple(whole)
 
 
