@@ -87,5 +87,5 @@ def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarr
     Returns:
         Values and the lower and upper ends, in the shape of counts.
     """
-    low, high = wilson_interval(counts, rows)
+    low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18
