@@ -6,6 +6,7 @@ probes and subnetworks there are examples too (`data.recipes.example_probes`), f
 """
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 LARGEST_TEXT = 16 << 20  # bytes of the record's note
 NEEDED = ("run", "study", "options", "row_ids", "created", "code_version")  # columns of its runs
 RUNS, ROWS, ABOUT = "run.parquet", "row.parquet", "about.json"
+FORM = 1  # of the record's tables; another one is not read
 EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
@@ -43,7 +45,7 @@ def runs(study: str | None = None) -> "pd.DataFrame":
     (`seconds`) for how much work (`size`); of a study that it lacks the example; no row where there is neither."""
     import pandas as pd  # a start's 0.4 s
 
-    table = _runs(config.RECORD)
+    table = _whole(config.RECORD)
     if study is None:
         return table
     mine = table[table["study"] == study]
@@ -55,7 +57,7 @@ def one_run(run: str) -> Row | None:
     """What is known of a run, its options and row ids still as JSON text; None where it is no shipped one."""
     if example := _example(run):
         return example[0]
-    table = _runs(config.RECORD)
+    table = _whole(config.RECORD)
     mine = table[table["run"] == run]
     return None if mine.empty else {str(name): value for name, value in mine.iloc[0].items()}
 
@@ -88,6 +90,53 @@ def _reading(file: Path) -> Iterator[None]:
             f"Results that ship are read from the record, but its {file.name} is damaged or something else; your own "
             "results are as they were: take the record from the project again, or set ATLAS_RECORD to an empty folder."
         ) from error
+
+
+def _whole(folder: Path) -> "pd.DataFrame":
+    """The runs of a record that is as it was made. Raises StoreError where its form is another, a table is missing, or
+    one was altered."""
+    known = about()
+    if known is not None:
+        with _reading(folder / ABOUT):
+            hashes = tuple(dict(known.get("sha256") or {}).items())
+        _as_made(folder, hashes, json.dumps(known.get("form", FORM)), *map(_changed, _tables(folder)))
+    return _runs(folder)
+
+
+@lru_cache(maxsize=4)
+def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *changed: int) -> None:
+    """Compare the tables with the hashes that the record names. changed: when each was, so that it is done once."""
+    if form != str(FORM):
+        raise StoreError(
+            f"Results that ship are read from the record, but it is of another version of Attention Atlas "
+            f"(form {form}, not {FORM}): take the record of this version, or set ATLAS_RECORD to an empty folder."
+        )
+    for file in _tables(folder):
+        told = dict(hashes).get(file.name)
+        if not file.is_file():
+            raise StoreError(
+                f"Results that ship are read from the record, but its {file.name} is missing: take the record from the "
+                "project again, or set ATLAS_RECORD to an empty folder."
+            )
+        if told is not None and hash_of(file) != told:
+            raise StoreError(
+                f"Results that ship are read from the record, but its {file.name} was altered since it was made (its "
+                "SHA-256 is another): take the record from the project again, or set ATLAS_RECORD to an empty folder."
+            )
+
+
+def hash_of(file: Path) -> str:
+    """SHA-256 of a file, as the record names those of its tables."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _tables(folder: Path) -> tuple[Path, Path]:
+    return folder / RUNS, folder / ROWS
+
+
+def _changed(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else 0
 
 
 @lru_cache(maxsize=4)

@@ -26,7 +26,7 @@ from core.report.records import rows_of
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import Row, from_json, to_json
-from core.store.shipped import ABOUT, ROWS, RUNS
+from core.store.shipped import ABOUT, FORM, ROWS, RUNS, hash_of
 from core.writing import write_whole
 
 SAME = ["study", "checkpoint", "task", "options"]
@@ -79,7 +79,8 @@ def _stored(known: pd.DataFrame, rows: pd.DataFrame, out: Path, note: str) -> di
     out.mkdir(parents=True, exist_ok=True)
     _write(known, out / RUNS)
     _write(rows, out / ROWS)
-    write_whole(out / ABOUT, json.dumps(_about(known, note), indent=1, ensure_ascii=False) + "\n")
+    hashes = {"form": FORM, "sha256": {name: hash_of(out / name) for name in (RUNS, ROWS)}}
+    write_whole(out / ABOUT, json.dumps(_about(known, note) | hashes, indent=1, ensure_ascii=False) + "\n")
     return {"runs": len(known), "rows": len(rows)}
 
 

@@ -89,6 +89,40 @@ def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
     assert "take the record from the project again" in refused(read)
 
 
+def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
+    about = {"note": "n", "form": shipped.FORM}
+    about["sha256"] = {name: shipped.hash_of(record / name) for name in ("run.parquet", "row.parquet")}
+    (record / "about.json").write_text(json.dumps(about))
+    assert read() == [{"share": 0.5}]
+    keep(record, "row.parquet", ROW | {"body": '{"share": 0.7}'})
+    assert "row.parquet was altered since it was made" in refused(read)
+    keep(record, "row.parquet", ROW)
+    assert read() == [{"share": 0.5}]
+    keep(record, "run.parquet", RUN | {"task": "rte"})
+    assert "run.parquet was altered since it was made" in refused(read)
+
+
+@pytest.mark.parametrize("form", [shipped.FORM + 1, 0, "2", None, [1]])
+def test_a_record_of_another_version_is_a_sentence(record, form):
+    (record / "about.json").write_text(json.dumps({"note": "n", "form": form}))
+    assert "another version of Attention Atlas" in refused(read)
+
+
+@pytest.mark.parametrize("name", ["run.parquet", "row.parquet"])
+def test_a_record_without_a_table_is_a_sentence(record, name):
+    (record / name).unlink()
+    assert f"its {name} is missing" in refused(read)
+
+
+def test_what_ships_is_as_it_was_made():
+    """The record in the project has the hashes that it names."""
+    known = json.loads((config.PROJECT / "data" / "record" / "about.json").read_text(encoding="utf-8"))
+    folder = config.PROJECT / "data" / "record"
+    assert known["form"] == shipped.FORM
+    assert known["sha256"] == {name: shipped.hash_of(folder / name) for name in ("run.parquet", "row.parquet")}
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 6_000_000
+
+
 # ---------------------------------------------------------------- the widget
 
 
