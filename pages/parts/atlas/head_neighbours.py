@@ -69,8 +69,11 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     with st.container(horizontal=True):
         for record in found:
             sure = "" if record.matched else ", not beyond chance"
-            links.link("heads/one", f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})",
-                       checkpoint=record.compare, head=record.match)  # fmt: skip
+            label = f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})"
+            if is_missing(record.compare):
+                st.caption(plain(label))
+            else:
+                links.link("heads/one", label, checkpoint=record.compare, head=record.match)
         links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
     st.caption("similarity of their rows on common inputs, one to one over all heads")
 

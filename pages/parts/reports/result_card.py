@@ -23,6 +23,7 @@ from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.head_links import is_missing
 from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.undoing import take_away
 
@@ -62,7 +63,13 @@ def facts(said: Headline, stored: StoredRun) -> list[str]:
     ]
     if " (stopped: " in stored.title:
         known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    return [fact for fact in (*known, stored.checkpoint_said, stored.task_said, stored.date, stored.origin) if fact]
+    known += [stored.checkpoint_said, stored.task_said, stored.date, stored.origin]
+    return [fact for fact in (*known, "its weights are not on this machine" if gone(stored) else "") if fact]
+
+
+def gone(stored: StoredRun) -> bool:
+    """Whether a checkpoint that the result is of is not there any more, or never was: its numbers stay."""
+    return any(is_missing(name) for part in stored.of.split(" and ") for name in part.split(", "))
 
 
 # ---------------------------------------------------------------- what the buttons do

@@ -145,7 +145,7 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         place, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
         place.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
-        if is_missing(after):
+        if is_missing(after) or is_missing(compared.before):
             continue
         with link:
             links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,

@@ -21,6 +21,7 @@ from pages.parts.reports.result_card import facts
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
@@ -76,7 +77,7 @@ def _open_again(finding: Finding) -> None:
     if finding.run:
         with suppress(StoreError):  # the run was deleted; the finding stays
             open_link(stored_run(finding.run), "Open the live view")
-    elif finding.kind == "maps" and finding.checkpoint:
+    elif finding.kind == "maps" and finding.checkpoint and not say_missing(finding.checkpoint):
         words = shlex.split(finding.command)
         text, pair = (words[words.index(flag) + 1] if flag in words else None for flag in ("--text", "--pair"))
         links.link("maps", "Open the live view", icon=":material/open_in_new:", checkpoint=finding.checkpoint,
