@@ -171,7 +171,8 @@ def _forward(
     whole: bool,
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
-        for maps in weights[:, :, :, 0]:  # a score that is no number makes its whole row so
+        rows = weights[:, :, :, 0]  # a score that is no number makes its whole row so
+        for maps in () if bool(torch.isfinite(rows).all()) else rows:
             refuse_no_number(layer, maps)
         for observer in observers:
             observer.update(layer, weights, inputs)

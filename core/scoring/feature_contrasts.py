@@ -16,6 +16,7 @@ a head that looks at the same word does not look at nouns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -59,66 +60,117 @@ def rhombi(
     seed: Sequence[int],
 ) -> Rhombi:
     """At most DRAWS for each feature, from any ordinary query and from the classifying token."""
-    length, plain = tokens.shape[1], np.zeros(tokens.shape[1], dtype=bool)
-    plain[list(ordinary)] = True
-    chance = np.random.default_rng(list(seed)).random((4, len(WAYS), len(tokens), TRIED))
-    comparable = np.flatnonzero((tokens & plain).any(1) & (~tokens & plain).any(1))  # what others can be compared with
-    queries, keys = (np.zeros((len(WAYS), len(tokens), DRAWS, cells), dtype=int) for cells in (2, 4))
-    found = np.zeros((len(WAYS), len(tokens), DRAWS), dtype=bool)
-    if not len(comparable):
-        return Rhombi(queries, keys, found)
-    own, roles, chance = tokens[comparable], kinds.roles[comparable], chance[:, :, comparable]
-    first = _chosen(own & plain, chance[0])
-    other = _others(~own & plain, first, roles, kinds.of, chance[1])
-    step = (chance[2] * (2 * length - 1)).astype(int) - length + 1
-    query = np.array(list(ordinary))[(chance[3] * len(ordinary)).astype(int)]
-    query[1] = classifying
-    cells = np.stack([first, other, first + step, other + step, query, query + step], -1)
-    fits = (other >= 0) & (step != 0) & ((cells >= 0) & (cells < length)).all(-1)
-    cells = cells.clip(0, length - 1)
-    row = np.arange(len(comparable))[:, None, None]
-    fits &= plain[cells[..., :4]].all(-1) & plain[cells[..., 5]] & ~own[row, cells[..., 1:4]].any(-1)
-    moved = kinds.of[cells[..., 2:4]]
-    fits &= ~roles[:, None] | ((moved[..., 0] == moved[..., 1]) & (moved[..., 0] >= 0))
-    if kinds.words is not None:
-        fits &= ~_of_one_word(kinds.words[cells])
-    if causal:
-        fits &= (cells[..., :2] <= cells[..., 4:5]).all(-1)
-    best = np.argsort(~fits, axis=-1, kind="stable")[..., :DRAWS]
-    cells = np.take_along_axis(cells, best[..., None], 2)
-    keys[:, comparable], queries[:, comparable] = cells[..., :4], cells[..., 4:]
-    found[:, comparable] = np.take_along_axis(fits, best, 2)
-    return Rhombi(queries, keys, found)
+    return rhombi_of_inputs([Marked(tokens, ordinary, kinds, classifying, tuple(seed))], causal=causal)[0]
 
 
-def _of_one_word(words: Int[np.ndarray, "*draw six"]) -> Bool[np.ndarray, "*draw"]:
+class Marked(NamedTuple):
+    """An input as `rhombi` asks for it. classifying: position of the token that classifies; seed: of its draws."""
+
+    tokens: Bool[np.ndarray, "feature key"]
+    ordinary: Sequence[int]
+    kinds: Kinds
+    classifying: int
+    seed: tuple[int, ...]
+
+
+def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
+    """The same of several inputs of one length and the same features, each drawn by its own seed whatever it is
+    drawn with."""
+    tokens = np.stack([own.tokens for own in inputs])
+    plain = np.zeros((len(inputs), tokens.shape[-1]), dtype=bool)
+    for row, own in zip(plain, inputs, strict=True):
+        row[list(own.ordinary)] = True
+    shape = (len(inputs), len(WAYS), tokens.shape[1], DRAWS)
+    queries, keys = (np.zeros((*shape, cells), dtype=int) for cells in (2, 4))
+    found = np.zeros(shape, dtype=bool)
+    compared = (tokens & plain[:, None]).any(-1) & (~tokens & plain[:, None]).any(-1)  # with what others can be
+    if compared.any():
+        drawn = _Drawn(inputs, tokens, plain, np.nonzero(compared))
+        group, cells = drawn.fitting(causal=causal)  # ascending
+        counts = np.bincount(group, minlength=len(drawn.number) * len(WAYS))
+        rank = np.arange(len(group)) - (np.cumsum(counts) - counts)[group]
+        kept = rank < DRAWS
+        row, way = np.divmod(group[kept], len(WAYS))
+        place = (drawn.number[row], way, drawn.feature[row], rank[kept])
+        keys[place], queries[place], found[place] = cells[kept, :4], cells[kept, 4:], True
+    return [Rhombi(*own) for own in zip(queries, keys, found, strict=True)]
+
+
+class _Drawn:
+    """Draws of each row (a feature of an input) and way, whether they fit or not."""
+
+    def __init__(self, inputs: Sequence[Marked], tokens: np.ndarray, plain: np.ndarray, rows: tuple[np.ndarray, ...]):
+        self.number, self.feature = rows
+        self.own, self.plain = tokens[rows], plain
+        self.kinds = np.stack([own.kinds.of for own in inputs])
+        self.roles = np.stack([own.kinds.roles for own in inputs])[rows]
+        nothing = np.full(tokens.shape[-1], -1)
+        self.words = np.stack([nothing if own.kinds.words is None else own.kinds.words for own in inputs])
+        shape = (4, len(WAYS), tokens.shape[1], TRIED)
+        drawn = np.stack([np.random.default_rng(list(own.seed)).random(shape) for own in inputs])
+        chance = drawn[self.number, :, :, self.feature].swapaxes(0, 1)  # [four, row, way, draw]
+        self.first = _chosen(self.own & plain[self.number], chance[0])
+        self.other = self._others(chance[1])
+        self.step = (chance[2] * (2 * tokens.shape[-1] - 1)).astype(int) - tokens.shape[-1] + 1
+        self.query = _chosen(plain[self.number], chance[3])
+        self.query[:, 1] = np.array([own.classifying for own in inputs])[self.number, None]
+
+    def _others(self, chance: Float[np.ndarray, "row way draw"]) -> Int[np.ndarray, "row way draw"]:
+        """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
+        lacking = ~self.own & self.plain[self.number]
+        other, roles = _chosen(lacking, chance), np.flatnonzero(self.roles)
+        if len(roles):
+            role, place = np.nonzero(self.own[roles] & self.plain[self.number[roles]])
+            which = np.zeros((len(roles), self.own.shape[1]), dtype=int)
+            which[role, place] = np.arange(len(role))
+            kinds = self.kinds[self.number[roles]][role]  # of each token of a role the other tokens of its kind
+            kind = kinds[np.arange(len(role)), place][:, None]
+            alike = lacking[roles][role] & (kinds == kind) & (kind >= 0)
+            token = which[np.arange(len(roles))[:, None, None], self.first[roles]]
+            other[roles] = np.where(alike.any(1)[token], _positions(alike, token, chance[roles]), -1)
+        return other
+
+    def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
+        """The draws that are as they should be: of which row and way each is, and its cells (k, o, k+t, o+t, q, q+t).
+        What costs little leaves most of them out before the rest is looked at."""
+        length = self.own.shape[1]
+        fits = (self.other >= 0) & (self.step != 0)
+        for place in (self.first, self.other, self.query):
+            fits &= (place + self.step >= 0) & (place + self.step < length)
+        at = np.flatnonzero(fits)
+        first, other, step, query = (part.ravel()[at] for part in (self.first, self.other, self.step, self.query))
+        group = at // TRIED
+        row = group // len(WAYS)
+        number = self.number[row]
+        cells = np.stack([first, other, first + step, other + step, query, query + step])
+        moved = self.kinds[number, cells[2:4]]
+        kept = (self.plain[number, cells[[2, 3, 5]]] & ~self.own[row, cells[1:4]]).all(0)
+        kept &= ~self.roles[row] | ((moved[0] == moved[1]) & (moved[0] >= 0))
+        kept &= ~_of_one_word(self.words[number, cells])
+        if causal:
+            kept &= (cells[:2] <= query).all(0)
+        return group[kept], cells[:, kept].T
+
+
+def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"]:
     """Whether a query is the same word as one of its two keys; of the words of k, o, k+t, o+t, q and q+t."""
-    query, moved = words[..., 4:5], words[..., 5:6]
-    alike = ((words[..., :2] == query) & (query >= 0)) | ((words[..., 2:4] == moved) & (moved >= 0))
-    return alike.any(-1)
+    query, moved = words[4], words[5]
+    return (((words[:2] == query) & (query >= 0)) | ((words[2:4] == moved) & (moved >= 0))).any(0)
 
 
 def _chosen(
-    among: Bool[np.ndarray, "feature key"], chance: Float[np.ndarray, "way feature draw"]
-) -> Int[np.ndarray, "way feature draw"]:
-    """Positions of each feature's row, all as likely; every row has one. chance: from 0 to 1."""
+    among: Bool[np.ndarray, "row key"], chance: Float[np.ndarray, "row way draw"]
+) -> Int[np.ndarray, "row way draw"]:
+    """Positions of each row, all as likely. chance: from 0 to 1."""
+    return _positions(among, np.arange(len(among))[:, None, None], chance)
+
+
+def _positions(
+    among: Bool[np.ndarray, "set key"], of: Int[np.ndarray, "row way draw"], chance: Float[np.ndarray, "row way draw"]
+) -> Int[np.ndarray, "row way draw"]:
+    """A position of the set that each draw is of; any where the set has none."""
     order = np.argsort(~among, axis=1, kind="stable")
-    return order[np.arange(len(among))[:, None], (chance * among.sum(1)[:, None]).astype(int)]
-
-
-def _others(
-    lacking: Bool[np.ndarray, "feature key"], first: Int[np.ndarray, "way feature draw"],
-    roles: Bool[np.ndarray, " feature"], kinds: Int[np.ndarray, " key"], chance: Float[np.ndarray, "way feature draw"],
-) -> Int[np.ndarray, "way feature draw"]:  # fmt: skip
-    """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
-    other = _chosen(lacking, chance)
-    if roles.any():
-        first_kinds = kinds[first[:, roles]][..., None]
-        alike = lacking[roles][:, None] & (kinds == first_kinds) & (first_kinds >= 0)  # [way, role, draw, key]
-        counts = alike.cumsum(-1)
-        wanted = (chance[:, roles] * counts[..., -1]).astype(int)[..., None]
-        other[:, roles] = np.where(counts[..., -1] > 0, (counts > wanted).argmax(-1), -1)
-    return other
+    return order[of, (chance * among.sum(1)[of]).astype(int)]
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,13 @@ class Means:
         numbers: of the inputs, stable between runs. Sums whose count is 0 are not looked at and may be NaN.
         """
         groups = np.asarray(numbers) % GROUPS
-        np.add.at(self.sums[:, layer], groups, np.where(counts[:, None, :] > 0, sums, 0.0))
-        np.add.at(self.counts[:, layer], groups, counts)
+        seen = np.where(counts[:, None, :] > 0, sums, 0.0)
+        if len(set(groups.tolist())) == len(groups):  # plain addition is faster, and right where no group comes twice
+            self.sums[groups, layer] += seen
+            self.counts[groups, layer] += counts
+        else:
+            np.add.at(self.sums[:, layer], groups, seen)
+            np.add.at(self.counts[:, layer], groups, counts)
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> None:

@@ -72,44 +72,110 @@ class HexagonCells:
     keys: Int[np.ndarray, "draw six"]
 
 
+Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+
+
 def hexagons(
-    pieces: Pieces,
-    links: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
-    linked: Bool[np.ndarray, "link word word"],
-    *,
-    causal: bool,
-    seed: Sequence[int],
+    pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
     """At most DRAWS for each link. links: pieces of the query's and of the key's word; linked: the pairs (query's word,
     key's word) that none of the other cells may lie between. causal: keys must come before their queries."""
-    rng, last = np.random.default_rng(list(seed)), len(pieces.word) - 1
-    ends = [[rng.choice(side, TRIED) for side in link] for link in links]
-    start, key = (np.array([end[side] for end in ends], dtype=int).reshape(-1, TRIED) for side in (0, 1))
-    first, other = (_of_the_sentence(pieces, start, rng) for _ in range(2))
-    queries = np.stack([start, first, other], -1)
-    keys = np.stack([key, key + first - other, key + first - start], -1)
-    distinct = (first != start) & (other != start) & (first != other)
-    inside = ((keys >= 0) & (keys <= last)).all(-1)
-    keys = keys.clip(0, last)
-    fits = distinct & inside & (pieces.sentence[keys] == pieces.sentence[key][..., None]).all(-1)
-    for number, (query, key_of) in enumerate((*_PLUS, *_MINUS)):
-        at, to = queries[..., query], keys[..., key_of]
-        words = pieces.word[at], pieces.word[to]
-        fits &= (words[0] != words[1]) & (words[1] >= 0) & ((to < at) | (not causal))
-        fits &= (number == 0) | ~linked[np.arange(len(links))[:, None], words[0], words[1]]
-    best = np.argsort(~fits, axis=1, kind="stable")[:, :DRAWS]
-    rows = np.arange(len(links))[:, None]
-    return Hexagons(queries[rows, best], keys[rows, best], fits[rows, best])
+    return hexagons_of_inputs([pieces], [links], linked, causal=causal, seeds=[seed])
+
+
+def hexagons_of_inputs(
+    pieces: Sequence[Pieces],
+    links: Sequence[Links],
+    linked: Bool[np.ndarray, "link word word"],
+    *,
+    causal: bool,
+    seeds: Sequence[Sequence[int]],
+) -> Hexagons:
+    """The same of several inputs of one length, each drawn by its own seed whatever it is drawn with.
+
+    Args:
+        pieces: of each input.
+        links: of each input, as of `hexagons`.
+        linked: of the links of all inputs, one input after another.
+        causal: as of `hexagons`.
+        seeds: of each input.
+
+    Returns:
+        The hexagons of all links, in their order.
+    """
+    some = [number for number, own in enumerate(links) if own]
+    if not some:
+        empty = np.zeros((0, DRAWS, 3), dtype=int)
+        return Hexagons(empty, empty, np.zeros((0, DRAWS), dtype=bool))
+    drawn = [_drawn_places(pieces[number], links[number], seeds[number]) for number in some]
+    start, key, first, other = np.concatenate(drawn, 1)
+    words, sentences = (np.stack([getattr(own, name) for own in pieces]) for name in ("word", "sentence"))
+    owner = np.repeat(some, [len(links[number]) for number in some])[:, None]
+    queries, keys = (start, first, other), (key, key + first - other, key + first - start)
+    fits = (first != start) & (other != start) & (first != other)
+    for place in keys[1:]:
+        fits &= (place >= 0) & (place < words.shape[1])
+    link, draw = np.nonzero(fits)
+    queries, keys = (np.stack([place[link, draw] for place in some], -1) for some in (queries, keys))
+    kept = _allowed(queries, keys, words, sentences, linked, (owner[link, 0], link), causal=causal)
+    return _first_draws(queries[kept], keys[kept], link[kept], len(start))
+
+
+def _drawn_places(pieces: Pieces, links: Links, seed: Sequence[int]) -> Int[np.ndarray, "four link draw"]:
+    """Of each link a piece of either end, and two more of the query's sentence."""
+    rng = np.random.default_rng(list(seed))
+    sides = [side for link in links for side in link]
+    which = rng.integers(0, np.repeat([len(side) for side in sides], TRIED)).reshape(-1, TRIED)
+    begins = np.cumsum([0, *(len(side) for side in sides[:-1])])
+    ends = np.array([place for side in sides for place in side])[begins[:, None] + which].reshape(-1, 2, TRIED)
+    start, key = ends[:, 0], ends[:, 1]
+    return np.stack([start, key, *(_of_the_sentence(pieces, start, rng) for _ in range(2))])
+
+
+def _allowed(
+    queries: Int[np.ndarray, "draw three"], keys: Int[np.ndarray, "draw three"], words: Int[np.ndarray, "input piece"],
+    sentences: Int[np.ndarray, "input piece"], linked: Bool[np.ndarray, "link word word"],
+    owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]], *, causal: bool,
+) -> Bool[np.ndarray, " draw"]:  # fmt: skip
+    """Which draws have all cells between different words of the link's two sentences, none but the first linked.
+
+    owner: of which input, and of which link, each draw is.
+    """
+    of_input, link = owner[0][:, None], owner[1]
+    at, to, place = words[of_input, queries], words[of_input, keys], sentences[of_input, keys]
+    fits = (place == place[:, :1]).all(1) & (to >= 0).all(1)
+    for number, (query, key) in enumerate((*_PLUS, *_MINUS)):
+        fits &= at[:, query] != to[:, key]
+        if number:
+            fits &= ~linked[link, at[:, query], to[:, key]]
+        if causal:
+            fits &= keys[:, key] < queries[:, query]
+    return fits
+
+
+def _first_draws(
+    queries: Int[np.ndarray, "draw three"], keys: Int[np.ndarray, "draw three"], link: Int[np.ndarray, " draw"],
+    links: int,
+) -> Hexagons:  # fmt: skip
+    """At most the first DRAWS of each link; link: of which each draw is, ascending."""
+    counts = np.bincount(link, minlength=links)
+    rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
+    kept = rank < DRAWS
+    link, rank = link[kept], rank[kept]
+    of_queries, of_keys = (np.zeros((links, DRAWS, 3), dtype=int) for _ in range(2))
+    fits = np.zeros((links, DRAWS), dtype=bool)
+    of_queries[link, rank], of_keys[link, rank], fits[link, rank] = queries[kept], keys[kept], True
+    return Hexagons(of_queries, of_keys, fits)
 
 
 def _of_the_sentence(
     pieces: Pieces, start: Int[np.ndarray, "link draw"], rng: np.random.Generator
 ) -> Int[np.ndarray, "link draw"]:
     """A drawn piece of the sentence that each piece is in."""
-    drawn = np.zeros_like(start)
-    for sentence in np.unique(pieces.sentence[start]) if start.size else ():
-        mine = pieces.sentence[start] == sentence
-        drawn[mine] = rng.choice(np.flatnonzero(pieces.sentence == sentence), int(mine.sum()))
+    drawn, sentences = np.zeros_like(start), pieces.sentence[start]
+    for sentence in sorted(set(sentences.ravel().tolist())):
+        mine, among = sentences == sentence, np.flatnonzero(pieces.sentence == sentence)
+        drawn[mine] = among[rng.integers(0, len(among), int(mine.sum()))]
     return drawn
 
 
@@ -122,7 +188,8 @@ def weights_at(
     """The weights of some cells of some inputs."""
     length = weights.shape[-2:]
     by_head = weights.transpose(0, 1).reshape(weights.shape[1], -1).float().cpu().numpy()
-    return np.take(by_head, (batch[:, None] * length[0] + queries) * length[1] + keys, axis=1)
+    taken = np.take(by_head, (batch * length[0] + queries.T) * length[1] + keys.T, axis=1)
+    return taken.swapaxes(1, 2)  # cells are far apart in memory: sums over them run along draws
 
 
 def contrasts(
@@ -157,12 +224,21 @@ def means_over_draws(
     Returns:
         Natural logarithms, 0 below NOTHING; NaN where a group has no draw left.
     """
-    measured = (weights >= FLOOR).all(-1)
-    value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ signs
-    counts = np.add.reduceat(measured.astype(int), starts, axis=1)
-    total = np.add.reduceat(np.where(measured, value, 0.0), starts, axis=1)
+    measured = weights.min(-1) >= FLOOR
+    numbers, ones = weights.astype(np.float64, order="K"), np.ones(weights.shape[:-1])
+    sides = [_product(numbers, np.flatnonzero(signs == sign)) for sign in (1, -1)]
+    value = np.log(np.divide(*sides, out=ones, where=measured))  # one logarithm a draw; of those left out 0
+    total, counts = np.add.reduceat(value, starts, axis=1), np.add.reduceat(measured, starts, axis=1, dtype=int)
     mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)
+
+
+def _product(weights: Float[np.ndarray, "head draw cell"], cells: Int[np.ndarray, " some"]) -> np.ndarray:
+    """Of the weights of some cells of each draw; three of FLOOR are far from underflow."""
+    product = weights[..., cells[0]]
+    for cell in cells[1:]:
+        product = product * weights[..., cell]
+    return product
 
 
 # ---------------------------------------------------------------- of whole inputs

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from core.scoring.definitions import DIRECTIONS, QUANTITIES
 from core.scoring.intervals import Means, StatisticEstimate
-from core.scoring.link_contrasts import Hexagons, Pieces, contrasts, hexagons
+from core.scoring.link_contrasts import Pieces, contrasts, hexagons_of_inputs
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
 Link = tuple[int, int]
@@ -231,17 +231,16 @@ class _Batch:
         *, causal: bool,
     ) -> None:  # fmt: skip
         """The cells of every link's contrasts; an input's are drawn by its number, whatever it shares a batch with."""
-        found, batch = [], self.batch.numpy()
-        for k in dict.fromkeys(batch.tolist()):
-            words, mine = some[k], np.flatnonzero(batch == k)
-            ends = [(words.words[int(self.query[row])], words.words[int(self.key[row])]) for row in mine]
-            pieces = Pieces.of(words.words, words.sentence, length)
-            taken = linked[k][turn[mine]] | words.alike(linked.shape[-1])
-            found.append(hexagons(pieces, ends, taken, causal=causal, seed=[numbers[k]]))
-        parts = (
-            np.concatenate([getattr(contrast, name) for contrast in found]) for name in ("queries", "keys", "fits")
+        batch, query, key = (places.numpy() for places in (self.batch, self.query, self.key))
+        ends: list[list[tuple[tuple[int, ...], tuple[int, ...]]]] = [[] for _ in some]
+        for number, *words in zip(batch.tolist(), query.tolist(), key.tolist(), strict=True):
+            start, end = (some[number].words[word] for word in words)
+            ends[number].append((start, end))
+        pieces = [Pieces.of(words.words, words.sentence, length) for words in some]
+        alike = np.stack([words.alike(linked.shape[-1]) for words in some])
+        self.hexagons = hexagons_of_inputs(
+            pieces, ends, linked[batch, turn] | alike[batch], causal=causal, seeds=[[number] for number in numbers]
         )
-        self.hexagons = Hexagons(*parts)
 
     def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:
         """Which links each input has in each turn, and how many of them count for each quantity."""

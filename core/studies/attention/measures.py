@@ -1,6 +1,6 @@
 """The measurements of what heads attend to: features, relations, statistics and distances, effective attention."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +13,7 @@ from core.models.encoding import Encoding
 from core.scoring.definitions import TYPES
 from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
-from core.scoring.feature_contrasts import Kinds, rhombi
+from core.scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inputs
 from core.scoring.features import FeatureAttention, Marks, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import Means
@@ -58,15 +58,22 @@ class FeatureMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Mark which tokens carry each feature."""
-        return [self.attention.take([self._mark(ready) for ready in inputs], [ready.number for ready in inputs])]
+        roles, by_length = np.array([is_role(feature) for feature in self.features], dtype=bool), defaultdict(list)
+        marked = [self._marked(ready, roles) for ready in inputs]
+        for number, own in enumerate(marked):
+            by_length[own.tokens.shape[1]].append(number)
+        drawn: dict[int, Rhombi] = {}
+        for some in by_length.values():  # those of one length together: arrays of one input are small
+            drawn |= zip(some, rhombi_of_inputs([marked[k] for k in some], causal=self.causal), strict=True)
+        marks = [
+            mark(own.tokens, own.ordinary, classifying=own.classifying, seed=own.seed, rhombi=drawn[number])
+            for number, own in enumerate(marked)
+        ]
+        return [self.attention.take(marks, [ready.number for ready in inputs])]
 
-    def _mark(self, ready: Prepared) -> Marks:
-        tokens, ordinary = self._tokens(ready), ready.encoding.ordinary
-        at, seed = classifying(ready.encoding, causal=self.causal), [self.seed, ready.number]
-        roles = np.array([is_role(feature) for feature in self.features], dtype=bool)
-        kinds = Kinds(kinds_of(ready), roles, spellings_of(ready))
-        cells = rhombi(tokens, ordinary, kinds, classifying=at, causal=self.causal, seed=seed)
-        return mark(tokens, ordinary, classifying=at, seed=seed, rhombi=cells)
+    def _marked(self, ready: Prepared, roles: np.ndarray) -> Marked:
+        kinds, at = Kinds(kinds_of(ready), roles, spellings_of(ready)), classifying(ready.encoding, causal=self.causal)
+        return Marked(self._tokens(ready), ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def _tokens(self, ready: Prepared) -> np.ndarray:
         """Which positions carry each feature [feature, key], by character offsets."""
