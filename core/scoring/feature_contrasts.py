@@ -166,7 +166,7 @@ def _chosen(
 
 
 def _positions(
-    among: Bool[np.ndarray, "set key"], of: Int[np.ndarray, "row way draw"], chance: Float[np.ndarray, "row way draw"]
+    among: Bool[np.ndarray, "set key"], of: Int[np.ndarray, "row _ _"], chance: Float[np.ndarray, "row way draw"]
 ) -> Int[np.ndarray, "row way draw"]:
     """A position of the set that each draw is of; any where the set has none."""
     order = np.argsort(~among, axis=1, kind="stable")

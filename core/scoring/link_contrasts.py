@@ -12,7 +12,7 @@ not the same word again.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -80,13 +80,17 @@ def hexagons(
 ) -> Hexagons:
     """At most DRAWS for each link. links: pieces of the query's and of the key's word; linked: the pairs (query's word,
     key's word) that none of the other cells may lie between. causal: keys must come before their queries."""
-    return hexagons_of_inputs([pieces], [links], linked, causal=causal, seeds=[seed])
+
+    def taken(link: np.ndarray, query: np.ndarray, key: np.ndarray) -> np.ndarray:
+        return np.asarray(linked[link, query, key])
+
+    return hexagons_of_inputs([pieces], [links], taken, causal=causal, seeds=[seed])
 
 
 def hexagons_of_inputs(
     pieces: Sequence[Pieces],
     links: Sequence[Links],
-    linked: Bool[np.ndarray, "link word word"],
+    taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     *,
     causal: bool,
     seeds: Sequence[Sequence[int]],
@@ -96,7 +100,8 @@ def hexagons_of_inputs(
     Args:
         pieces: of each input.
         links: of each input, as of `hexagons`.
-        linked: of the links of all inputs, one input after another.
+        taken: of links (numbered through, one input after another), the query's and the key's words whether no other
+            cell of that link may lie between them.
         causal: as of `hexagons`.
         seeds: of each input.
 
@@ -117,7 +122,7 @@ def hexagons_of_inputs(
         fits &= (place >= 0) & (place < words.shape[1])
     link, draw = np.nonzero(fits)
     queries, keys = (np.stack([place[link, draw] for place in some], -1) for some in (queries, keys))
-    kept = _allowed(queries, keys, words, sentences, linked, (owner[link, 0], link), causal=causal)
+    kept = _allowed(queries, keys, words, sentences, taken, (owner[link, 0], link), causal=causal)
     return _first_draws(queries[kept], keys[kept], link[kept], len(start))
 
 
@@ -134,10 +139,10 @@ def _drawn_places(pieces: Pieces, links: Links, seed: Sequence[int]) -> Int[np.n
 
 def _allowed(
     queries: Int[np.ndarray, "draw three"], keys: Int[np.ndarray, "draw three"], words: Int[np.ndarray, "input piece"],
-    sentences: Int[np.ndarray, "input piece"], linked: Bool[np.ndarray, "link word word"],
+    sentences: Int[np.ndarray, "input piece"], taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]], *, causal: bool,
 ) -> Bool[np.ndarray, " draw"]:  # fmt: skip
-    """Which draws have all cells between different words of the link's two sentences, none but the first linked.
+    """Which draws have all cells between different words of the link's two sentences, none but the first taken.
 
     owner: of which input, and of which link, each draw is.
     """
@@ -147,7 +152,7 @@ def _allowed(
     for number, (query, key) in enumerate((*_PLUS, *_MINUS)):
         fits &= at[:, query] != to[:, key]
         if number:
-            fits &= ~linked[link, at[:, query], to[:, key]]
+            fits &= ~taken(link, at[:, query], to[:, key])
         if causal:
             fits &= keys[:, key] < queries[:, query]
     return fits
@@ -172,10 +177,10 @@ def _of_the_sentence(
     pieces: Pieces, start: Int[np.ndarray, "link draw"], rng: np.random.Generator
 ) -> Int[np.ndarray, "link draw"]:
     """A drawn piece of the sentence that each piece is in."""
-    drawn, sentences = np.zeros_like(start), pieces.sentence[start]
-    for sentence in sorted(set(sentences.ravel().tolist())):
+    drawn, sentences = np.empty_like(start), pieces.sentence[start[:, 0]]  # a word lies in one
+    for sentence in sorted(set(sentences.tolist())):
         mine, among = sentences == sentence, np.flatnonzero(pieces.sentence == sentence)
-        drawn[mine] = among[rng.integers(0, len(among), int(mine.sum()))]
+        drawn[mine] = among[rng.integers(0, len(among), int(mine.sum()) * start.shape[1])].reshape(-1, start.shape[1])
     return drawn
 
 

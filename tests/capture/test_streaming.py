@@ -13,15 +13,18 @@ from core.capture.function import AttentionRun, attention, running
 from core.capture.interventions import Intervention
 from core.capture.running import model_inputs, prepared, run
 from core.capture.streaming import Streamer
+from core.capture.words import groups_of
 from core.errors import CheckpointError
 from core.map_sums import Needs, keys_as_values, of_maps
 from core.models.family import FAMILIES as RECORDS
+from core.scoring.definitions import QUANTITIES
 from core.scoring.distances import HeadDistances
 from core.scoring.feature_contrasts import Kinds, rhombi
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics
+from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.passes import Prepared
 from core.studies.attention.role_measure import RoleMeasure
 from tests.capture.conftest import DECODERS, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny
@@ -165,6 +168,41 @@ def test_roles_have_the_same_results_either_way(name, monkeypatch):
     assert np.array_equal(both[0].counts, both[1].counts)
     assert both[0].counts.any()
     assert np.allclose(both[0].sums, both[1].sums, atol=SPAN)
+
+
+def linked(encoding, number):
+    """Random links of two relations between the words of an input, with a word that is spelled like another."""
+    words, chance = [tuple(group) for group in groups_of(encoding)], np.random.default_rng(number)
+    sentence = [-1 if encoding.sentence[word[0]] is None else encoding.sentence[word[0]] for word in words]
+    inside = [k for k, place in enumerate(sentence) if place >= 0]
+    pairs = {tuple(chance.choice(inside, 2, replace=False).tolist()) for _ in range(6)} if len(inside) > 1 else ()
+    within = [(a, b) for a, b in pairs if sentence[a] == sentence[b]]
+    across = [(a, b) for a in inside for b in inside if sentence[a] == 0 and sentence[b] == 1][::7]
+    return LinkedWords(words, sentence, (within, across), [k % 9 for k in range(len(words))])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TRANSLATORS and name not in ("gpt_oss",)])
+def test_relations_have_the_same_results_either_way(name, monkeypatch):
+    checkpoint = opened(name)
+    texts = [(TEXT[0], None if checkpoint.causal else TEXT[1]), (TEXT[1], None), ("it", None), (TEXT[1], None)]
+    encodings = [checkpoint.encode(*text) for text in texts]
+    words, both = [linked(encoding, number) for number, encoding in enumerate(encodings)], []
+    for least in (1, 10_000):
+        monkeypatch.setattr(streaming, "STREAMED_FROM", least)
+        relations = RelationAttention(
+            checkpoint.layers, checkpoint.heads, ["a", "b"], across=[False, True], causal=checkpoint.causal
+        )
+        observers = [relations.take(words, list(range(len(words))))]
+        if least == 1:
+            assert not whole_maps(checkpoint, encodings, observers, monkeypatch)
+        else:
+            run(checkpoint, encodings, observers)
+        both.append(relations.means)
+    assert np.array_equal(both[0].counts, both[1].counts)
+    assert both[0].counts.any()
+    contrasts = np.arange(both[0].sums.shape[-1]) % len(QUANTITIES) == QUANTITIES.index("contrast")
+    assert np.allclose(both[0].sums[..., ~contrasts], both[1].sums[..., ~contrasts], atol=SPAN)
+    assert np.allclose(both[0].sums[..., contrasts], both[1].sums[..., contrasts], atol=2e-3)  # logarithms
 
 
 def whole_maps(checkpoint, encodings, observers, monkeypatch, **wanted):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from core.capture.words import Word, word_weights
+from core.scoring.link_batches import WordTable
 from core.scoring.tokens import LinkedWords, RelationAttention, best_distance, word_maps
 from tests.scoring.maps import random_maps
 
@@ -124,9 +125,9 @@ def test_a_head_of_the_same_word_has_no_contrast_where_equal_words_are_known(spe
 
 
 def test_words_are_alike_but_not_themselves():
-    alike = LinkedWords([(0,), (1,), (2,)], [0, 0, 0], [], (7, 4, 7)).alike(4)
-    assert np.argwhere(alike).tolist() == [[0, 2], [2, 0]]
-    assert not INPUT.alike(8).any()
+    for words, wanted in ((LinkedWords([(0,), (1,), (2,)], [0, 0, 0], [], (7, 4, 7)), [[0, 2], [2, 0]]), (INPUT, [])):
+        numbers = np.arange(len(words.words))
+        assert np.argwhere(WordTable([words]).alike(np.array(0), numbers[:, None], numbers)).tolist() == wanted
 
 
 def test_shards_merge_to_the_whole():

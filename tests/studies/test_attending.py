@@ -8,6 +8,7 @@ import pytest
 
 from core.capture.running import capture
 from core.errors import InputError
+from core.scoring.link_batches import WordTable
 from core.studies import worker_cache
 from core.studies.attention import dependencies, effective, features, inputs, measures, passes, relations, statistics
 from core.studies.attention.inputs import InputChunk
@@ -117,7 +118,8 @@ def test_equal_words_are_known_across_case_and_sentences():
     encoding = checkpoint.encode("the dog saw", "A dog saw The")
     spans = [[(0, 3), (4, 7), (8, 11)], [(0, 1), (2, 5), (6, 9), (10, 13)]]
     found = measures.linked_words(encoding, spans, [[]])
-    equal = np.argwhere(np.triu(found.alike(len(found.words))))
+    numbers = np.arange(len(found.words))
+    equal = np.argwhere(np.triu(WordTable([found]).alike(np.array(0), numbers[:, None], numbers)))
     texts = [
         [(encoding.pair if encoding.sentence[word[0]] else encoding.text)[
             encoding.offsets[word[0]][0] : encoding.offsets[word[-1]][1]] for word in (found.words[a], found.words[b])]

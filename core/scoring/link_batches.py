@@ -1,0 +1,213 @@
+"""The links of some inputs of one length, found once and read off every layer's maps between words.
+
+`core.scoring.tokens` says what a link's weight, excess, contrast and accuracy are. Nothing here is as large as all
+pairs of words, so that inputs of thousands of words have room; `core.scoring.link_blocks` reads links without maps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from core.scoring.definitions import QUANTITIES
+from core.scoring.link_contrasts import Pieces, contrasts, hexagons_of_inputs
+
+Link = tuple[int, int]
+Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, for every link or pair
+
+
+@dataclass(frozen=True)
+class LinkedWords:
+    """The words of one input. words: positions of each word's pieces. sentence: of each word, -1 for special tokens.
+    links: of each relation, (from, to) as numbers of words; never a word to itself. spellings: of each word a number,
+    the same for equal words; none known where empty."""
+
+    words: Sequence[tuple[int, ...]]
+    sentence: Sequence[int]
+    links: Sequence[Sequence[Link]]
+    spellings: Sequence[int] = ()
+
+
+class WordTable:
+    """Words of some inputs as numbers: of each its sentence, pieces and spelling; padded."""
+
+    def __init__(self, some: Sequence[LinkedWords]) -> None:
+        shape = (len(some), max(len(words.words) for words in some))
+        self.sentence, self.sizes, self.spelling = np.full(shape, -1), np.zeros(shape, dtype=int), np.full(shape, -1)
+        for row, words in enumerate(some):
+            count = len(words.words)
+            self.sentence[row, :count] = words.sentence
+            self.sizes[row, :count] = [len(positions) for positions in words.words]
+            self.spelling[row, : len(words.spellings)] = words.spellings
+
+    def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
+        """Whether a word may be asked about another: one of its own sentence, or (across) of the other sentence.
+        Arrays are broadcast against each other."""
+        sentence, other = self.sentence[batch, query], self.sentence[batch, key]
+        within = (sentence == other) & (query != key)
+        return (sentence >= 0) & (other >= 0) & np.where(across, sentence != other, within)
+
+    def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
+        """Whether two words are spelled alike; not a word and itself."""
+        spelling = self.spelling[batch, query]
+        return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
+
+
+class LinkBatch:
+    """The links of inputs of one length in every turn (relation and direction), found once and used for every layer.
+
+    A link's group is its input, turn and distance, or (across sentences) its input, turn and query; its null is all
+    pairs of its group that may be asked about and are no links of that turn.
+
+    Attributes:
+        batch, query, key: of each link its input, and its words.
+        crossing: of each link whether it lies between sentences; backward: whether it is asked of the key.
+        group: of each link; others: pairs in each group's null.
+        pairs: of each pair of a null its group, input and words.
+    """
+
+    def __init__(
+        self, inputs: list[int], some: Sequence[LinkedWords], length: int, across: Sequence[bool],
+        *, numbers: Sequence[int], causal: bool,
+    ):  # fmt: skip
+        self.inputs, self.some, self.length = list(inputs), some, length
+        rows = [
+            (k, turn, *((b, a) if turn % 2 else (a, b)), across[turn // 2])
+            for k, words in enumerate(some)
+            for turn in range(2 * len(across))
+            for a, b in words.links[turn // 2]
+        ]
+        rows = [row for row in rows if not causal or row[3] < row[2]]  # where the query sees the key
+        self.batch, turn, self.query, self.key, crossing = np.array(rows, dtype=int).reshape(-1, 5).T
+        self.crossing, self.backward = crossing.astype(bool), turn % 2 == 1
+        self.table = WordTable(some)
+        if len(rows):
+            self._find_nulls(turn)
+            self._find_contrasts(turn, numbers, causal=causal)
+            self._count(len(some), 2 * len(across), turn)
+
+    def _find_nulls(self, turn: Words) -> None:
+        """The pairs (input, query, key) of each group's null, and which group each link is of."""
+        offset = np.where(self.crossing, self.query, self.key - self.query)
+        columns = np.stack([self.batch, turn, self.crossing, offset])
+        groups, self.group = np.unique(columns, axis=1, return_inverse=True)
+        self.group = self.group.reshape(-1)
+        batch, of_turn, across, offset = (coordinate[:, None] for coordinate in groups)
+        words, count = np.arange(self.table.sentence.shape[1])[None], self.table.sentence.shape[1]
+        query, key = np.where(across, offset, words), np.where(across, words, words + offset)
+        is_null = (key >= 0) & (key < count)
+        key = key.clip(0, count - 1)
+        is_null &= self.table.reachable(batch, query, key, across.astype(bool))
+        owner, place = np.nonzero(is_null)
+        at = (batch[owner, 0], of_turn[owner, 0], query[owner, place], key[owner, place])
+        free = ~self._linked(turn)(*at)
+        self.pairs = owner[free], at[0][free], at[2][free], at[3][free]
+        self.others = np.bincount(self.pairs[0], minlength=len(batch))
+
+    def _linked(self, turn: Words) -> "_Pairs":
+        return _Pairs(self.table.sentence.shape[1], self.batch, turn, self.query, self.key)
+
+    def _find_contrasts(self, turn: Words, numbers: Sequence[int], *, causal: bool) -> None:
+        """The cells of every link's contrasts; an input's are drawn by its number, whatever it shares a batch with."""
+        ends: list[list[tuple[tuple[int, ...], tuple[int, ...]]]] = [[] for _ in self.some]
+        for number, *words in zip(self.batch.tolist(), self.query.tolist(), self.key.tolist(), strict=True):
+            start, end = (self.some[number].words[word] for word in words)
+            ends[number].append((start, end))
+        linked = self._linked(turn)
+
+        def taken(link: Words, query: Words, key: Words) -> np.ndarray:
+            batch = self.batch[link]
+            return linked(batch, turn[link], query, key) | self.table.alike(batch, query, key)
+
+        pieces = [Pieces.of(words.words, words.sentence, self.length) for words in self.some]
+        seeds = [[number] for number in numbers]
+        self.hexagons = hexagons_of_inputs(pieces, ends, taken, causal=causal, seeds=seeds)
+
+    def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:
+        """Which links each input has in each turn, and how many of them count for each quantity."""
+        places = self.batch * turns + turn  # ascending, as the rows were made
+        self.starts = np.flatnonzero(np.diff(places, prepend=-1))
+        self.filled = np.divmod(places[self.starts], turns)
+        counted = np.ones((len(places), len(QUANTITIES)))
+        counted[:, QUANTITIES.index("excess")] = self.others[self.group] > 0
+        counted[:, QUANTITIES.index("contrast")] = self.hexagons.fits.any(1)
+        counts = np.zeros((inputs, turns, len(QUANTITIES)))
+        counts[self.filled] = np.add.reduceat(counted, self.starts)
+        self.counts = counts.reshape(inputs, -1)
+
+    @cached_property
+    def _asked(self) -> list[tuple[Tensor, ...]]:
+        """Forward and backward: the links, of which word of which input each asks, what is the answer, and which words
+        may not be answered."""
+        asked = []
+        for way in (False, True):
+            links = np.flatnonzero(self.backward == way)
+            of, answer = (self.key, self.query) if way else (self.query, self.key)
+            batch, of, words = self.batch[links, None], of[links, None], np.arange(self.table.sentence.shape[1])
+            hidden = ~self.table.reachable(batch, of, words, self.crossing[links, None])
+            parts = (links, batch[:, 0], of[:, 0], answer[links, None], hidden[:, None])
+            asked.append(tuple(torch.from_numpy(part) for part in parts))
+        return asked
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Tensor, ...], Tensor]:
+        """What `values` reads of the maps: the links' cells, and the pairs of the nulls."""
+        links = (torch.from_numpy(part) for part in (self.batch, self.query, self.key))
+        return (*links, *(torch.from_numpy(part) for part in self.pairs)), torch.from_numpy(self.table.sizes).float()
+
+    def values(
+        self, maps: Float[Tensor, "batch head word word"], weights: Float[Tensor, "batch head piece piece"]
+    ) -> Float[np.ndarray, "link quantity head"]:
+        """Weight, excess, accuracy and contrast of every link."""
+        (at, of, to, owner, batch, query, key), sizes = self._places
+        weight = maps[at, :, of, to]
+        by_piece = maps[batch, :, query, key] / sizes[batch, key][:, None].to(maps.dtype)
+        total = weight.new_zeros(len(self.others), weight.shape[1]).index_add_(0, owner, by_piece)
+        right = torch.empty_like(weight)
+        for backward, (links, of_input, word, answer, hidden) in enumerate(self._asked):
+            looked = maps.transpose(2, 3) if backward else maps
+            shown = looked[of_input, :, word].masked_fill(hidden, -torch.inf)
+            right[links] = (shown.argmax(-1) == answer).to(right.dtype)
+        contrast = contrasts(weights, self.batch, self.hexagons)
+        return self.quantities(weight.numpy(), total.numpy(), right.numpy(), contrast)
+
+    def quantities(
+        self, weight: Float[np.ndarray, "link head"], total: Float[np.ndarray, "group head"],
+        right: Float[np.ndarray, "link head"], contrast: Float[np.ndarray, "link head"],
+    ) -> Float[np.ndarray, "link quantity head"]:  # fmt: skip
+        """Weight, excess, accuracy and contrast. total: what the pairs of each null have together, by piece."""
+        sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
+        null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
+        excess = (weight - null) * (self.others > 0)[self.group, None]
+        return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
+
+    def pooled(
+        self, values: Float[np.ndarray, "link quantity head"]
+    ) -> Float[np.ndarray, "batch head statistic"]:
+        """Sums of every quantity over the links of each input and turn."""
+        sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
+        turns = self.counts.shape[1] // len(QUANTITIES)
+        by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
+        by_input[self.filled[0], :, self.filled[1]] = sums.swapaxes(1, 2)
+        return by_input.reshape(*by_input.shape[:2], -1)
+
+
+class _Pairs:
+    """Whether pairs of words are among some, without a table of all pairs."""
+
+    def __init__(self, words: int, batch: Words, turn: Words, query: Words, key: Words) -> None:
+        self.words, self.turns = words, int(turn.max(initial=0)) + 1
+        self.known = np.unique(self._code(batch, turn, query, key))
+
+    def _code(self, batch: Words, turn: Words, query: Words, key: Words) -> Words:
+        return ((batch * self.turns + turn) * self.words + query) * self.words + key
+
+    def __call__(self, batch: Words, turn: Words, query: Words, key: Words) -> np.ndarray:
+        """Of every pair."""
+        codes = self._code(batch, turn, query, key)
+        at = np.searchsorted(self.known, codes).clip(0, len(self.known) - 1)
+        return np.asarray(self.known[at] == codes)
