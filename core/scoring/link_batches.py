@@ -185,9 +185,7 @@ class LinkBatch:
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
-    def pooled(
-        self, values: Float[np.ndarray, "link quantity head"]
-    ) -> Float[np.ndarray, "batch head statistic"]:
+    def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
         """Sums of every quantity over the links of each input and turn."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)

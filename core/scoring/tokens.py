@@ -34,6 +34,8 @@ from core.scoring.link_batches import LinkBatch, LinkedWords
 from core.scoring.link_blocks import LinkBlocks, in_order
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
+
+
 def word_maps(
     weights: Float[Tensor, "batch head query key"], inputs: Sequence[LinkedWords]
 ) -> Float[Tensor, "batch head word word"]:

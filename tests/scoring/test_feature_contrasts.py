@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.feature_contrasts import WAYS, Kinds, contrasts, rhombi
+from core.scoring.feature_contrasts import WAYS, Kinds, Marked, contrasts, rhombi, rhombi_of_inputs
 
 LENGTH = 14
 ORDINARY = range(1, LENGTH - 1)
@@ -107,3 +107,18 @@ def test_nothing_to_compare_is_nothing():
     kinds = Kinds(np.array([-1, -1]), np.array([False]))
     none = rhombi(np.zeros((1, 2), dtype=bool), (), kinds, classifying=0, causal=False, seed=[0])
     assert np.isnan(contrasts(torch.full((1, 1, 2, 2), 0.5), [none])).all()
+
+
+def test_draws_are_those_of_an_input_alone():
+    """Whatever inputs are drawn together; roles and words too."""
+    inputs = [
+        Marked(TOKENS, ORDINARY, Kinds(KIND, ROLES, WORDS), 0, (3,)),
+        Marked(np.zeros_like(TOKENS), ORDINARY, Kinds(KIND, ROLES), 0, (4,)),
+        Marked(TOKENS[::-1], range(1, 9), Kinds(KIND, ROLES[::-1]), 0, (5,)),
+    ]
+    for own, found in zip(inputs, rhombi_of_inputs(inputs, causal=False), strict=True):
+        tokens, ordinary, kinds, classifying, seed = own
+        alone = rhombi(tokens, ordinary, kinds, classifying=classifying, causal=False, seed=seed)
+        for name in ("queries", "keys", "fits"):
+            assert np.array_equal(getattr(found, name), getattr(alone, name))
+        assert found.fits.any() == tokens.any()

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.link_contrasts import DRAWS, Hexagons, LinkEnds, MeanContrasts, Pieces, contrasts, hexagons
+from core.scoring.link_contrasts import (
+    DRAWS,
+    TRIED,
+    Hexagons,
+    LinkEnds,
+    MeanContrasts,
+    Pieces,
+    contrasts,
+    hexagons,
+    hexagons_of_inputs,
+)
 
 WORDS = [(0,), (1, 2), (3,), (4,), (5, 6, 7), (8,), (9,), (10,), (11,)]
 SENTENCE = [-1, 0, 0, 0, 0, 0, 0, 0, -1]
@@ -122,3 +132,28 @@ def test_an_entry_has_the_mean_of_its_links_in_whatever_batch():
         expected = contrasts(maps[row : row + 1], np.array([0, 0]), drawn)[drawn.fits.any(1)].mean(0)
         np.testing.assert_allclose(found[entry], [expected, expected], atol=1e-12)
     assert np.isnan(found[2]).all()
+
+
+def test_draws_are_those_of_an_input_alone_and_of_numpy():
+    """Whatever inputs are drawn together; and in the order in which numpy would choose one link after another."""
+    pieces = [Pieces.of(WORDS, SENTENCE, LENGTH), Pieces.of(WORDS, [-1, 0, 0, 0, 0, 1, 1, 1, -1], LENGTH)]
+    links, linked = [LINKS, LINKS[1:]], np.zeros((3, len(WORDS), len(WORDS)), dtype=bool)
+
+    def never(link, query, key):
+        return linked[link, query, key]
+
+    found = hexagons_of_inputs(pieces, links, never, causal=False, seeds=[[4], [9]])
+    alone = [
+        hexagons(*parts, linked, causal=False, seed=[seed]) for *parts, seed in zip(pieces, links, (4, 9), strict=True)
+    ]
+    for name in ("queries", "keys", "fits"):
+        assert np.array_equal(getattr(found, name), np.concatenate([getattr(one, name) for one in alone]))
+    rng, ordinary = np.random.default_rng([4]), [k for k, word in enumerate(pieces[0].word) if 0 < word < 8]
+    ends = [[rng.choice(side, TRIED) for side in link] for link in LINKS]
+    others = [rng.choice(ordinary, len(LINKS) * TRIED).reshape(len(LINKS), TRIED) for _ in range(2)]
+    for link, (start, key) in enumerate(ends):
+        drawn = [(int(a), int(q1), int(q2)) for a, q1, q2 in zip(start, others[0][link], others[1][link], strict=True)]
+        chosen = [tuple(queries) for queries in found.queries[link][found.fits[link]].tolist()]
+        places = [drawn.index(one) for one in chosen]
+        assert places == sorted(places)  # the first ones that fit
+        assert found.keys[link][found.fits[link]][:, 0].tolist() == key[places].tolist()

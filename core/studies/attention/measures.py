@@ -14,7 +14,7 @@ from core.scoring.definitions import TYPES
 from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
 from core.scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inputs
-from core.scoring.features import FeatureAttention, Marks, mark
+from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
