@@ -69,11 +69,6 @@ class HeadDistances:
         chance = np.random.default_rng([self.seed, number])
         return sorted(int(k) for k in chance.choice(length, self.queries, replace=False))
 
-    def merge(self, other: "HeadDistances") -> None:
-        """Add what another observer of other inputs saw."""
-        self.sums += other.sums
-        self.rows += other.rows
-
     def result(self) -> Float[np.ndarray, "head head"]:
         """Mean distance per row; `sums` and `rows` give Clark et al.'s sum. NaN before any row."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)

@@ -248,10 +248,6 @@ class FeatureAttention:
             for name in self.definitions
         }
 
-    def merge(self, other: "FeatureAttention") -> None:
-        """Add what another observer of other inputs saw."""
-        self.means.merge(other.means)
-
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
         """(value, effect over the null) of each (definition, feature); each [layer, head, 1]."""
         return by_feature(self, self.means.result())

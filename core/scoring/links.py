@@ -149,7 +149,7 @@ class PairScores:
     """Reads many groups of pairs off each layer's maps as they come (an observer of a run).
 
     update takes weights [batch, head, query, key] of one layer. result() gives {(input, name): [layer, head]},
-    float32; merge joins the scores of other inputs.
+    float32.
     """
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
@@ -175,12 +175,6 @@ class PairScores:
             self._scores[numbers, layer] = (chosen[rows].mean(-1) if average else chosen[rows].max(-1)).astype(
                 "float32"
             )
-
-    def merge(self, other: "PairScores") -> None:
-        """Take in the scores of inputs that were run elsewhere."""
-        start = len(self._scores)
-        self._slots |= {name: start + number for name, number in other._slots.items()}
-        self._scores = np.concatenate([self._scores, other._scores])
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
         return {name: self._scores[number] for name, number in self._slots.items()}

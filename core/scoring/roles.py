@@ -286,10 +286,6 @@ class RoleMeans:
         counted = np.repeat([role in only for role in ROLES], 4)
         self.means.update(layer, sums, (~np.isnan(sums)).all(1) * counted.astype(float), numbers)
 
-    def merge(self, other: "RoleMeans") -> None:
-        """Add what another accumulator of other inputs saw."""
-        self.means.merge(other.means)
-
     def result(self) -> dict[Role, RoleEstimate]:
         """Every role's estimates."""
         whole = self.means.result()

@@ -54,7 +54,3 @@ class HeadStatistics:
     def _add(self, layer: int, values: Float[np.ndarray, "batch head statistic"], inputs: list[int]) -> None:
         counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a statistic for all heads or for none
         self.means.update(layer, values, counts, [self._numbers[k] for k in inputs])
-
-    def merge(self, other: "HeadStatistics") -> None:
-        """Add what another observer of other inputs saw."""
-        self.means.merge(other.means)

@@ -122,12 +122,6 @@ class RelationAttention:
     def _add(self, layer: int, values: Float[np.ndarray, "link quantity head"], batch: LinkBatch) -> None:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
-    def merge(self, other: "RelationAttention") -> None:
-        """Add what another observer of other inputs saw."""
-        self.means.merge(other.means)
-        for mine, its in zip(self.distances, other.distances, strict=True):
-            mine.update(its)
-
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
         """(relation, direction, estimate of each quantity); estimates are [layer, head, 1]."""
         whole, index = self.means.result(), 0

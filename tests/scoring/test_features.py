@@ -109,7 +109,7 @@ def test_batches_do_not_matter():
     parts[0].update(0, maps[[4, 1]], [4, 1])
     parts[0].update(0, maps[[0]], [0])
     parts[1].update(0, maps[[5, 3, 2]], [5, 3, 2])
-    parts[0].merge(parts[1])
+    parts[0].means.merge(parts[1].means)
     for key, (value, effect) in whole.result().items():
         other = parts[0].result()[key]
         np.testing.assert_allclose(value.value, other[0].value, atol=1e-9)

@@ -179,7 +179,7 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
         for means in (together, parts[number % 2]):
             means.update(maps[0], tokens.places, number, control=maps[1])
     estimates, (left, right) = together.result(), parts
-    left.merge(right)
+    left.means.merge(right.means)
     q = role_q(together)
     for role in ROLES:
         np.testing.assert_allclose(left.result()[role].weight.value, estimates[role].weight.value)

@@ -99,7 +99,7 @@ def test_batches_and_shards_do_not_matter(causal):
     parts[0].update(0, maps[[4, 0]], [4, 0])
     parts[1].update(0, maps[[3]], [3])
     parts[1].update(0, maps[[1, 2]], [1, 2])
-    parts[0].merge(parts[1])
+    parts[0].means.merge(parts[1].means)
     one, two = whole.means.result(), parts[0].means.result()
     np.testing.assert_allclose(one.value, two.value, atol=1e-9)
     np.testing.assert_allclose(one.high, two.high, atol=1e-5)
