@@ -76,9 +76,3 @@ def settle(model: nn.Module, masks: Masks) -> None:
     for name in masks:
         path, _, parameter = name.rpartition(".")
         prune.remove(model.get_submodule(path), parameter)
-
-
-def share_gone(masks: Masks) -> float:
-    """Which part of the weights with a mask is gone, 0 to 1."""
-    total = sum(mask.numel() for mask in masks.values())
-    return sum(int((~mask).sum()) for mask in masks.values()) / max(1, total)

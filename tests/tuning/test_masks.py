@@ -11,7 +11,7 @@ from core.capture.running import predict
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
-from core.tuning.masks import hold, magnitude_masks, prunable, settle, share_gone, zeroed
+from core.tuning.masks import hold, magnitude_masks, prunable, settle, zeroed
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old engine ran", "every cat slept all night ;", "the old cat"]
@@ -40,6 +40,10 @@ def test_nothing_pruned_changes_no_logit_and_all_pruned_predicts_one_thing(class
     after = logits(classifier)
     if not classifier.causal:  # [CLS] then sees nothing of its sentence; a decoder's last token still is itself
         torch.testing.assert_close(after, after[:1].expand_as(after))
+
+
+def share_gone(masks):
+    return float(torch.cat([~mask.flatten() for mask in masks.values()]).float().mean())
 
 
 def test_the_smallest_weights_go_and_as_many_as_said(classifier):

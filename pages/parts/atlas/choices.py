@@ -1,7 +1,6 @@
 """What the Atlas page and the page of one head ask for: whose scores, on which task, which of them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +12,7 @@ from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
 from core.models.present import present_weights
 from core.scoring.registry import SCORES, label_of
-from core.store.atlas import atlas_places, atlas_stamp
+from core.store.atlas import atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
 from pages.parts.reports.provenance import rows_said
@@ -25,22 +24,6 @@ FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/sep
 CLASS, GROUP = "pattern class", "redundancy/group"  # by kind, not by size
 HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
 COMPOSITION = "why/composition/"  # each of one head and one earlier head: no colour of all heads
-
-
-class CheckpointTask(NamedTuple):
-    """Of which checkpoint and task the shown scores are."""
-
-    checkpoint: str
-    task: str | None
-
-    def __str__(self) -> str:
-        return f"{self.checkpoint} · {pickers.task_name(self.task)}" if self.task else self.checkpoint
-
-
-def known_checkpoints() -> list[str]:
-    """Those that have stored or shipped scores, then the others that can be opened."""
-    measured = _measured_checkpoints(_mark(), resources.database())
-    return list(dict.fromkeys([*measured, *pickers.checkpoint_names()]))
 
 
 def tasks_of(frame: pd.DataFrame) -> list[str]:
@@ -90,11 +73,6 @@ def _mark() -> tuple[object, ...]:
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _scores(checkpoint: str, mark: tuple[object, ...], _db: Database) -> pd.DataFrame:
     return atlas.atlas(_db, checkpoint=checkpoint, measure=False)
-
-
-@st.cache_resource(show_spinner=False, max_entries=2)
-def _measured_checkpoints(mark: tuple[object, ...], _db: Database) -> list[str]:
-    return [*shipped.checkpoints(), *atlas_places(_db)["checkpoint"].drop_duplicates()]
 
 
 def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
