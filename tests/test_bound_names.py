@@ -6,7 +6,7 @@ from collections import Counter
 from tests.sources import files_of, nodes_of
 
 GENERIC = {"known", "some", "kept", "own", "seen", "said", "place", "given", "asked", "every", "found", "one"}
-MOST = 0.031  # of all bound names; 10.2 % when it was asked for, and 4 % the most that was asked
+MOST = 0.035  # of all bound names; it was 10.2 % when 4 % was asked for, and 3.1 % on 24 November 2026
 
 
 def bound_names() -> list[str]:
