@@ -61,8 +61,11 @@ maps, words, tags and the studies' own code are real. What may be claimed there:
 | noise of every pair | nothing | anything |
 | the same word again | same word, duplicate | another relation, another role |
 
-Worlds of effects, of shares and of runs are drawn as what a study would have measured. `change`, `effective` and the
-gallery test nothing, so nothing of theirs stands here.
+Worlds of effects, of shares, of runs and of heads together are drawn as what a study would have measured. Every study
+has a case here, or a reason not to (`tests/simulations/test_calibration.py`): `change`, `effective`, `development` and
+the gallery test nothing; `syntax` has the intervals of `probe`, `edge-effects` and `representation` those of
+`operators`, `translation` the test of `disable`; criteria of hypotheses are in [dossier.md](dossier.md), the report's
+claims in [claims.md](claims.md).
 
 What is not held: heads (or lengths of value vectors) that hang on the absolute place of a key, other than [CLS],
 separators and the first word, may be claimed for a kind of word that stands there (a noun before the last full stop);

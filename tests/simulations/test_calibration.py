@@ -5,6 +5,8 @@ Each test run has a few draws of the smallest world of each study and expectatio
 
 import pytest
 
+from core import config
+from core.studies.lookup import study_modules
 from tests.simulations import registry
 from tests.simulations.registry import Case, Outcome, as_json, limit, simulate
 from tests.spread import one_in
@@ -32,6 +34,25 @@ def test_few_draws(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_all_draws(case: Case) -> None:
     _check(case, case.draws)
+
+
+NOTHING_TO_CLAIM = {
+    "change", "effective", "draw-maps", "finetune", "index-frames", "development",  # numbers, with no test of them
+    "measure-heads",  # several of the others in one job
+}  # fmt: skip
+ELSEWHERE = {
+    "hypothesis": "tests/studies/test_hypotheses.py",  # planted heads
+    "edge-effects": "operators", "representation": "operators", "syntax": "probe",  # the same interval
+    "translation": "disable",  # the same test
+}  # fmt: skip
+
+
+def test_every_study_has_its_worlds_or_a_reason() -> None:
+    """A new study that claims something and has no case here fails."""
+    told = {case.study for case in CASES}
+    others = set(study_modules()) - told
+    assert others == NOTHING_TO_CLAIM | set(ELSEWHERE)
+    assert all(place in told or (config.PROJECT / place).is_file() for place in ELSEWHERE.values())
 
 
 def test_a_limit_is_the_binomial_one() -> None:

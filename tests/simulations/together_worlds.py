@@ -1,0 +1,187 @@
+"""Worlds of what heads do together, of counterparts, and of score shares: drawn as a study would have measured them.
+Cases for `registry`."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+
+from core.scoring.circuits import most_selected, selection_probabilities
+from core.scoring.counterparts import beyond_chance
+from core.scoring.effects import max_t, mean_intervals
+from core.scoring.gate_classes import class_shares, classes_of
+from core.scoring.interactions import interactions
+from core.scoring.racing import Rules, standings
+from core.scoring.ratio_moments import RatioMoments
+from tests.simulations.registry import Case
+
+HEADS, MARGIN, EDGES, PAIRS = 36, 1.0, 300, 100
+KINDS = ("dense", "skewed", "sparse")
+RULES = Rules(MARGIN, 2 * MARGIN, PAIRS, EDGES, 0.05, 24)  # a circuit's: a pair counts up to twice the margin
+
+
+def _means_of_nothing(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Numbers whose true mean is 0: even, with a long tail to one side, or nearly always 0."""
+    if kind == "dense":
+        return rng.normal(0.0, 1.0, shape)
+    if kind == "skewed":
+        return rng.exponential(1.0, shape) - 1.0
+    return np.where(rng.random(shape) < 0.1, rng.normal(0.0, 3.0, shape), 0.0)
+
+
+# ---------------------------------------------------------------- pairs of heads
+
+
+def _pair_effects(kind: str, rows: int, planted: float, seed: int) -> np.ndarray:
+    """p of all 630 pairs where heads only add, but for one pair of `planted` deviations."""
+    rng = np.random.default_rng([seed, rows])
+    pairs = np.array(list(combinations(range(HEADS), 2)))
+    alone = rng.normal(0.5, 1.0, (HEADS, rows))
+    noise = _means_of_nothing(kind, rng, (len(pairs), rows))
+    noise[0] += planted
+    together = alone[pairs[:, 0]] + alone[pairs[:, 1]] + noise
+    return max_t(np.zeros(rows), interactions(alone, together, pairs), seed=seed)
+
+
+def claims_of_pairs(kind: str, rows: int, seed: int) -> float:
+    """Whether any pair is said to interact."""
+    return float((_pair_effects(kind, rows, 0.0, seed) < 0.05).any())
+
+
+def finds_of_pairs(rows: int, seed: int) -> float:
+    """Whether a pair is found whose interaction is .4 deviations of a row's."""
+    return float(_pair_effects("dense", rows, 0.4, seed)[0] < 0.05)
+
+
+# ---------------------------------------------------------------- gates
+
+
+def claims_of_gates(seed: int) -> float:
+    """Whether any head has a class where each of 60 fits opens it four times of five by luck, pushed up or down."""
+    rng = np.random.default_rng(seed)
+    up, down = (np.where(rng.random((60, HEADS)) < 0.8, 0.9, 0.1) for _ in range(2))
+    return float(any(claimed != "undecided" for claimed in classes_of(class_shares(up, down))))
+
+
+def finds_of_gates(seed: int) -> float:
+    """The share of heads with their class where a fit goes wrong one time in a hundred."""
+    rng = np.random.default_rng(seed)
+    planted = rng.integers(0, 3, HEADS)  # facilitating, interfering, irrelevant
+    up, down = (np.where(rng.random((60, HEADS)) < 0.01, ~open_, open_) * 0.8 + 0.1
+                for open_ in (planted != 1, planted == 0))  # fmt: skip
+    names = np.array(["facilitating", "interfering", "irrelevant"])[planted]
+    return float(np.mean(np.array(classes_of(class_shares(up, down))) == names))
+
+
+# ---------------------------------------------------------------- Shapley values
+
+
+def holds_of_shapley(kind: str, rows: int, seed: int) -> float:
+    """The share of heads whose interval holds their value, which differs from row to row."""
+    rng = np.random.default_rng([seed, rows])
+    true = rng.normal(0.0, 0.5, HEADS)
+    drawn = true[:, None] + _means_of_nothing(kind, rng, (HEADS, rows))
+    ends = mean_intervals(np.zeros(rows), drawn, most=None)
+    return float(np.mean([one.low <= value <= one.high for one, value in zip(ends, true, strict=True)]))
+
+
+# ---------------------------------------------------------------- edges
+
+
+def _edges(kind: str, rng: np.random.Generator, mean: float) -> np.ndarray:
+    """Effects of edges on pairs, clipped at twice the margin, with this true mean."""
+    shape = (EDGES, PAIRS)
+    if kind == "dense":
+        return (mean + rng.normal(0.0, 0.3, shape)).clip(-2 * MARGIN, 2 * MARGIN)
+    if kind == "sparse":
+        return np.where(rng.random(shape) < mean / (2 * MARGIN), 2 * MARGIN, 0.0)
+    share = 0.02  # nearly always beyond, now and then far against
+    return np.where(rng.random(shape) < share, -2 * MARGIN, (mean + 2 * share) / (1 - share))
+
+
+def claims_of_edges(kind: str, seed: int) -> float:
+    """Whether any of 300 edges exactly at the margin has a verdict."""
+    return float(set(standings(_edges(kind, np.random.default_rng(seed), MARGIN), RULES).verdicts) != {"open"})
+
+
+def claims_of_random_answers(seed: int) -> float:
+    """Whether any edge matters where effects are as often for as against."""
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1.0, 1.0], (EDGES, PAIRS))
+    effects = signs * rng.exponential(0.4, (EDGES, PAIRS)).clip(max=2 * MARGIN)
+    return float("matters" in standings(effects, RULES).verdicts)
+
+
+def finds_of_edges(seed: int) -> float:
+    """The share of edges found to matter whose mean is 1.7 times the margin (a pair counts up to twice)."""
+    effects = _edges("dense", np.random.default_rng(seed), 1.7)
+    return float(np.mean([verdict == "matters" for verdict in standings(effects, RULES).verdicts]))
+
+
+def claims_of_stable_edges(seed: int) -> float:
+    """Whether more edges are stable than are expected to be false (one), where all carry the same."""
+    effects = np.random.default_rng(seed).normal(0.0, 1.0, (EDGES, PAIRS))
+    return float((selection_probabilities(effects, most_selected(EDGES), seed=seed) >= 0.9).sum() > 1)
+
+
+# ---------------------------------------------------------------- counterparts
+
+
+def _similarities(rng: np.random.Generator) -> np.ndarray:
+    """Of HEADS heads to random heads, 100 draws: some hang together, some hardly move."""
+    scales = np.geomspace(0.001, 0.3, HEADS)
+    return 0.5 + scales * (rng.normal(size=(100, HEADS)) + rng.normal(size=(100, 1)))
+
+
+def claims_of_counterparts(seed: int) -> float:
+    """Whether any head of random weights has a counterpart beyond chance in random weights."""
+    values = _similarities(np.random.default_rng(seed))
+    return float((beyond_chance(values[0], values[1:]) <= 0.05).any())
+
+
+def finds_of_counterparts(seed: int) -> float:
+    """Whether a head is found whose similarity is eight standard deviations above that to random heads."""
+    values = _similarities(np.random.default_rng(seed))
+    values[0, -1] = 0.5 + 8 * 0.3 * np.sqrt(2)
+    return float(beyond_chance(values[0], values[1:])[-1] <= 0.05)
+
+
+# ---------------------------------------------------------------- score shares
+
+
+def holds_of_score_shares(inputs: int, seed: int) -> float:
+    """Whether the interval of a share of 30 % holds it: long inputs have larger sums, and share less."""
+    rng = np.random.default_rng([seed, inputs])
+    size = rng.lognormal(0.0, 0.7, inputs)
+    share = rng.beta(6.0, 14.0, inputs)
+    moments = RatioMoments.of((size * share)[:, None, None], size[:, None])
+    found = moments.ratios()
+    return float(found.low[0, 0] <= 0.3 <= found.high[0, 0])
+
+
+def _cases() -> Iterator[Case]:
+    for kind, rows in product(KINDS, (20, 200)):
+        few, least = kind == "dense" and rows == 20, 0.9 if rows < 100 else 0.93
+        yield Case("pairs", f"heads that only add, {kind}, n = {rows}", "nothing",
+                   partial(claims_of_pairs, kind, rows), rows, quick=2 * few)  # fmt: skip
+        yield Case("shapley", f"interval of a value, {kind}, n = {rows}", "covers",
+                   partial(holds_of_shapley, kind, rows), rows, quick=4 * few, bound=least)  # fmt: skip
+    for kind in KINDS:
+        yield Case("circuit", f"{EDGES} edges at the margin, {kind}", "nothing", partial(claims_of_edges, kind), PAIRS,
+                   quick=4 * (kind == "dense"))  # fmt: skip
+    yield Case("pairs", "one pair of 630 whose interaction is 0.4 deviations, n = 200", "found",
+               partial(finds_of_pairs, 200), 200)  # fmt: skip
+    yield Case("circuit", f"random answers, {EDGES} edges", "nothing", claims_of_random_answers, PAIRS)
+    yield Case("circuit", "two stable edges where all carry the same", "nothing", claims_of_stable_edges, PAIRS)
+    yield Case("circuit", f"{EDGES} edges of 1.7 times the margin", "found", finds_of_edges, PAIRS, quick=2)
+    yield Case("gates", "fits that open heads by luck", "nothing", claims_of_gates, 60, quick=4)
+    yield Case("gates", "heads of all three classes", "found", finds_of_gates, 60, quick=4)
+    yield Case("match", "random weights beside random weights", "nothing", claims_of_counterparts, 100, quick=10)
+    yield Case("match", "a head alike beyond random ones", "found", finds_of_counterparts, 100, quick=4)
+    for inputs in (20, 60, 200):
+        yield Case("why", f"interval of a score share, n = {inputs}", "covers", partial(holds_of_score_shares, inputs),
+                   inputs, quick=20, bound=0.9 if inputs < 100 else 0.93)  # fmt: skip
+
+
+CASES: tuple[Case, ...] = tuple(_cases())
