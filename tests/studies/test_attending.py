@@ -159,6 +159,17 @@ def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders
     assert found == {one: pytest.approx(float(maps[(*one, query, key)]), abs=1e-6) for one in np.ndindex(3, 4)}
 
 
+def test_a_role_of_words_has_no_p_where_its_place_cannot_be_told_from_it():
+    """The subject is the only noun of each, so nothing can be compared with it: its n, and no p. A place has one."""
+    texts = [f"{name} saw her ." for name in ("dogs", "men", "cats", "boys", "girls", "birds", "cows", "pigs", "mice",
+             "kings", "queens", "women", "horses", "teachers")]  # fmt: skip
+    rows = _now("features", tiny("gpt2"), open_pipeline(), texts, features=["subject", "first"])
+    of = {name: [row for row in rows if row["feature"] == name] for name in ("subject", "first")}
+    assert {row["n"] for row in of["subject"]} == {14}
+    assert not np.isfinite([(row["p"], row["q"]) for row in of["subject"]]).any()
+    assert np.isfinite([row["p"] for row in of["first"]]).all()
+
+
 def test_a_typed_line_is_a_sentence_or_a_pair():
     assert inputs.pair_of(" One dog. ") == "One dog."
     assert inputs.pair_of("One dog. | Two dogs.") == ("One dog.", "Two dogs.")

@@ -112,15 +112,12 @@ def rows_of(sums: FeatureSums) -> list[Row]:
     observer, rows = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
-        contrast = None if feature_of(key[1]).special else observer.contrast(*key)
-        contrast = contrast if contrast is not None and contrast.n.any() else None
-        p = effect.p_above()[..., 0]
-        differences[key] = (
-            value,
-            effect,
-            contrast,
-            p if contrast is None else np.maximum(p, contrast.p_above()[..., 0]),
-        )
+        p, contrast = effect.p_above()[..., 0], None
+        if not feature_of(key[1]).special:  # no p where no contrast could be drawn: it may be the places
+            contrast = observer.contrast(*key)
+            p = np.maximum(p, contrast.p_above()[..., 0])
+            contrast = contrast if contrast.n.any() else None
+        differences[key] = (value, effect, contrast, p)
     together = q_of_all([p for _, _, _, p in differences.values()])
     for (key, (value, effect, contrast, p)), q in zip(differences.items(), together, strict=True):
         about = facts(sums) | {"statistic": key[0], "feature": key[1]}
