@@ -21,6 +21,9 @@ Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
 PERMUTATIONS = 1000
+RARE = (
+    0.02  # the smallest share of all rows whose effect a p of losses allows for: nobody knows how large a row's may be
+)
 FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several times as wide as if their rate was known
 
 
@@ -172,13 +175,16 @@ def max_t(
     One coin or draw per row serves all heads, which keeps how they hang together.
     t_h = |sum d| / sqrt(sum d^2 + unseen), `t_values`; p_h = (1 + #{max over heads of drawn t >= t_h}) / (1 + draws).
     Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed: too
-    few to say anything. 1 for a head that changed no outcome. slack: added to every t_h, for the smallest p that
-    outcomes known to within so much could have.
+    few to say anything, or all by the same, or where heads times rows are fewer than it takes to see an effect on RARE
+    of the rows in any (`rows_to_see`): 149 rows for one head. 1 for a head that changed no outcome. slack: added to
+    every t_h, for the smallest p that outcomes known to within so much could have.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
         raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
+    if not _is_won_or_lost(difference) and difference.size < rows_to_see(RARE):
+        return np.ones(len(difference))
     generator, rows = np.random.default_rng(seed), difference.shape[1]
     if _is_won_or_lost(difference):
         signs = generator.choice([-1.0, 1.0], size=(permutations, rows))
@@ -197,6 +203,14 @@ def unseen_share(heads: int, rows: int) -> float:
     (1 - share)^rows = .05 / heads: 1 % of the rows takes 656 of them for 36 heads.
     """
     return float(1 - (0.05 / heads) ** (1 / rows))
+
+
+def rows_to_see(share: float, heads: int = 1) -> int:
+    """How many rows it takes that an effect of some head on such a share of all rows is among them, 19 times in 20.
+
+    Of a mean over fewer rows no test can hold its level against such an effect: 149 for 2 %, 326 for any of 36 heads.
+    """
+    return int(np.ceil(np.log(0.05 / heads) / np.log1p(-share)))
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
@@ -228,10 +242,12 @@ def _largest_drawn(difference: Float[np.ndarray, "head row"], counts: Counts) ->
 
 
 def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " head"]:
-    """p of each head by itself; 1 where too few rows changed for one."""
+    """p of each head by itself; 1 where too few rows changed for one, and where all changed by the same: so do rows
+    among which a rare large change was not seen, and nothing tells how large it is."""
     values = difference.T
     spread = few_inputs.spread_of(values, np.ones(values.shape, dtype=bool), values.mean(0))
-    return np.nan_to_num(few_inputs.p_either(values.mean(0), spread), nan=1.0)
+    p = few_inputs.p_either(values.mean(0), spread)
+    return np.where(np.isfinite(p) & (spread.error > 0), p, 1.0)
 
 
 @dataclass(frozen=True)

@@ -360,12 +360,24 @@ def test_losses_of_mean_zero_are_not_claimed_for_being_skewed():
 
 
 def test_few_rows_that_changed_and_the_same_change_everywhere():
-    rows = np.zeros((2, 40))
+    rows = np.zeros((3, 60))
     rows[0, :11] = 0.5  # too few to say
-    rows[1] = 0.5 + 0.01 * np.arange(40)
-    assert max_t(np.zeros(40), rows)[0] == 1
-    assert max_t(np.zeros(40), rows)[1] < 0.01
+    rows[1] = 0.5 + 0.01 * np.arange(60)
+    rows[2] = 0.5  # all alike say nothing of another row
+    few, spread, alike = max_t(np.zeros(60), rows)
+    assert (few, spread < 0.01, alike) == (1, True, 1)
     assert max_t(np.zeros(1), np.full((3, 1), 0.5)).tolist() == [1, 1, 1]  # one row
+
+
+def test_a_mean_over_rows_that_miss_two_in_a_hundred_is_not_claimed():
+    """One head that gains .069 on all rows but loses 3.45 on 2 %: 148 rows of it show none of these in 1 draw of 20."""
+    assert [effects.rows_to_see(0.02, heads) for heads in (1, 36)] == [149, 326]
+    for heads in (1, 36):
+        rows = effects.rows_to_see(0.02, heads)
+        assert effects.unseen_share(heads, rows) <= 0.02 < effects.unseen_share(heads, rows - 1)
+    gains = np.random.default_rng(0).normal(-0.069, 0.03, (1, 149))
+    assert max_t(np.zeros(148), gains[:, :148]).tolist() == [1]
+    assert max_t(np.zeros(149), gains)[0] < 0.01
 
 
 def test_the_share_of_rows_that_may_be_missed_is_missed_in_one_draw_of_twenty():

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.scoring.effects import unseen_share
+from core.scoring.effects import RARE, rows_to_see, unseen_share
 from core.store.rows import Row
 from core.store.runs import run_rows
 from core.studies.ablation import operators
@@ -85,7 +85,8 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     st.caption(plain(
         f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
         f"· {stored.date} · intervals over rows; p: max-T over heads and operators; what fewer than "
-        f"{unseen_share(len(effects), baseline.n):.1%} of all rows carry may not be among these"
+        f"{unseen_share(len(effects), baseline.n):.1%} of all rows carry may not be among these; what "
+        f"{RARE:.0%} carry takes {rows_to_see(RARE, len(effects)):,} rows"
     ))  # fmt: skip
     pick_and_link(stored.of, names, here="interventions", key="operators_go_on")
 
