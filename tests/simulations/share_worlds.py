@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from core.patterns import retraining
 from core.patterns.evaluation import corrected_shares, enough_maps, macro_f1_interval, moved_shares, shares
 from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.separators import ratio_interval
@@ -80,6 +81,17 @@ def holds_of_f1(inputs: int, skill: float, seed: int) -> float:
     return float(low <= _true_f1s(skill)[enough_maps(counted)].mean() <= high)
 
 
+def claims_of_retraining(inputs: int, seed: int) -> float:
+    """Whether a classifier trained on random labels is called worse than another that was."""
+    rng = np.random.default_rng([seed, inputs])
+    truth, first, groups = _labelled(rng, inputs, 0.0)
+    second = rng.choice(5, truth.size, p=TRUE)
+    named, *answers = ([CLASSES[k] for k in numbers] for numbers in (truth, first, second))
+    judged, (before, after) = retraining.LabelledMaps(named, groups), map(retraining.Answers, answers)
+    found = retraining.differences(retraining.NEW_MAPS, judged, before, after, seed=seed)
+    return float(any(change.is_worse for change in found))
+
+
 @lru_cache(maxsize=4)
 def _true_f1s(skill: float) -> np.ndarray:
     """F1 of each class over 40,000 inputs."""
@@ -148,6 +160,8 @@ def _cases() -> Iterator[Case]:
                    partial(claims_of_moved, inputs), inputs, quick=10)  # fmt: skip
         yield Case("train-patterns", f"interval of macro F1, labels at random, n = {inputs}", "covers",
                    partial(holds_of_f1, inputs, 0.0), inputs, quick=10, bound=least)  # fmt: skip
+        yield Case("train-patterns", f"labels at random, one called worse than another, n = {inputs}", "nothing",
+                   partial(claims_of_retraining, inputs), inputs, quick=4 * (inputs == 20))  # fmt: skip
         yield Case("train-patterns", f"interval of macro F1, half of the maps right, n = {inputs}", "covers",
                    partial(holds_of_f1, inputs, 0.5), inputs, bound=least)  # fmt: skip
         yield Case("probe", f"interval of accuracy .8, n = {inputs} sentences", "covers",
