@@ -190,8 +190,9 @@ def test_value_edges_with_held_scales_add_up_to_the_whole_input(family):
     block, layer = run.stack.blocks[2], run.layers[2]
     held = list(streams(run, held=True))
     parts = head_changes(run, 2, held[2].attention)[2].sum(0)
-    stream = run.other[0]
-    for number in range(2):
+    stream, streams_of_b = run.other[0], []
+    for number in range(3):
+        streams_of_b.append(stream)
         below, start = run.layers[number], GRAPH.before_head(number)
         constant = below.joined - below.x - run.own[start : start + 4].sum(0)
         stream = stream + run.other[start : start + 4].sum(0) + constant
@@ -200,13 +201,13 @@ def test_value_edges_with_held_scales_add_up_to_the_whole_input(family):
         stream = stream + run.other[start + 4]
         if not block.norm_first:
             stream = run.stack.blocks[number].norms[1].held(stream, below.middle + below.fed)
-    read = block.norms[0].held(stream, layer.x) if block.norm_first else stream
+    read = block.norms[0].held(streams_of_b[2], layer.x) if block.norm_first else streams_of_b[2]
     whole = head_changes(run, 2, read[None])[2, 0]
     assert whole.abs().max() > 1e-3
     assert torch.allclose(parts, whole, atol=1e-6)
     last = held[3] - run.last  # edges into the output, likewise
-    if block.norm_first:
-        assert torch.allclose(last.sum(0), run.other.sum(0) - run.own.sum(0), atol=1e-6)
+    assert last.abs().max() > 1e-3
+    assert torch.allclose(last.sum(0), stream - run.last, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", pytest.param("bert mean", marks=pytest.mark.slow)])
