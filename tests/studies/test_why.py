@@ -79,6 +79,10 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     sentence = why.STUDY.headline(rows).sentence
     assert "where 36 heads look" in sentence
     assert "position in L2H2" in sentence
+    (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
+    said = f"rank agreement {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"
+    assert said in sentence
+    assert ("own mean stays" in sentence) == (median.agreement < 0.8)
 
 
 def test_the_earlier_head_that_a_head_reads_most_is_a_score_with_its_interval(rows):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from core.models.encoding import Encoding
 
 TRAINED, RANDOM = "trained", "random"
+HOPED_FOR = 0.8  # rank agreement of removal with what terms foretell, set before it was first measured
 MOST_SINGLE_HEADS = 48  # of a checkpoint whose earlier heads are told apart unless asked otherwise
 ATLAS_SORTS = ("position", "token", "earlier heads", "feed-forward")
 READS = {"query head": "query", "key head": "key"}  # Q- and K-composition, and the side of each
@@ -149,7 +150,7 @@ class Why(Study[Options, WhyPartial]):
         counted = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
         return Headline(
             f"What decides most where {len(by_head)} heads look: {counted}; the largest share is {largest.feature} in "
-            f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.",
+            f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.{_said_of_removal(rows)}",
             largest.n, "inputs",
         )  # fmt: skip
 
@@ -224,6 +225,19 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
 def _interval(ratios: Ratios, head: int, sort: int) -> tuple[float | None, float | None]:
     ends = float(ratios.low[head, sort]), float(ratios.high[head, sort])
     return ends if np.isfinite(ends).all() else (None, None)
+
+
+def _said_of_removal(rows: Sequence[Row]) -> str:
+    """How well terms foretell what removal does, and where it is below HOPED_FOR why that may be."""
+    medians = [row for row in RemovalAgreement.among(rows) if row.kind == "removal, median" and row.scale == "held"]
+    if not medians or medians[0].low is None or medians[0].high is None:
+        return ""
+    found = medians[0]
+    reason = "" if found.agreement >= HOPED_FOR else " (a contribution's own mean stays, which may say what it said)"
+    return (
+        f" Maps change in the order that terms foretell when a contribution is taken away: rank agreement "
+        f"{found.agreement:.2f} ({found.low:.2f} to {found.high:.2f}), median over heads{reason}."
+    )
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:

@@ -14,6 +14,7 @@ INPUTS = {"q": "query", "k": "key", "v": "value", "": "block or output"}
 COLOURS = ("#0072b2", "#009e73", "#d55e00", "#888888")
 ROW, COLUMN = 54, 76  # pixels between two rows of components, and two of a row
 THICKEST = 9.0
+LEGEND = 60  # pixels of the legend below, beside which boxes would be pressed together
 
 
 def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
@@ -42,9 +43,10 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     axes: dict[str, Any] = {
         "x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)
     }  # fmt: skip
+    below = alt.Legend(orient="bottom")
     colour = alt.Scale(domain=list(INPUTS.values()), range=list(COLOURS))
     drawn = alt.Chart(lines).mark_rule(strokeCap="round").encode(
-        **axes, x2="x2:Q", y2="y2:Q", color=alt.Color("into:N", scale=colour, title="input of the receiver"),
+        **axes, x2="x2:Q", y2="y2:Q", color=alt.Color("into:N", scale=colour, title="input of the receiver", legend=below),
         strokeWidth=alt.StrokeWidth("size:Q", scale=None),
         opacity=alt.Opacity("seen:Q", scale=None),
         tooltip=["edge:N", "into:N", alt.Tooltip("effect:Q", format="+.3f"), "verdict:N",
@@ -56,7 +58,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         label="replace(datum.component, 'feedforward', 'FF')"
     )  # fmt: skip
     return alt.layer(drawn, back, written).properties(
-        title=title, width=COLUMN * heads, height=ROW * (2 * layers + 2) // 2
+        title=title, width=COLUMN * heads, height=ROW * (2 * layers + 2) // 2 + LEGEND
     )
 
 

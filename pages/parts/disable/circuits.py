@@ -36,7 +36,13 @@ from pages.parts.widgets.tables import show_table
 
 SAID = declared(circuits.Options)
 USUAL, MOST = 40, 200  # edges that are drawn
-SHOWN = ["name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n"]
+SHOWN = {
+    name: name for name in ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
+}
+SHOWN |= {
+    "low": "low, clipped",
+    "high": "high, clipped",
+}  # an interval of the mean in which a pair counts up to the clip
 ORDERS = {"effect": "strongest edges", "random": "random edges"}
 
 
@@ -83,7 +89,7 @@ def _results() -> None:
         column.metric(name, f"{count} of {whole.raced}")
     st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
     pictures = _pictures(whole, ranked, Faithfulness.among(rows))
-    show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
+    show_table(pd.DataFrame([{title: getattr(edge, name) for name, title in SHOWN.items()} for edge in ranked[:MOST]]))
     show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
     _pairs(stored, ranked, CircuitPair.among(rows))
     st.caption(plain(_caption(stored, whole)))
@@ -159,5 +165,6 @@ def _caption(stored: StoredRun, whole: CircuitSummary) -> str:
         f"{stored.checkpoint} · {whole.task} {stored.split} · pairs by {whole.pairs_by}, {whole.answers} answers · "
         f"{whole.n} pairs decide, {whole.judging} others judge, {whole.control} have the same answer · margin "
         f"{whole.margin:.3f} logits, {whole.margin_share:.0%} of the difference; a pair counts up to {whole.clip:.3f} "
+        "in verdicts and in the intervals beside them, so that no few pairs decide; the effect itself is not clipped "
         f"· all verdicts hold together with {1 - whole.alpha:.0%} · {stored.date}"
     )
