@@ -46,7 +46,8 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     below = alt.Legend(orient="bottom")
     colour = alt.Scale(domain=list(INPUTS.values()), range=list(COLOURS))
     drawn = alt.Chart(lines).mark_rule(strokeCap="round").encode(
-        **axes, x2="x2:Q", y2="y2:Q", color=alt.Color("into:N", scale=colour, title="input of the receiver", legend=below),
+        **axes, x2="x2:Q", y2="y2:Q",
+        color=alt.Color("into:N", scale=colour, title="input of the receiver", legend=below),
         strokeWidth=alt.StrokeWidth("size:Q", scale=None),
         opacity=alt.Opacity("seen:Q", scale=None),
         tooltip=["edge:N", "into:N", alt.Tooltip("effect:Q", format="+.3f"), "verdict:N",

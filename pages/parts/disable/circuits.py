@@ -36,13 +36,10 @@ from pages.parts.widgets.tables import show_table
 
 SAID = declared(circuits.Options)
 USUAL, MOST = 40, 200  # edges that are drawn
-SHOWN = {
-    name: name for name in ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
-}
-SHOWN |= {
-    "low": "low, clipped",
-    "high": "high, clipped",
-}  # an interval of the mean in which a pair counts up to the clip
+SHOWN = {  # low and high are of the mean in which a pair counts up to the clip
+    "name": "name", "effect": "effect", "low": "low, clipped", "high": "high, clipped", "verdict": "verdict",
+    "selection": "selection", "attribution": "attribution", "control": "control", "n": "n",
+}  # fmt: skip
 ORDERS = {"effect": "strongest edges", "random": "random edges"}
 
 
