@@ -83,7 +83,7 @@ def _results() -> None:
     counts = {"matter": whole.matter, "do not matter": whole.does_not_matter, "open": whole.open,
               "stable": whole.stable}  # fmt: skip
     for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
-        column.metric(name, f"{count} of {whole.raced}")
+        column.metric(f"{name}, of {whole.raced:,}", f"{count:,}")
     st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
     pictures = _pictures(whole, ranked, Faithfulness.among(rows))
     show_table(pd.DataFrame([{title: getattr(edge, name) for name, title in SHOWN.items()} for edge in ranked[:MOST]]))
@@ -105,7 +105,7 @@ def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Seque
                 y_title="share of the difference kept")  # fmt: skip
     kept = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
     left, right = st.columns([3, 2])
-    left.altair_chart(graph, width="content")
+    left.altair_chart(graph, width="stretch")
     right.altair_chart(kept)
     if whole.cpr is not None and whole.random_cpr is not None:
         right.caption(f"Area under the curve {whole.cpr:.2f}, of random edges {whole.random_cpr:.2f}.")
