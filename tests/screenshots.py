@@ -1,6 +1,6 @@
 """Pictures of every page to look at: `python -m tests.screenshots --out DIR`; those of the docs: `--docs`.
 
-Each page of the page table, light and dark, 1280 and 800 pixels wide, as it opens and (where a link can say so)
+Each page of the page table, light and dark, 1440, 1280 and 800 pixels wide, as it opens and (where a link can say so)
 with something on it.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
 from tests.pages.opening import VIEWS
 
-WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000
+WIDTHS, THEMES, TALLEST = (1440, 1280, 800), ("light", "dark"), 5000
 LINKS = {  # view: name of the picture to the rest of its address
     "maps/maps": {
         "pair": "&text=The company said profits rose sharply.&pair=Profits went up, the company reported.&head=L3H2",

@@ -38,7 +38,8 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
     """The same as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
-    lines = ["# Findings", "", f"{len(findings)} findings of Attention Atlas, {date.today():%d %B %Y}."]
+    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
         lines += ["", f"## {_escaped(finding.title)}", "", *(_escaped(line) for line in finding.note.splitlines())]
         lines += [f"\n![{_escaped(finding.title)}]({pictures}/{name})" for name in _names(finding) if pictures]

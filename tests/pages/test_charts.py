@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from core.attention import Head
+from core.drawing import theme
 from pages.parts.charts.curves import calibration, line_with_band, points, ranked, stacked_bars, values_with_intervals
 from pages.parts.charts.encoding import CELL, LARGE, Axes, Shade
 from pages.parts.charts.export import category_colours, exported
@@ -88,7 +89,9 @@ def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
     for chart in made:
         file = exported(chart, kind)
         assert file.startswith(b"<svg") if kind == "svg" else file.startswith(b"\x89PNG")
-    if kind == "svg":
+    if kind == "svg":  # on light ground, whatever the screen's theme is
+        ground = f'fill="{theme.theme()["light"]["backgroundColor"]}"'
+        assert all(ground in exported(one, "svg").decode() for one in made)
         assert category_colours()[0].lower() in exported(made[1], "svg").decode().lower()
 
 

@@ -71,6 +71,7 @@ def test_a_table_is_uploaded_with_its_labels(db):
     app.file_uploader(key=f"own_{key}_file").upload("films.csv", TABLE.encode(), "text/csv").run()
     app.button(key=f"own_{key}_use").click().run()
     rows = read_rows(app.session_state[key], "dev")
+    assert Path(app.session_state[key]).stem.startswith("films"), "under the name that its file had"
     assert [(row.text, row.label) for row in rows] == [("A good film.", 1), ("A bad film.", 0)]
 
 

@@ -11,6 +11,7 @@ from tests.pages.browsing import PROJECT, named, serving, settled, visit
 from tests.pages.opening import VIEWS
 
 LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
+TALLEST = 5000  # pixels of a picture
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -54,13 +55,23 @@ def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, re
             settled(page)
             page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
             if LOOKS:
-                page.screenshot(path=Path(LOOKS) / f"{name.replace('/', '-')}-{theme}-{width}.png")
+                pictured(page, Path(LOOKS) / f"{name.replace('/', '-')}-{theme}-{width}.png")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
                 found.append((theme, width, "wider than the window"))
         found += [(theme, *fault) for fault in serious_faults(page)]
     context.close()
     assert not found
     assert not errors
+
+
+def pictured(page, file: Path) -> None:
+    """A picture of the whole page, however far it scrolls, and the window as it was."""
+    window = page.viewport_size
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.set_viewport_size({**window, "height": min(max(window["height"], height), TALLEST)})
+    settled(page)
+    page.screenshot(path=file)
+    page.set_viewport_size(window)
 
 
 def is_fault(said) -> bool:

@@ -16,6 +16,7 @@ from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from core.studies.lookup import find_study
+from core.tasks.glue import read_rows
 from pages.parts.reports import headlines, result_card, result_list
 from pages.parts.reports.stored_runs import MOST_LISTED
 from pages.parts.shell import resources, shell
@@ -119,6 +120,28 @@ def test_what_ships_says_so_and_ones_own_come_first(db):
     assert app.query_params["run"] == shipped[0]
     assert not [one for one in app.button if one.key == "delete_run"]  # what ships is not deleted
     assert own in set(known_runs(db, "disable")["run"])
+
+
+def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(db):
+    """A sweep of layers is newer, and does not open first."""
+    rows = [
+        {"kind": "baseline", "name": "untouched", "what": "heads", "operator": "zero", "task": "sst2", "n": 100,
+         "accuracy": 0.5},
+        {"kind": "variant", "name": "L1H1", "layer": 0, "head": 0, "heads": "L1H1", "accuracy": 0.45,
+         "accuracy_change": -0.05, "accuracy_low": -0.1, "accuracy_high": 0.1, "flipped": 6, "mcnemar": 0.1, "p": 0.5,
+         "n": 100},
+    ]  # fmt: skip
+    ids = tuple(row.id for row in read_rows("sst2", "dev")[:100])
+    about = Provenance(checkpoint="atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2",
+                       split="dev", dtype="float32", row_ids=ids)  # fmt: skip
+    single = record_run(db, "disable", {"checkpoint": "atlas-encoder", "task": "sst2"}, about, title="Single heads")
+    store_rows(db, single, rows)
+    sweep(db, -0.25, "Layers")
+    app = opened("disable", view="A task's rows", checkpoint="atlas-encoder", task="sst2")
+    assert not app.exception
+    assert "Change of accuracy from 50.0" in json.dumps([json.loads(one.proto.spec) for one in
+                                                         app.get("vega_lite_chart")])  # fmt: skip
+    assert any("is not shown to be above chance" in warning.value for warning in app.warning)
 
 
 def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):

@@ -25,6 +25,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports import attending
 from pages.parts.reports.differences import rows_second_less_first, second_less_first
 from pages.parts.shell import resources
+from pages.parts.shell.messages import counted
 from pages.parts.team.making import reason
 from pages.parts.tuning.change_pictures import STATISTICS, _as_change
 from pages.parts.widgets.head_links import is_missing
@@ -175,6 +176,14 @@ def test_pruning_says_that_its_model_is_not_above_chance(mode, tmp_path, monkeyp
 def test_a_difference_of_points_is_said_as_a_person_says_it():
     said = [points_more(share, "before") for share in (0.017, -0.017, 0.0001)]
     assert said == ["1.7 points more than before", "1.7 points less than before", "as much as before"]
+
+
+@pytest.mark.parametrize(
+    ("count", "what", "said"),
+    [(1, "maps", "1 map"), (0, "maps", "0 maps"), (2142, "new labels", "2,142 new labels"), (1, "people", "1 person")],
+)
+def test_a_count_is_said_as_a_person_says_it(count, what, said):
+    assert counted(count, what) == said
 
 
 @pytest.mark.parametrize(

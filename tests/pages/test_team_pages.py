@@ -66,6 +66,9 @@ def test_an_admin_makes_a_project_and_closes_it(db):
     assert projects.one_project(db, made.project).state == "closed"
     assert "closed since" in text_of(page)
     assert "by ada" in text_of(page)
+    assert page.text_input(key="project_title").value == "", "the next form begins empty"
+    known = next(one for one in page.selectbox if one.label == "Known from")
+    assert known.options[0] == "adjudications", "names are chosen, not typed"
 
 
 def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
@@ -105,6 +108,24 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     assert "Krippendorff" in page.metric[0].label
 
 
+def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjudication(db):
+    """Labels outside projects: three people, alike but for one map."""
+    names = sorted(labels.map_facts(db)["map_id"])[:4]
+    for who in ("ada", "bob", "cyd"):
+        given = [event(number, name, "vertical" if (who, number) == ("cyd", 1) else "block", annotator=who, batch=who)
+                 for number, name in enumerate(names, start=1)]  # fmt: skip
+        labels.record_events(db, given)
+    alphas = [
+        next((one.value, one.delta) for one in opened(page).metric if one.label.startswith("Krippendorff's alpha"))
+        for page in ("agreement", "truth")
+    ]
+    assert alphas[0] == alphas[1]
+    assert "3 people" in alphas[0][1]
+    there = opened("agreement")
+    assert any(link.proto.label == "Decide on them" for link in there.get("page_link"))
+    assert "1 map has labels that differ" in text_of(there)
+
+
 def test_doubted_labels_need_enough_labels(db, project):
     page = opened("truth")
     next(one for one in page.button if one.label == "Look for label errors").click().run()
@@ -117,7 +138,7 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     assert "Type your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
-    assert "1 maps were in dispute" in text_of(page)
+    assert "In dispute when this page was opened: 1 map," in text_of(page)
     (name,) = {row["map_id"] for row in labels.all_events(db) if row["class"] == "vertical"}
     decision = event(1, name, "block", annotator="dan", batch="tab-1", queue_order="adjudication") | {"pass": 100}
     box = {"database": db.id, "batch": "tab-1", "events": [decision]}

@@ -10,8 +10,10 @@ from core.jobs.worker import complete, divide, run_unit, summarize
 from core.store import runs
 from core.studies.tuning import change, finetune
 from core.studies.tuning.finetuning_results import live_file
+from core.studies.tuning.records import TunedScore
 from core.tuning.live import Live
 from pages.parts.shell import resources, shell
+from pages.parts.tuning import table_one
 from tests.capture.conftest import tiny
 from tests.pages.opening import switched
 
@@ -83,6 +85,34 @@ def test_table_1_stands_beside_the_papers(db, done):
     assert len(named) == 2
     assert set(named) <= set(table.columns), "the note speaks of columns as the table names them"
     assert ("†" in caption) == bool(table.map(lambda cell: "†" in str(cell)).any(axis=None))
+
+
+def tuned(kind, initialisation, accuracy, **more):
+    return TunedScore(kind=kind, task="mrpc", metric="accuracy", initialisation=initialisation, accuracy=accuracy,
+                      f1=0.5, dev_rows=300, **more)  # fmt: skip
+
+
+def test_a_fine_tuning_at_chance_says_so_and_one_seed_has_no_spread():
+    scores = [tuned("run", "pretrained", 0.463, seed=0), tuned("mean", "pretrained", 0.463, n=1),
+              tuned("mean", "untrained", 0.543, n=1), tuned("baseline", "equivalent", 0.517)]  # fmt: skip
+    (said,) = table_one.at_chance(scores)
+    assert "46.3" in said
+    assert "the untrained classifier has 54.3" in said
+    drawn = table_one.bars(scores)
+    assert drawn[["low", "high"]].isna().all(axis=None), "no spread of one seed"
+    learned = [tuned("run", "pretrained", 0.9, seed=0), tuned("mean", "pretrained", 0.9, n=3, accuracy_sd=0.01),
+               tuned("mean", "untrained", 0.543, n=3), tuned("baseline", "equivalent", 0.517)]  # fmt: skip
+    assert table_one.at_chance(learned) == []
+
+
+@pytest.mark.slow  # the record is read
+@pytest.mark.shipped
+def test_no_link_leads_to_a_shipped_folder_that_is_not_here(db):
+    app = opened("finetune")
+    assert not app.exception
+    said = " ".join(one.value for one in app.caption).replace("\\", "")
+    assert "These folders are not on this machine" in said
+    assert not any(button.key == "compare_attention" for button in app.button)
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])

@@ -91,7 +91,7 @@ class SeedStudy(Study[Options, SeedRuns]):
 
     def title(self, options: Options) -> str:
         """Name the checkpoint and the task."""
-        return f"Seeds apart: {options.checkpoint} on {options.task}"
+        return f"Seed variance: {options.checkpoint} on {options.task}"
 
     def units(self, options: Options) -> list[Unit]:
         """One unit a run of the square; a sample that is no sample is refused."""

@@ -8,7 +8,7 @@ from core.jobs import api
 from core.store import frames
 from pages.parts.frames import sets
 from pages.parts.shell import bound, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.job_progress import show_job
 from pages.parts.widgets.tables import show_table
 
@@ -61,7 +61,8 @@ def _search(releases: list[str]) -> None:
                          selection_mode="single-row", key="search_rows")  # fmt: skip
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)
-    left.button(f"Use as a set ({len(hits)} sentences)", on_click=_use_as_set, args=("\n".join(hits["body"]),),
+    found = counted(len(hits), "sentences")
+    left.button(f"Use as a set ({found})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
     middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip

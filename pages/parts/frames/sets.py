@@ -20,7 +20,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_card
 from pages.parts.shell import bound, context, resources, uploads
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.job_progress import begin, say_time, show_job
@@ -65,7 +65,7 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
 def _sentences(source: str) -> dict[str, Any]:
     if source == "search":
         rows = st.session_state.get("frame_found", "")
-        st.caption(f"{len(rows.splitlines())} sentences were taken over from the search." if rows else
+        st.caption(f"Taken over from the search: {counted(len(rows.splitlines()), 'sentences')}." if rows else
                    "Nothing was taken over yet: search a release and press “Use as a set”.")  # fmt: skip
         return {"rows": rows or None}
     if source == "bundled":
@@ -88,7 +88,9 @@ def _as_rows(name: str, content: bytes) -> str | None:
         reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
         for remark in (*reading.skipped, *reading.notes)[:10]:
             st.caption(f"{plain(remark.where)}: {plain(remark.why)}")
-        st.caption(f"{len(reading.sentences)} sentences read, {len(reading.skipped)} rows skipped.")
+        st.caption(
+            f"{counted(len(reading.sentences), 'sentences')} read, {counted(len(reading.skipped), 'rows')} skipped."
+        )
         return write_rows(reading.sentences)
     return None
 

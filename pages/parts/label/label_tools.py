@@ -25,7 +25,7 @@ from core.store import label_files, labels
 from core.store.database import Database
 from core.studies.patterns import draw_maps as draw_maps_study
 from pages.parts.shell import bound, loading, resources, uploads
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
 
@@ -173,7 +173,10 @@ def files(db: Database, class_set: str) -> None:
             file.write_bytes(upload.getvalue())
             report = label_files.import_labels(db, file, keep_rest=keep)
             st.session_state.pop("queue", None)
-            st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
+            st.success(
+                f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
+                f"{counted(report.maps, 'new maps')}."
+            )
             if report.refused:
                 show_table([{"row": number, "reason": reason} for number, reason in report.refused])
 

@@ -16,7 +16,7 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pictures
 from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
 
 MOST_PICTURES = 12
@@ -138,7 +138,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
     truth, predicted = clicked.truth, clicked.predicted
     every = [record_of(ScoredMap, row) for row in held_out.maps]
     maps = [scored.map_id for scored in every if (scored.truth, scored.predicted) == (truth, predicted)]
-    st.markdown(plain(f"{len(maps)} maps labelled {truth} and predicted {predicted}"))
+    st.markdown(plain(f"{counted(len(maps), 'maps')} labelled {truth} and predicted {predicted}"))
     pictures(db, maps[:MOST_PICTURES])
 
 

@@ -22,7 +22,7 @@ from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, resources, uploads
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
@@ -150,7 +150,7 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Sh
     if stored is None:
         return None
     shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
-    inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
+    inputs = counted(stored.inputs, "inputs") if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
     ran = stored.settings
     rows, scores = _read(stored.run, resources.database().id, kind)

@@ -13,7 +13,7 @@ from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.reports.result_card import facts
 from pages.parts.shell import bound, links, resources
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
 from pages.parts.widgets.pin import offer_pin_of_run
@@ -49,7 +49,7 @@ def show_results(tools: DeltaGenerator) -> None:
         number = int(bound.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
                                 format_func=lambda k: f"part {k}", label_visibility="collapsed",
                                 width=110))  # fmt: skip
-    st.caption(plain(f"{len(found)} of {len(stored)} results" if words else f"{len(stored)} results"))
+    st.caption(plain((f"{len(found)} of " if words else "") + counted(len(stored), "results")))
     _compared({known.run: known for known in stored})
     for known in found[(number - 1) * A_PART : number * A_PART]:
         show_line(known)

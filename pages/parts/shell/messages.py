@@ -18,6 +18,12 @@ def plain(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", str(text)).replace("\x00", "").replace("\n", " ")
 
 
+def counted(count: int, what: str) -> str:
+    """ "1 map", "2,142 maps", "1 person": a count as a person writes it. what: in the plural."""
+    one = {"people": "person"}.get(what, what.removesuffix("s"))
+    return f"{count:,} {one if count == 1 else what}"
+
+
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Show an AtlasError as its sentence; anything else as one honest sentence, its traceback in the server's log.

@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import AtlasError
 from core.jobs import api
 from pages.parts.shell import links, resources
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, counted
 
 
 def running_indicator() -> None:
@@ -23,5 +23,5 @@ def _indicator() -> None:
         count = api.running_count(resources.database())
         if not count:
             st.rerun()
-        label = f"{count} job{'s' if count > 1 else ''} running"
+        label = f"{counted(count, 'jobs')} running"
         links.link("results/jobs", label, icon=":material/progress_activity:")

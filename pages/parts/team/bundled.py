@@ -13,6 +13,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import resources
+from pages.parts.shell.messages import counted
 from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
@@ -39,7 +40,7 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
     given = standing_labels(labels, class_set)
     maps = agreement.disputed(given)
     st.subheader("What is decided on here")
-    st.caption(f"{len(maps)} maps have bundled labels that differ; {len(maps[:SHOWN])} of them:")
+    st.caption(f"Bundled labels differ on {counted(len(maps), 'maps')}; {len(maps[:SHOWN])} of these:")
     show_disputed(labels, given, maps[:SHOWN])
 
 

@@ -10,7 +10,7 @@ from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database
 from pages.parts.shell import uploads
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
 
 
@@ -27,7 +27,7 @@ def maps_from_elsewhere(db: Database) -> None:
             for file, upload in zip(files, (maps, facts), strict=True):
                 file.write_bytes(upload.getvalue())
             count, new = import_maps(db, *files)
-            st.success(f"{count} maps, {new} of them new; make a project of them, or label them on the Label page.")
+            st.success(f"{counted(count, 'maps')}, {new} new; make a project of them, or label them on the Label page.")
 
 
 def label_studio(db: Database, class_sets: list[str]) -> None:
@@ -48,7 +48,10 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
             file = Path(folder) / "upload.json"
             file.write_bytes(upload.getvalue())
             report = import_studio(db, file, class_set, people=people)
-            st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
+            st.success(
+                f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
+                f"{counted(report.maps, 'new maps')}."
+            )
             if report.refused:
                 show_table([{"row": number, "reason": why} for number, why in report.refused])
 
@@ -65,11 +68,13 @@ def erase_person(db: Database, by: str) -> None:
     if st.button("Erase", disabled=not (name and sure)):
         with clear_errors():
             done = kinds[kind](db, str(name), annotator=by)
-            st.success(f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched.")
+            st.success(
+                f"Done: {done.pseudonym} stands in the place of the name; {counted(done.events, 'rows')} touched."
+            )
     for erased in erasure.erasures(db):
         st.caption(
             plain(
-                f"{erased.stored:%d %B %Y}: {erased.kind} of {erased.pseudonym}, {erased.events} rows, "
+                f"{erased.stored:%d %B %Y}: {erased.kind} of {erased.pseudonym}, {counted(erased.events, 'rows')}, "
                 f"by {erased.annotator}"
             )
         )

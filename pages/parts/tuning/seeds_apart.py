@@ -1,4 +1,4 @@
-"""Seeds apart: what the head's first weights, the sample of rows and the order of batches each do to a run."""
+"""Seed variance: what the head's first weights, the sample of rows and the order of batches each do to a run."""
 
 from dataclasses import asdict
 
@@ -26,7 +26,7 @@ SIDE = Count("side", "Seeds of each", 3, 10, 3, "3 of each kind make 9 runs, a L
 def show_seeds() -> None:
     """Start a square of runs; see what is running; look at results."""
     with drawer("Take another task's seeds apart", "seeds"):
-        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seeds apart:")
+        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
     for job in job_progress.jobs_under_way("seeds")[:3]:
         job_progress.show_job(job, rows=False)
     with clear_errors():

@@ -10,7 +10,7 @@ from core.labelling.queue import QueueOptions
 from core.patterns.snapshot import known_class_set
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.shell import bound, people, resources
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import counted, plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled import show_bundled_disputes
 from pages.parts.team.deciding import sheet_of
@@ -45,7 +45,7 @@ def show(tools: DeltaGenerator) -> None:
     doubted = sum(one.doubt is not None for one in found)
     st.caption(
         plain(
-            f"{len(found)} maps were in dispute when this page was opened, {doubted} of them doubted by a classifier · "
+            f"In dispute when this page was opened: {counted(len(found), 'maps')}, {doubted} doubted by a classifier · "
             f"class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a note, Backspace "
             "undoes"
         )

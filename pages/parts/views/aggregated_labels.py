@@ -1,4 +1,4 @@
-"""Truth: one class a map from many people's labels, who can be relied on, and which labels are in doubt."""
+"""Aggregated labels: one class a map from many people's labels, who can be relied on, and which labels are in doubt."""
 
 from datetime import date
 
@@ -14,7 +14,7 @@ from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.shell import bound, links, people, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled import labels_to_read
 from pages.parts.team.judging import judged
@@ -60,8 +60,9 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     if not all_.maps:
         st.caption("Agreement is shown once two people have labelled the same map.")
         return
-    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
-              f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
+    between = f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, {counted(all_.maps, 'maps')}, "
+    between += counted(all_.raters, "people")
+    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", between, delta_color="off", delta_arrow="off")
     raters = agreement.raters_of(votes)
     left, right = st.columns(2)
     first = bound.pick(left.selectbox, "First", raters, key="first")
@@ -70,7 +71,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         both = agreement.agreement(votes, first, second)
         st.caption(
             f"kappa {both.kappa:.3f} (95 % {both.low:.2f} to {both.high:.2f} over inputs), equal {both.share:.0%}, "
-            f"{both.maps} maps"
+            f"{counted(both.maps, 'maps')}"
         )
         pairs = agreement.pair_agreements(votes, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
@@ -95,7 +96,9 @@ def doubts_part(db, class_set: str) -> None:
     if known is None or known[0] != class_set:
         return
     suspects = known[1]
-    st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
+    st.caption(
+        f"{counted(len(suspects), 'labels')} in doubt: another class passes its own threshold and the given one's."
+    )
     show_table([vars(suspect) for suspect in suspects[:MOST]])
     by = people.annotator_name(key="doubts_by")
     if suspects and db.person.may("annotator") and st.button("Queue them for adjudication", disabled=not by):
@@ -127,9 +130,9 @@ def show(tools: DeltaGenerator) -> None:
     show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
     st.caption(
         plain(
-            f"{len(table)} maps, {len(truth.ties)} of them ties; the {min(MOST, len(table))} least sure are shown. "
-            "Train "
-            "on these soft labels on the Classifier page, under One label a map by."
+            f"{counted(len(table), 'maps')}, {counted(len(truth.ties), 'ties')} among them; the "
+            f"{min(MOST, len(table))} least sure are shown. Train on these soft labels on the Classifier page, under "
+            "One label a map by."
         )
     )
     person_part(db, truth, votes, class_set, names)
@@ -137,10 +140,8 @@ def show(tools: DeltaGenerator) -> None:
     doubts_part(db, class_set)
     st.caption(
         plain(
-            f"{votes['map_id'].nunique()} maps, {len(votes)} labels of {votes['annotator'].nunique()} people · "
-            "class set "
-            f"{class_set} · {date.today():%d %B %Y} · a person's own votes count in the truth they are held "
-            "against, so "
-            "skills are a little high"
+            f"{counted(votes['map_id'].nunique(), 'maps')}, {counted(len(votes), 'labels')} of "
+            f"{counted(votes['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · a "
+            "person's own votes count in the truth they are held against, so skills are a little high"
         )
     )

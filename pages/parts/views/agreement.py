@@ -14,7 +14,7 @@ from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pick_class_set, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
 from pages.parts.shell import bound, links, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team.bundled import labels_to_read
 from pages.parts.widgets.tables import show_table
 
@@ -28,12 +28,13 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
     second = bound.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
     with clear_errors():
         both = agreement.agreement(rows, first, second)
-        said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"
+        said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {counted(both.maps, 'maps')}"
         kappas, equal, alphas = st.columns(3)
         kappas.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
         equal.metric("Equal labels", f"{100 * both.share:.1f} %")
         everybody = alpha_of_people(rows)
-        between = f"95 % {everybody.low:.2f} to {everybody.high:.2f}, {everybody.maps} maps, {everybody.raters} people"
+        shared = f"{counted(everybody.maps, 'maps')}, {counted(everybody.raters, 'people')}"
+        between = f"95 % {everybody.low:.2f} to {everybody.high:.2f}, {shared}"
         alphas.metric("Krippendorff's alpha, all people", f"{everybody.alpha:.3f}", between, delta_color="off",
                       delta_arrow="off")  # fmt: skip
         counts = agreement.confusion(rows, first, second, names)
@@ -57,7 +58,7 @@ def disputed(db, rows, class_set: str) -> None:
         st.caption("No map has labels that differ, or all of them are settled.")
         return
     show_disputed(db, rows, maps[:MOST])
-    st.caption(f"{len(maps)} maps have labels that differ.")
+    st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ.")
     retire_one(db, rows, maps[:MOST])
     if not db.person.may("annotator"):
         return
@@ -106,7 +107,8 @@ def show(tools: DeltaGenerator) -> None:
         )
     st.caption(
         plain(
-            f"{found['map_id'].nunique()} maps, {len(found)} labels that stand, {len(raters)} raters · class set "
-            f"{class_set} · {date.today():%d %B %Y} · labels per hour counts gaps over a minute as one minute"
+            f"{counted(found['map_id'].nunique(), 'maps')}, {counted(len(found), 'labels')} standing, "
+            f"{counted(len(raters), 'raters')} · class set {class_set} · {date.today():%d %B %Y} · labels per hour "
+            "counts gaps over a minute as one minute"
         )
     )

@@ -17,7 +17,7 @@ from pages.parts.label.retraining_report import show_figures
 from pages.parts.patterns.classifier_results import show_log, show_results
 from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.shell import bound, people, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress
 
 KINDS = {
@@ -48,7 +48,7 @@ def start(db, class_set: str) -> None:
         ["", *METHODS],
         key="method",
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "most votes, the newest on a tie",
-        help="The Truth page shows what each makes of the labels of many people.",
+        help="Projects, Aggregated labels, shows what each makes of the labels of many people.",
     )
     chosen = next((known for known in METHODS if known == method), None)
     job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
@@ -87,7 +87,7 @@ def show(tools: DeltaGenerator) -> None:
         labelled = consensus(given)
         st.caption(
             plain(
-                f"{len(labelled)} labelled maps of {inputs_of(labelled).nunique()} inputs, "
+                f"{counted(len(labelled), 'labelled maps')} of {counted(inputs_of(labelled).nunique(), 'inputs')}, "
                 f"annotators: {', '.join(given.annotator.unique())}; "
             )
             + ", ".join(f"{plain(name)} {n}" for name, n in labelled[CLASS].value_counts().items())
@@ -96,7 +96,7 @@ def show(tools: DeltaGenerator) -> None:
     if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):
         with clear_errors():
             new, kept = bundled_labels(db, class_set), bundled_classifier(db, class_set)
-            st.toast(f"{new} labels were new; classifier: {kept or 'none is bundled'}")
+            st.toast(f"{counted(new, 'new labels')}; classifier: {kept or 'none is bundled'}")
             st.rerun()
     watch()
 

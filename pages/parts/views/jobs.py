@@ -14,7 +14,7 @@ from core.store.jobs import jobs
 from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import history, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
@@ -48,7 +48,7 @@ def show_waiting() -> None:
     st.subheader("From the terminal")
     for run in waiting.itertuples():
         said, button = st.columns([5, 2], vertical_alignment="center")
-        said.markdown(f"**{plain(run.title)}** · " + (plain(run.error) if run.error else f"{run.rows} rows"))
+        said.markdown(f"**{plain(run.title)}** · " + (plain(run.error) if run.error else counted(run.rows, "rows")))
         if not run.error:
             button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
@@ -59,8 +59,10 @@ def show_line(job: Any) -> None:
     with st.container(border=True, key=f"job_{job.job}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center"):
             failed = f" · {job.failed} failed" if job.failed else ""
-            st.markdown(f"**{plain(job.title)}** · {icon} {word} · {job.done} of {job.units} units{failed} · "
-                        f"{job.created:%d %b %H:%M} UTC", width="stretch")  # fmt: skip
+            done = f"{job.done} of {counted(job.units, 'units')}{failed}"
+            st.markdown(
+                f"**{plain(job.title)}** · {icon} {word} · {done} · {job.created:%d %b %H:%M} UTC", width="stretch"
+            )
             if job.run and isinstance(job.run, str):
                 with suppress(StoreError):  # the result was deleted; the job stays
                     open_link(stored_run(job.run), "Open the result")

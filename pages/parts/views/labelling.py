@@ -13,7 +13,7 @@ from pages.parts.label.label_retrain import offer_retraining
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.label.retiring import say_unknown
 from pages.parts.shell import people, resources
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.remembered import recalled, remember
 from pages.parts.team import working
 from pages.parts.team.bundled import show_bundled_work
@@ -42,7 +42,7 @@ def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
 
 def add_bundled(db, classes) -> None:
     """The bundled maps with their labels, into this database."""
-    st.toast(f"{bundled_labels(db, classes.name)} labels were new")
+    st.toast(counted(bundled_labels(db, classes.name), "new labels"))
     st.session_state.pop("queue", None)
 
 
@@ -140,10 +140,9 @@ def say_stored(kinds, class_set: str) -> None:
     """What is stored, and the keys."""
     st.caption(
         plain(
-            f"{kinds['maps'].sum()} maps of {kinds['checkpoint'].nunique()} checkpoints are stored · class set "
-            f"{class_set} "
-            f"· {date.today():%d %B %Y} · digits label, b takes the brush and Shift with a digit picks its class, "
-            "Enter "
-            "accepts, Space skips, Backspace or Ctrl+Z undoes, arrows move; red ticks mark separators"
+            f"Stored: {counted(kinds['maps'].sum(), 'maps')} of "
+            f"{counted(kinds['checkpoint'].nunique(), 'checkpoints')} · class set {class_set} · "
+            f"{date.today():%d %B %Y} · digits label, b takes the brush and Shift with a digit picks its class, "
+            "Enter accepts, Space skips, Backspace or Ctrl+Z undoes, arrows move; red ticks mark separators"
         )
     )

@@ -1,4 +1,4 @@
-"""Beyond weights: norms |alpha f(x)|, rollout, flow and value zeroing of one input."""
+"""Norms, rollout and flow: norms |alpha f(x)|, rollout, flow and value zeroing of one input."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator

@@ -10,7 +10,7 @@ from pages.parts.atlas import choices, likeness, matched
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.shell import bound, context, history, links
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
@@ -141,7 +141,7 @@ def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
     shown["name"] = [f"L{a + 1}H{b + 1}" for a, b in zip(shown["layer"], shown["head"], strict=True)]
     shown = shown[shown["name"].isin(brushed)] if brushed else shown
     rows: list[Row] = shown.drop(columns=["checkpoint", "layer", "head"]).to_dict("records")
-    said = f"{len(brushed)} heads selected" if brushed else "every head"
+    said = f"{counted(len(brushed), 'heads')} selected" if brushed else "every head"
     with st.expander(f"Scores and their sources: {said}", expanded=bool(brushed), icon=":material/table:"):
         show_table(pd.DataFrame(rows), height=260)
         show_files(shown, [], "atlas")

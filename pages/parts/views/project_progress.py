@@ -1,4 +1,4 @@
-"""Dashboard: how far a project is, who is where, whether people agree more or less, and when it should end."""
+"""Progress: how far a project is, who is where, whether people agree more or less, and when it should end."""
 
 import altair as alt
 import pandas as pd

@@ -10,7 +10,7 @@ from core.patterns.class_sets import class_set_names
 from core.store import projects
 from core.store.project_counts import project_counts
 from pages.parts.shell import bound, links, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import making, upkeep
 from pages.parts.team.bundled import show_bundled_work
 from pages.parts.widgets.tables import show_table
@@ -98,7 +98,7 @@ def show(tools: DeltaGenerator) -> None:
     one_project(db, titles[chosen], by)
     st.caption(
         plain(
-            f"{len(found)} project{'s' if len(found) > 1 else ''} · {date.today():%d %B %Y} · labels of a "
+            f"{counted(len(found), 'projects')} · {date.today():%d %B %Y} · labels of a "
             "project count in it alone (docs/team.md)"
         )
     )

@@ -13,7 +13,7 @@ from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.shell import resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
 
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
@@ -42,7 +42,7 @@ def progress_line(now: JobStatus) -> str:
         return "Dividing the work ..." if now.active else "Nothing was started."
     counted = api.unit_word(now.study)
     parts = [
-        f"{now.done} of {now.units} {'unit' if now.units == 1 else 'units'}",
+        f"{now.done} of {counted(now.units, 'units')}",
         f"{now.size_done:,} of {now.size:,} {counted}",
     ]
     if now.active and now.rate:
@@ -148,7 +148,7 @@ def _buttons(now: JobStatus) -> None:
 
 def _failures(job: str) -> None:
     failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
-    with st.expander(f"{len(failed)} units failed"):
+    with st.expander(f"{counted(len(failed), 'units')} failed"):
         show_table(failed[["key", "error", "attempts"]])
 
 
@@ -165,6 +165,6 @@ def _partial(job: str, now: JobStatus) -> None:
     partial = api.partial_rows(resources.database(), job)
     if partial.empty:
         return
-    label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
+    label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {counted(now.units, 'units')}"
     with st.expander(f"{label} ({len(partial)})"):
         show_table(partial)
