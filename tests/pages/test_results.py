@@ -139,8 +139,9 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     sweep(db, -0.25, "Layers")
     app = opened("disable", view="A task's rows", checkpoint="atlas-encoder", task="sst2")
     assert not app.exception
-    assert "Change of accuracy from 50.0" in json.dumps([json.loads(one.proto.spec) for one in
-                                                         app.get("vega_lite_chart")])  # fmt: skip
+    drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
+    assert "Score without each head" in drawn
+    assert "untouched 50.0" in said(app)
     assert any("is not shown to be above chance" in warning.value for warning in app.warning)
 
 

@@ -40,13 +40,13 @@ def progress_line(now: JobStatus) -> str:
     """Units, tokens, throughput and time left, as far as they are known."""
     if not now.units:
         return "Dividing the work ..." if now.active else "Nothing was started."
-    counted = api.unit_word(now.study)
+    word = api.unit_word(now.study)
     parts = [
         f"{now.done} of {counted(now.units, 'units')}",
-        f"{now.size_done:,} of {now.size:,} {counted}",
+        f"{now.size_done:,} of {now.size:,} {word}",
     ]
     if now.active and now.rate:
-        parts.append(f"{now.rate:,.0f} {counted}/s")
+        parts.append(f"{now.rate:,.0f} {word}/s")
     if now.left is not None:
         parts.append(f"about {duration(now.left)} left")
     return " · ".join(parts)
