@@ -111,6 +111,7 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     visit(page, f"{address}/maps?text={SENTENCE}&unit=words")
     grid = painted(page)
     grid.get_by_label("Order by").select_option("previous")
+    expect(grid.get_by_label("Show")).to_have_value("highest")  # choosing an order orders
     grid.get_by_label("Show").select_option("highest")
     grid.get_by_label("At least").fill("0.05")
     grid.get_by_label("Colour").select_option("own")

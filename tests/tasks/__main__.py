@@ -30,6 +30,7 @@ def previous_token_head(hands: Hands) -> None:
     assert page.get_by_label("Second sentence").input_value() == ""
     root.get_by_label("Order by").select_option("previous")
     hands.clicks += 1
+    expect(root.get_by_label("Show")).to_have_value("highest")
     expect(page).to_have_url(re.compile("score="))
     with page.expect_download() as sent:
         hands.click(page.get_by_role("button", name="Page (HTML)"))

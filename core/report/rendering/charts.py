@@ -132,7 +132,7 @@ def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMix
     tips = ["series", "item", alt.Tooltip("value:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f"),
             alt.Tooltip("high:Q", format=".3f"), "n"]  # fmt: skip
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False))
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=y_title), y2="high:Q")
+    band = base.mark_area(opacity=0.15, aria=False).encode(y=alt.Y("low:Q", title=y_title), y2="high:Q")
     line = base.mark_line(point=True).encode(
         y=y, strokeDash=alt.StrokeDash("ours:N", scale=_dashes(), legend=None), tooltip=tips
     )
@@ -150,7 +150,7 @@ def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     tips = ["series", "line", alt.Tooltip("value:Q", format=".4~g"), alt.Tooltip("low:Q", format=".4~g"),
             alt.Tooltip("high:Q", format=".4~g"), "n", "note"]  # fmt: skip
     x = alt.X("value:Q", title=None, scale=alt.Scale(zero=False))
-    rule = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", title=None), x2="high:Q")
+    rule = base.mark_rule(strokeWidth=1.5, aria=False).encode(x=alt.X("low:Q", title=None), x2="high:Q")
     shape = alt.Shape("ours:N", scale=alt.Scale(domain=[True, False], range=["circle", "diamond"]), legend=None)
     dot = base.mark_point(filled=True, size=55, opacity=1).encode(x=x, shape=shape, tooltip=tips)
     drawn_panels = alt.layer(rule, dot).properties(width=WIDE).facet(facet=_facet("panel"), columns=columns)

@@ -116,7 +116,8 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
 def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataFrame:
     """One row a run, with those of these columns that any run has."""
     table = pd.DataFrame([score for score in scores if score.kind == "run"], columns=list(columns))
-    return table.dropna(axis=1, how="all")
+    said = [name for name in table.columns if any(value not in ("", None) for value in table[name].dropna())]
+    return table[said]
 
 
 def constant_scores(scores: Sequence[TunedScore]) -> list[float]:

@@ -19,11 +19,11 @@ from pages.parts.team.deciding import sheet_of
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
-    left, *places, right = st.columns([2, 2, 2, 1.6], vertical_alignment="bottom")
+    left, *places = st.columns(3, vertical_alignment="bottom")
     class_set, project = choosing.pick(db, places)
     with left:
         annotator = people.annotator_name()
-    named = bound.switch(right.toggle, "Show who voted", key="named",
+    named = bound.switch(tools.toggle, "Show who voted", key="named",
                          help="Hidden, so that the map decides and not the name.")  # fmt: skip
     classes = known_class_set(db, class_set)
     if not annotator:

@@ -63,7 +63,7 @@ def results() -> None:
         format_func=lambda name: STATISTICS[name].title,
     )  # fmt: skip
     pictures(scores, statistic, stored.run, bundled=stored.sampled)
-    source = compared.data or "the bundled samples"
+    source = "the task's own files" if compared.data else "the bundled samples"
     st.caption(
         plain(
             f"before: {compared.before} · dev rows of {source} · {stored.date} · "

@@ -72,14 +72,14 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     by = making.admin_name()
     found = projects.projects(db)
-    places = st.columns(4)
-    with places[0].popover("New project", icon=":material/add:", width="stretch"):
+    buttons = st.container(horizontal=True)
+    with buttons.popover("New project", icon=":material/add:"):
         making.new_project(db, class_set_names(db), by)
-    with places[1].popover("Maps from elsewhere", icon=":material/upload:", width="stretch"):
+    with buttons.popover("Maps from elsewhere", icon=":material/upload:"):
         upkeep.maps_from_elsewhere(db)
-    with places[2].popover("Label Studio", icon=":material/swap_horiz:", width="stretch"):
+    with buttons.popover("Label Studio", icon=":material/swap_horiz:"):
         upkeep.label_studio(db, class_set_names(db))
-    with places[3].popover("Erase a person", icon=":material/person_remove:", width="stretch"):
+    with buttons.popover("Erase a person", icon=":material/person_remove:"):
         upkeep.erase_person(db, by)
     if not found:
         st.info(

@@ -76,7 +76,7 @@ def results() -> None:
     st.subheader("Table 1")
     table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
     st.table(table if options.data else table.rename(columns=sampled))
-    source = options.data or "bundled samples, whose figures compare with nothing published"
+    source = "the tasks' own files" if options.data else "bundled samples, whose figures compare with nothing published"
     st.caption(
         plain(
             f"{table_one.note(scores, beside_printed=True)} · {stored.checkpoint} · {source} · "
