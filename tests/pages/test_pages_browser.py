@@ -12,6 +12,10 @@ from tests.pages.opening import VIEWS
 
 LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
 TALLEST = 5000  # pixels of a picture
+CUT = """() => [...document.querySelectorAll('[data-testid=stColumn] [data-testid=stVegaLiteChart]')].filter((chart) => {
+  const drawn = chart.querySelector('canvas, svg'), column = chart.closest('[data-testid=stColumn]');
+  return drawn && drawn.getBoundingClientRect().right > column.getBoundingClientRect().right + 1;
+}).map((chart) => chart.textContent.slice(0, 60))"""
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -35,7 +39,7 @@ def recorded_address(tmp_path_factory):
 @pytest.mark.browser
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, recorded_address, name):
-    """axe finds nothing serious, the console is empty, nothing is wider than the window."""
+    """axe finds nothing serious, the console is empty, nothing is wider than the window, no picture than its column."""
     if not Path(AXE).is_file():
         pytest.skip("axe-core is not installed: npm install --prefix tests")
     context = browser.new_context(
@@ -58,6 +62,7 @@ def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, re
                 pictured(page, Path(LOOKS) / f"{name.replace('/', '-')}-{theme}-{width}.png")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
                 found.append((theme, width, "wider than the window"))
+            found += [(theme, width, "cut by its column", text) for text in page.evaluate(CUT)]
         found += [(theme, *fault) for fault in serious_faults(page)]
     context.close()
     assert not found
