@@ -12,7 +12,8 @@ from tests.pages.opening import VIEWS
 
 LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
 TALLEST = 5000  # pixels of a picture
-CUT = """() => [...document.querySelectorAll('[data-testid=stColumn] [data-testid=stVegaLiteChart]')].filter((chart) => {
+CUT = """() => [...document.querySelectorAll('[data-testid=stColumn] [data-testid=stVegaLiteChart]')]
+.filter((chart) => {
   const drawn = chart.querySelector('canvas, svg'), column = chart.closest('[data-testid=stColumn]');
   return drawn && drawn.getBoundingClientRect().right > column.getBoundingClientRect().right + 1;
 }).map((chart) => chart.textContent.slice(0, 60))"""
