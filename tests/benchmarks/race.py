@@ -5,8 +5,8 @@ effects of every head of two checkpoints fine-tuned on SST-2 on its 872 dev rows
 72). A race over 144 heads gives head h of layer l the effects of MiniLM's head h of layer l // 2, which says which
 heads are open at which look; each look's rows are then run on a BERT-base with random weights and timed.
 
-Sizes: RACE_ROWS rows time the full sweep (default 8; 872 is all), RACE_TOKENS tokens each look of the race (default one
-pack); both are scaled by tokens. RACE_SWEEPS null sweeps a recording (default 200).
+Sizes: RACE_ROWS rows of one length time the full sweep (default 8; 872 is all) and each look of the race, or more where
+RACE_TOKENS tokens (default one pack) hold more; both are scaled by tokens. RACE_SWEEPS null sweeps a recording (200).
 """
 
 import os
@@ -155,13 +155,6 @@ def null_sweeps(recording: Recording, margin: float, sweeps: int) -> int:
 # ---------------------------------------------------------------- time
 
 
-def spread(encodings: Sequence[Encoding], count: int) -> list[Encoding]:
-    """Some of the rows, evenly over their lengths."""
-    order = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
-    places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
-    return [encodings[order[k]] for k in places]
-
-
 def alike(encodings: Sequence[Encoding], count: int) -> list[Encoding]:
     """Some rows of the commonest length: the batches that a sweep of all rows makes."""
     lengths = [len(one) for one in encodings]
@@ -176,9 +169,10 @@ def tokens(encodings: Sequence[Encoding]) -> int:
 
 
 def seconds(work) -> float:
-    start = time.perf_counter()
+    """CPU seconds: of one thread as long as a quiet machine takes, and on a busy one too."""
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, first: int) -> dict[str, float]:
@@ -188,7 +182,7 @@ def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, f
     found, looks = {"full": whole / tokens(some) * seconds(lambda: sweep(checkpoint, some, variants))}, 0.0
     for heads, start, stop in raced.looks:
         chosen, rows = [variants[k] for k in heads], encodings[start:stop]
-        part = spread(rows, max(2, round(TOKENS / (1 + len(chosen)) / (whole / len(encodings)))))
+        part = alike(rows, max(ROWS, round(TOKENS / (1 + len(chosen)) / (whole / len(encodings)))))
         spent = seconds(
             lambda part=part, chosen=chosen: effects(checkpoint, LabelledRows(part, [0] * len(part)), chosen)
         )
