@@ -4,7 +4,7 @@ Geva et al. (2023, "Dissecting recall of factual associations") cut edges by -in
 the first query sees only itself, so no kind but chosen words takes that away.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +49,22 @@ class NamedEdges:
         if self.causal:
             edges = edges.tril()
             edges[0, 0] = False
+        return edges
+
+
+@dataclass(frozen=True, eq=False)
+class LinkEdges:
+    """Links between named positions of each input, both ways; in causal models from the later to the earlier one."""
+
+    links: Mapping[Encoding, Sequence[tuple[int, int]]]
+    causal: bool
+
+    def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
+        """True where a link of this input is."""
+        edges = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
+        for earlier, later in self.links.get(encoding, ()):
+            edges[later, earlier] = True
+            edges[earlier, later] = not self.causal
         return edges
 
 

@@ -40,7 +40,7 @@ EXHIBITS = (
         "Shares of the attention patterns",
         f"{PAPER}, {PRASANNA}, {REPLICATION}",
         "4.1, Figs 1 and 2",
-        (Part.SHARES,),
+        (Part.SHARES, Part.REDUNDANCY),
         "stacked",
         "every head's map of dev rows, classified by the stored classifier, before and after fine-tuning; 95% "
         "bootstrap over inputs",
@@ -119,7 +119,7 @@ EXHIBITS = (
         "Attention to linguistic features, [CLS] and [SEP]",
         PAPER,
         "4.4, Fig 6",
-        (Part.FEATURES,),
+        (Part.FEATURES, Part.WORD_LINKS),
         "layers",
         "mean over queries of the weight on the feature's token, the largest where there are several; mean over inputs "
         "that have one; interval: mean of the heads' intervals",

@@ -16,8 +16,8 @@ from core.report.data import Data, Facts
 from core.report.ids import Part
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.ablation import crossed, disable, importance, prune, separators
-from core.studies.attention import dependencies, effective, features, relations, statistics
+from core.studies.ablation import crossed, disable, importance, knockout, prune, separators
+from core.studies.attention import dependencies, effective, features, redundancy, relations, statistics
 from core.studies.attention.attending import AttendingOptions
 from core.studies.circuits import gates, pairs, shapley
 from core.studies.comparison import match
@@ -33,14 +33,14 @@ from core.tuning.saved import shown_folder
 
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
-    Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.WHY, Part.TUNING, Part.CHANGE,
-    Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE,
-    Part.PRUNE, Part.SEPARATORS, Part.SHAPLEY, Part.GATES, Part.PAIRS, Part.SYNTAX, Part.PROBE, Part.TRANSFER,
-    Part.SUBNETWORKS,
+    Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,
+    Part.TUNING, Part.CHANGE, Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS,
+    Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
-    Part.SEPARATORS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
@@ -48,6 +48,9 @@ PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
 WEIGHED_ROWS = 500  # train rows that heads are weighed on, where all dev rows are swept
 PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
+RANDOM_DRAWS = 3  # of random weights that repeated patterns are beside
+SENTIMENT = "sst2"
+CUT_WORDS = ("noun-adjective", "noun-preposition")  # whose links are cut, as many at the same distances
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
 
 
@@ -124,7 +127,7 @@ class ReportStep:
 
 
 A = TypeVar("A", bound=AttendingOptions)
-D = TypeVar("D", disable.Options, importance.Options, prune.Options, separators.Options)
+D = TypeVar("D", disable.Options, importance.Options, knockout.Options, prune.Options, separators.Options)
 
 # ---------------------------------------------------------------- the steps
 
@@ -202,10 +205,12 @@ class _Planned:
         looked = self._attending(statistics.Options, *self.tasks, limit=limit)
         linked = self._attending(relations.Options, *self.tasks, limit=limit)
         effectively = self._attending(effective.Options, *self.tasks, limit=few)
+        alike = self._attending(redundancy.Options, *self.tasks, limit=limit)
         steps = [
             self._step(Part.STATISTICS, statistics.STUDY, looked),
             self._step(Part.RELATIONS, relations.STUDY, linked),
             self._step(Part.EFFECTIVE, effective.STUDY, effectively),
+            self._step(Part.REDUNDANCY, redundancy.STUDY, replace(alike, random=RANDOM_DRAWS)),
         ]
         if self.data.treebank:
             options = dependencies.Options(
@@ -352,6 +357,9 @@ class _Planned:
         ]
         if not self.facts.causal:
             steps.append(self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.Options, task), task))
+        if task == SENTIMENT:
+            cut = replace(self._on_tuned(knockout.Options, task), edges=CUT_WORDS)
+            steps.append(self._step(Part.WORD_LINKS, knockout.STUDY, cut, task))
         return steps + ([] if task_of(task).is_score else self._together(task))
 
     def _together(self, task: str) -> list[ReportStep]:

@@ -33,6 +33,7 @@ from . import ratio_moments as ratio_moments
 from . import recovered as recovered
 from . import recurrence as recurrence
 from . import registry as registry
+from . import repetition as repetition
 from . import role_blocks as role_blocks
 from . import roles as roles
 from . import rollout as rollout

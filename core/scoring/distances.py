@@ -87,6 +87,13 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     return above + above.T
 
 
+def js_between(first: Float[Tensor, "head row key"], other: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
+    """Sum over rows of the distance between each head's rows in two sets of maps, as `js_sums` has it of two heads."""
+    halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, other)]
+    own = sum(_entropies(2 * half) / 2 for half in halves)
+    return (_entropies(halves[0] + halves[1]) - own).clamp_min(0)
+
+
 def _entropies(rows: Float[Tensor, "head entry"]) -> Float[Tensor, " head"]:
     """-sum p ln p of entries above 0, which spares the slower torch.special.entr."""
     return -torch.linalg.vecdot(rows, rows.log())

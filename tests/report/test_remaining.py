@@ -1,4 +1,4 @@
-"""GPT-2's first and last token, words of both sentences, and sentences that no rows can test yet."""
+"""GPT-2's first and last token, words of both sentences, repeated patterns, links of words; what no rows can test."""
 
 import pytest
 
@@ -63,7 +63,51 @@ def test_without_shared_heads_there_is_nothing_to_test():
     assert (one.outcome, one.said) == (UNTESTED, "no head has a clear loss on both tasks")
 
 
-@pytest.mark.parametrize("test", [remaining.repeated_patterns, remaining.adjectives_matter, remaining.frames_help])
+def repeats(share, low, high, *random):
+    about = {"checkpoint": CHECKPOINT, "task": "rte", "n": 100}
+    rows = [about | {"kind": "repeats", "share": share, "low": low, "high": high}]
+    rows += [about | {"kind": "repeats at random", "draw": k, "share": value, "low": lower, "high": upper}
+             for k, (value, lower, upper) in enumerate(random, 1)]  # fmt: skip
+    return evidence(found("redundancy", rows))
+
+
+@pytest.mark.parametrize(
+    ("share", "random", "word"),
+    [
+        ((0.9, 0.8, 1.0), (0.3, 0.2, 0.4), HOLDS),
+        ((0.3, 0.2, 0.4), (0.1, 0.0, 0.1), FAILS),  # fewer than half
+        ((0.7, 0.6, 0.8), (0.95, 0.9, 1.0), FAILS),  # random weights have more
+        ((0.9, 0.8, 1.0), (0.7, 0.5, 0.9), UNDECIDED),
+        ((0.5, 0.4, 0.6), (0.1, 0.0, 0.1), UNDECIDED),
+        ((1.0, 0.9, 1.0), (1.0, 1.0, 1.0), UNTESTED),  # nothing can have more
+    ],
+)
+def test_patterns_are_repeated_where_heads_are_nearer_to_another_one_more_than_in_random_weights(share, random, word):
+    (one,) = remaining.repeated_patterns(repeats(*share, random))
+    assert (one.outcome, one.task, one.n) == (word, "rte", 100)
+
+
+def test_of_several_draws_of_random_weights_the_widest_ends_count():
+    (one,) = remaining.repeated_patterns(repeats(0.9, 0.8, 1.0, (0.2, 0.1, 0.3), (0.8, 0.7, 0.85)))
+    assert one.outcome == UNDECIDED
+    (without,) = remaining.repeated_patterns(repeats(0.9, 0.8, 1.0))
+    assert without.outcome == UNTESTED
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "word"), [(0.1, 0.05, HOLDS), (-0.1, 0.05, FAILS), (0.1, 0.2, UNDECIDED), (None, 0, UNTESTED)]
+)
+def test_links_of_adjectives_beside_those_of_prepositions(value, half, word):
+    ends = {"low": None, "high": None} if value is None else {"low": value - half, "high": value + half}
+    row = {"kind": "link contrast", "task": "sst2", "first": "noun-adjective", "other": "noun-preposition"}
+    row |= {"value": value, "first_moves": 0.3, "other_moves": 0.2, "links": 80, "n": 40} | ends
+    (one,) = remaining.adjectives_matter(evidence(found("word-links", [row], "sst2")))
+    assert one.outcome == word
+    (beside,) = remaining.adjectives_matter(evidence(found("word-links", [row], "rte")))  # no task of sentiment
+    assert beside.outcome == UNTESTED
+
+
+@pytest.mark.parametrize("test", [remaining.frames_help])
 def test_what_no_study_measures_says_which_rows_it_needs(test):
     (one,) = test(evidence())
     assert (one.outcome, one.said.startswith("needs rows that no study makes yet: ")) == (UNTESTED, True)

@@ -108,7 +108,8 @@ def roles(effect: float, rng: np.random.Generator) -> Evidence:
 OF = {  # n of rows that are no task's dev rows
     "frame-heads": 473, "dependencies": 300, "separator-origin": 60, "dominance": 60, "negation-qnli": 100,
     "last-two-layers": 100, "gpt2-changes": 100, "no-whole-tree": 600, "attention-syntax": 2000, "hierarchical": 600,
-    "little-change": 1000, "keeps-its-heads": 72, "words-of-both": 24,
+    "little-change": 1000, "keeps-its-heads": 72, "words-of-both": 24, "repeated-patterns": 436,
+    "adjectives-matter": 290,
     "gradient-and-effect": 72, "gradient-and-shapley": 72, "gradient-and-gate": 72, "greedy-by-gradient": 100,
 }  # fmt: skip
 
@@ -177,6 +178,8 @@ PLANTED = (
         for name, part in (("classified-by-separator", "by-separator"), ("fresh-last-layers", "fresh-last-layers"))
     ),
     _world("first-and-last", "sst2", planted.ends_of_sentences, 0.0, 0.1, -0.1, "twice"),
+    _world("repeated-patterns", "heads", planted.repeating, 0.0, 0.1, -0.1, "twice"),
+    _world("adjectives-matter", "heads", planted.linking, 0.0, 0.1, -0.1, "twice"),
     _world("words-of-both", "heads", planted.same_words, 0.5, 0.9, 0.1, "twice"),
 )
 

@@ -7,6 +7,8 @@ from core.patterns.evaluation import moved_shares
 from core.report.evidence import Evidence
 from core.report.measures.maps import LOOKED_AT
 from core.scoring.corrections import q_values
+from core.scoring.repetition import Repeated
+from core.studies.ablation.word_links import contrasts
 from tests.report.evidence_made import CHECKPOINT, evidence, found
 from tests.simulations.planted_rows import (
     HALVES,
@@ -414,3 +416,27 @@ def same_words(effect: float, rng: np.random.Generator) -> Evidence:
     sweeps = [found("heads", sweep_of(np.full(len(every), -0.2), ROWS["sst2"], rng, corrected=False), task)
               for task in ("stsb", "rte")]  # fmt: skip
     return evidence(*sweeps, found("relations", rows))
+
+
+def repeating(effect: float, rng: np.random.Generator) -> Evidence:
+    """All heads are by the effect nearer to another head than to themselves; three draws of random weights are not."""
+    n, rows = ROWS["sst2"] // 2, []
+    for draw, true in enumerate((effect, -0.05, -0.05, -0.05)):
+        value = rng.normal(true, 0.15 / n**0.5, HEADS[0] * HEADS[1])
+        width = np.full(len(value), HALVES * 0.15 / n**0.5)
+        share, low, high = Repeated(value, value - width, value + width, np.zeros(len(value), dtype=int), n).share()
+        about = {"kind": "repeats at random", "draw": draw} if draw else {"kind": "repeats"}
+        rows.append(
+            about | {"checkpoint": CHECKPOINT, "task": "sst2", "share": share, "low": low, "high": high, "n": n}
+        )
+    return evidence(found("redundancy", rows))
+
+
+def linking(effect: float, rng: np.random.Generator) -> Evidence:
+    """Cutting links of adjectives moves the logits by the effect more than cutting those of prepositions."""
+    n = ROWS["sst2"] // 3  # rows that have both
+    other = np.abs(rng.normal(0, 0.3, n))
+    moved = {"noun-adjective": other + rng.normal(effect, 0.3, n), "noun-preposition": other}
+    links = {name: np.full(n, 2) for name in moved}
+    rows = [one.as_row() for one in contrasts("sst2", moved, links)]
+    return evidence(found("word-links", rows, "sst2"))

@@ -1,5 +1,7 @@
-"""The last sentences of the sources: GPT-2's first and last token, words of both sentences, and what no rows can test
-yet."""
+"""The last sentences of the sources: GPT-2's first and last token, words of both sentences, repeated patterns, words
+that matter, and what no rows can test yet."""
+
+import numpy as np
 
 from core.report.claims.claim import Claim
 from core.report.claims.disabling import MOST_HEADS, clear_losses
@@ -10,6 +12,7 @@ from core.report.claims.outcomes import (
     UNTESTED,
     Outcome,
     all_of,
+    apart,
     decided,
     found_by,
     of_each,
@@ -22,7 +25,8 @@ from core.report.exhibits import BOTH, DECODERS, ENCODERS
 from core.report.ids import ExhibitId, Part
 from core.report.published import PAPER, REPLICATION
 from core.report.readings import sweep
-from core.studies.attention.records import Score
+from core.studies.ablation.records import LinkContrast
+from core.studies.attention.records import RepeatedShare, Score
 from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.tasks.relations import SAME_WORD
@@ -88,19 +92,51 @@ def _above(score: Score) -> bool:
     return score.effect is not None and score.effect > 0
 
 
-# ---------------------------------------------------------------- without rows
+# ---------------------------------------------------------------- repeated patterns, and words that matter
 
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
-    """More heads are more like another head than like themselves on other inputs: no study has rows of it."""
-    alike = "how alike each head's maps are to other heads' on the same inputs and to its own on other inputs"
-    return _needs(f"{alike}, beside random weights", evidence)
+    """More than half of the heads are nearer to another head on the same inputs than to themselves on other inputs,
+    each surely, corrected over heads, and their share lies above that of random weights. The nearest head is chosen on
+    other inputs than it is measured on. Where all heads of random weights are so, no share can lie above."""
+    found = evidence.by_task(Part.REDUNDANCY)
+    outcomes = [one for task, result in found.items() if (one := _repeated(result, task))]
+    return outcomes or untested(evidence, Part.REDUNDANCY)
+
+
+def _repeated(result: StepResult, task: str) -> Outcome | None:
+    every = [row for row in picked(RepeatedShare.among(result.rows), task=task) if row.share is not None]
+    mine, drawn = ([row for row in every if (row.draw is None) == own] for own in (True, False))
+    if not mine or not drawn:
+        return None
+    share = Estimate(mine[0].share or 0.0, mine[0].low, mine[0].high)
+    random = Estimate(
+        float(np.mean([row.share or 0.0 for row in drawn])),
+        min(row.low or 0.0 for row in drawn), max(row.high or 0.0 for row in drawn),
+    )  # fmt: skip
+    sentence = f"{said(share, 2)} of the heads, {said(random, 2)} in {len(drawn)} draws of random weights"
+    if random.low == 1.0:
+        return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, mine[0].n, result.run)
+    return found_by(result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, mine[0].n, task)
 
 
 def adjectives_matter(evidence: Evidence) -> list[Outcome]:
-    """Cutting links between nouns and adjectives changes sentiment more than cutting as many between nouns and
-    prepositions at the same distance: no study has rows of it."""
-    return _needs("a knockout of single links by parts of speech, paired by row and distance, on SST-2", evidence)
+    """Cutting links between nouns and adjectives moves the difference of the logits on SST-2 more, whichever way, than
+    cutting as many between nouns and prepositions at the same distances in the same sentences: all layers, paired."""
+
+    def test(result: StepResult) -> Outcome | None:
+        known = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
+        if known is None:
+            return None
+        change = Estimate(known.value or 0.0, known.low, known.high)
+        sentence = f"{said(change, 2)} logits more, by {known.first_moves:.2g} and {known.other_moves:.2g}, "
+        sentence += f"{known.links} links each of {known.n} rows that have both sorts at one distance"
+        return found_by(result, decided(change), sentence, known.n)
+
+    return of_each(evidence, Part.WORD_LINKS, test, ("sst2",))
+
+
+# ---------------------------------------------------------------- without rows
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:

@@ -104,8 +104,8 @@ RULES = {
     "all-combinations": Rule(ARITHMETIC),
     "first-and-last": Rule(ALL, 0.0, tuned=True),
     "words-of-both": Rule(AMONG, 0.5),
-    "repeated-patterns": Rule(DATA),
-    "adjectives-matter": Rule(DATA),
+    "repeated-patterns": Rule(AMONG, 0.5),
+    "adjectives-matter": Rule(ONE, 0.0),
     "frames-help": Rule(DATA),
 }
 _SHARE = (

@@ -2,22 +2,24 @@
 
 Edges are named (separators, across sentences, diagonals ...; core.capture.knockout). Cut before the softmax the other
 keys take the weight; with `--keep-weights` weights are set to 0 after it. Rows that lack an edge kind (no second
-sentence) are predicted as they were, so n with such edges is said.
+sentence) are predicted as they were, so n with such edges is said. "noun-adjective" and "noun-preposition" are links
+between words: as many of each at the same distances, and a last row says which of them moves the logits more.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
+from core import capture, studies
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.records import EdgeCut, Untouched
 from core.studies.ablation.task_rows import RowOptions, units_of
+from core.studies.ablation.word_links import Link, contrasts, is_of_words, leads, links_of, matched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.outcomes import in_order
@@ -26,12 +28,20 @@ from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import task_of
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from core.models.encoding import Encoding
+
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Options(RowOptions):
     """Which edges are cut, of which checkpoint, on which rows."""
 
-    edges: Annotated[tuple[str, ...], Flag("separators, first, across, current, previous, next; give several")] = (
+    edges: Annotated[
+        tuple[str, ...],
+        Flag("separators, first, across, current, previous, next or words (noun-adjective); give several"),
+    ] = (
         "separators",
         "first",
         "current",
@@ -45,7 +55,8 @@ class Knocked:
     """Predictions of some rows, plain and under every cut.
 
     rows: places in the task. layers: of the checkpoint. gold, plain, changed [variant, row]; having [edge kind, row]:
-    whether the row has such edges. Variants: for each kind, each layer alone, then all layers.
+    whether the row has such edges. Variants: for each kind, each layer alone, then all layers. moved, links [kind of
+    words, row]: how far cutting links of words in all layers moved the logits, and how many they were.
     """
 
     rows: np.ndarray
@@ -54,6 +65,8 @@ class Knocked:
     plain: np.ndarray
     changed: np.ndarray
     having: np.ndarray
+    moved: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    links: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
 
 
 class KnockoutStudy(Study[Options, Knocked]):
@@ -69,39 +82,50 @@ class KnockoutStudy(Study[Options, Knocked]):
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows; edges that cannot be are refused here."""
         for kind in options.edges:
-            capture.knockout.edges_of(kind, causal=False)
+            if not is_of_words(kind):
+                capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
-        encodings, changed, having = opened.encoded(rows), [], []
+        encodings, changed, having, moved = opened.encoded(rows), [], [], {}
+        untouched = capture.running.predict(checkpoint, encodings)
+        words = _links(options, encodings)
         for kind in options.edges:
-            edges = capture.knockout.edges_of(kind, causal=checkpoint.causal)
+            edges = _edges(kind, words, encodings, causal=checkpoint.causal)
             having.append([bool(edges(encoding).any()) for encoding in encodings])
             for layers in layers_of(checkpoint.layers):
                 cut = capture.interventions.Knockout(edges, frozenset(layers), options.renormalise)
-                changed.append(opened.predicted(capture.running.predict(checkpoint, encodings, interventions=[cut])))
+                logits = capture.running.predict(checkpoint, encodings, interventions=[cut])
+                changed.append(opened.predicted(logits))
+            if kind in words:  # the last cut was in all layers
+                moved[kind] = np.abs(leads(logits, untouched) - leads(untouched, untouched))
+        links = [[len(some) for some in words[kind]] for kind in words]
         partial = Knocked(
             np.array(unit.arguments.rows), checkpoint.layers, np.array([row.label for row in rows]),
-            opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed), np.array(having),
+            opened.predicted(untouched), np.array(changed), np.array(having),
         )  # fmt: skip
+        if words:
+            partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[Knocked]) -> Knocked:
         """All rows, in the task's order."""
-        whole = in_order(partials, ("rows", "gold", "plain", "changed", "having"))
+        words = ("moved", "links") if _of_words(options) else ()
+        whole = in_order(partials, ("rows", "gold", "plain", "changed", "having", *words))
         return Knocked(layers=partials[0].layers, **whole)
 
     def results(self, options: Options, merged: Knocked) -> list[Result]:
-        """The baseline, then a record per kind of edge and layer (layer None: all layers)."""
+        """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [(number, kind, layers) for number, kind in enumerate(options.edges)
                 for layers in layers_of(merged.layers)]  # fmt: skip
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
         before = metrics_before(task, merged.gold, merged.plain)
+        words = _of_words(options)
         return [
             Untouched(operator=how, task=task.key, n=len(merged.gold), metrics=before),
             *(
@@ -112,10 +136,38 @@ class KnockoutStudy(Study[Options, Knocked]):
                 )
                 for (number, kind, layers), change in zip(cuts, changes, strict=True)
             ),
+            *contrasts(task.key, dict(zip(words, merged.moved, strict=True)),
+                       dict(zip(words, merged.links, strict=True))),
         ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return cut_headline(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])
+
+
+def _of_words(options: Options) -> list[str]:
+    return [kind for kind in dict.fromkeys(options.edges) if is_of_words(kind)]
+
+
+def _links(options: Options, encodings: "Sequence[Encoding]") -> dict[str, list[list[Link]]]:
+    """Of each kind of words the links of each input, as many as of the other kinds at every distance."""
+    kinds = _of_words(options)
+    if not kinds:
+        return {}
+    pipeline, found = studies.worker_cache.pipeline(None), []
+    for encoding in encodings:
+        texts = [text for text in (encoding.text, encoding.pair) if text]
+        tagged = studies.tagging.tag(texts, pipeline)
+        links = [links_of(encoding, tagged, kind) for kind in kinds]
+        found.append(matched(links, seed=options.seed, text=" ".join(texts)))
+    return {kind: [links[k] for links in found] for k, kind in enumerate(kinds)}
+
+
+def _edges(
+    kind: str, words: Mapping[str, list[list[Link]]], encodings: "Sequence[Encoding]", *, causal: bool
+) -> "Callable[[Encoding], Tensor]":
+    if kind not in words:
+        return capture.knockout.edges_of(kind, causal=causal)
+    return capture.knockout.LinkEdges(dict(zip(encodings, words[kind], strict=True)), causal=causal)
 
 
 def layers_of(layers: int) -> list[list[int]]:

@@ -278,6 +278,31 @@ class EdgeCut(Changed):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkContrast(Result):
+    """Links between one sort of words cut in all layers beside as many between another at the same distances.
+
+    Attributes:
+        first, other: the sorts, "noun-adjective".
+        value: how much more cutting the first moves the logits than cutting the other, mean over rows; of two labels
+            the difference of their logits, of more the largest logit's lead, of a score the score. None without rows.
+        low, high: its 95 % interval (Student's t over rows).
+        first_moves, other_moves: mean size of what each does. links: cut, of each. n: rows that have both.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("link contrast",)
+    task: str
+    first: str
+    other: str
+    value: float | None
+    low: float | None
+    high: float | None
+    first_moves: float | None
+    other_moves: float | None
+    links: int
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
     """One layer of `separators`, or (layer None) all. ratio: the loss's gradient by attention to separators over that
     to other tokens; weight_on_separators, norm_on_separators: their share of each, None of norms in runs from before

@@ -2,14 +2,16 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from core.capture.running import Observer
+from core.capture.running import Observer, run
 from core.capture.values import maps_and_values
 from core.capture.words import groups_of
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.models.fresh import random_copy
 from core.scoring.definitions import TYPES
 from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
@@ -18,6 +20,7 @@ from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
+from core.scoring.repetition import OwnAndOthers
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.partials import (
@@ -271,23 +274,35 @@ class PatternMeasure:
 
     tags = False
 
-    def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int):
-        self.checkpoint = checkpoint
+    def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int, random: int = 0):
+        """random: of how many draws of random weights repeated patterns are counted beside the checkpoint's; 0: of
+        none, and none of the checkpoint's."""
+        self.checkpoint, self.seed = checkpoint, seed
         self.distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=queries, seed=seed)
         self.patterns = MeanPatterns(checkpoint.layers, checkpoint.heads)
+        sets = range(random + 1 if random else 0)
+        self.repeats = [OwnAndOthers(checkpoint.layers, checkpoint.heads) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Say which inputs come."""
-        return [self.distances.take([ready.number for ready in inputs]), self.patterns]
+        """Say which inputs come; random weights see them at once."""
+        encodings = [ready.encoding for ready in inputs]
+        for number, observer in enumerate(self.repeats[1:]):
+            drawn = random_copy(self.checkpoint, seed=self.seed + number)
+            run(drawn, encodings, [observer.take(len(inputs))])
+        own = [observer.take(len(inputs)) for observer in self.repeats[:1]]
+        return [self.distances.take([ready.number for ready in inputs]), self.patterns, *own]
 
     def sums(self, at: InputOffset) -> PatternSums:
         """What was seen."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
-        return PatternSums(
+        sums = PatternSums(
             at, *shape, nothing, distances.sums, int(distances.rows), patterns.sums, int(patterns.inputs)
         )
+        if not self.repeats:
+            return sums
+        return replace(sums, nearer=np.array([one.sums for one in self.repeats]), pairs=self.repeats[0].pairs)
 
 
 # ---------------------------------------------------------------- effective attention

@@ -1,7 +1,7 @@
 """What was seen of a chunk of inputs, as sums that add up over chunks. Nothing here needs torch."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -119,16 +119,21 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Distances [head, head] over `rows` rows of maps, and resized maps [layer, head, size, size] over `inputs`."""
+    """Distances [head, head] over `rows` rows of maps, and resized maps [layer, head, size, size] over `inputs`.
+
+    nearer [set of weights, half, 2, head, head], pairs [half]: as `core.scoring.repetition` has them, of the checkpoint
+    and then of random weights; no set where that was not asked for."""
 
     distances: np.ndarray
     rows: int
     patterns: np.ndarray
     inputs: int
+    nearer: np.ndarray = field(default_factory=lambda: np.zeros((0, 2, 2, 0, 0)))
+    pairs: np.ndarray = field(default_factory=lambda: np.zeros(2, dtype=int))
 
     def plus(self, other: "PatternSums") -> "PatternSums":
         """Sums of both."""
-        names = ("distances", "rows", "patterns", "inputs")
+        names = ("distances", "rows", "patterns", "inputs", "nearer", "pairs")
         return replace(super().plus(other), **{name: getattr(self, name) + getattr(other, name) for name in names})
 
 

@@ -185,6 +185,22 @@ class AlikeHead(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepeatedShare(Result):
+    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs; low,
+    high: of those that surely are and that may be, corrected over heads; None of too few inputs. draw: of random
+    weights, from 1; None: the checkpoint. n: pairs of inputs."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")
+    checkpoint: str
+    task: str
+    share: float | None
+    low: float | None
+    high: float | None
+    n: int
+    draw: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeadGroup(Result):
     """A group of heads of one checkpoint and task, and its mean pattern [query, key]."""
 

@@ -5,6 +5,10 @@ how far it is; its group by mean pattern, found without labels, and how clearly 
 "group" and "clear", kind "member"); one a group with its mean pattern (kind "group"); and one a pair of (checkpoint,
 task) of kind "kept": the correlation of their distances between heads with interval and p. Bian et al. 2021 claim that
 redundancy is "phase-independent and task-agnostic": give several tasks, and a fine-tuned checkpoint to compare.
+
+With `--random`, whether patterns are repeated: one row a head of "repeated", how much nearer the nearest other head is
+on the same inputs than the head is to itself on other inputs (above 0: another head is nearer), and one a draw of
+random weights (kind "repeats at random") and one of the checkpoint (kind "repeats"): the share of heads above 0.
 """
 
 from collections.abc import Sequence
@@ -35,6 +39,7 @@ class Options(AttendingOptions):
     compare: Annotated[str | None, Flag("a second checkpoint, such as one fine-tuned from the first")] = None
     queries: Annotated[int, Flag("rows of each input that distances compare", least=1)] = 4
     groups: Annotated[int, Flag("groups of heads by mean pattern, at most", least=2)] = 6
+    random: Annotated[int, Flag("draws of random weights that repeated patterns stand beside", least=0)] = 0
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,14 @@ class Redundancy(Attending[Options, RedundancyPartial]):
 
     def measure(self, options: Options, checkpoint: Any) -> "PatternMeasure":
         """Distances and mean patterns on one checkpoint."""
-        return studies.attention.measures.PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
+        return studies.attention.measures.PatternMeasure(
+            checkpoint, queries=options.queries, seed=options.seed, random=options.random
+        )
 
     def rows(self, options: Options, merged: RedundancyPartial) -> list[Row]:
         """Heads, groups, then pairs of checkpoint and task."""
         rows = [row for sums in merged.pieces for row in rows_of(sums, groups=options.groups)]
+        rows += [row for sums in merged.pieces for row in repeated_rows(sums)]
         return rows + kept_rows(merged.pieces, seed=options.seed)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -105,6 +113,29 @@ def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
         heads = int((grouping.group == number).sum())
         shape = [[round(float(cell), 5) for cell in line] for line in pattern]
         rows.append(facts(sums) | {"kind": "group", "group": number + 1, "heads": heads, "pattern": shape})
+    return rows
+
+
+def repeated_rows(sums: PatternSums) -> list[Row]:
+    """Whether patterns are repeated in different heads: a row a head, then the shares of heads of the checkpoint and of
+    each draw of random weights; none where it was not asked for, or of too few inputs."""
+    found = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
+    if not found or found[0] is None:
+        return []
+    mine = found[0]
+    rows: list[Row] = []
+    for number in range(len(mine.value)):
+        place, other = Head(*divmod(number, sums.heads)), Head(*divmod(int(mine.other[number]), sums.heads))
+        rows.append(
+            facts(sums)
+            | {"kind": "repeated", "statistic": "repeated", "layer": place.layer, "head": place.head}
+            | {"name": str(place), "value": float(mine.value[number]), "low": float(mine.low[number])}
+            | {"high": float(mine.high[number]), "n": mine.pairs, "other": str(other)}
+        )
+    for number, one in enumerate(found):
+        share, sure, maybe = one.share() if one else (None, None, None)
+        kind = {"kind": "repeats at random", "draw": number} if number else {"kind": "repeats"}
+        rows.append(facts(sums) | kind | {"share": share, "low": sure, "high": maybe, "n": mine.pairs})
     return rows
 
 

@@ -16,12 +16,14 @@ from core.studies.ablation.knockout import Options
 from core.studies.ablation.records import (
     Changed,
     EdgeCut,
+    LinkContrast,
     Patched,
     Perturbation,
     SeparatorLayer,
     Untouched,
     too_few_flips,
 )  # fmt: skip
+from core.studies.ablation.word_links import WORD_LINKS
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
@@ -81,7 +83,7 @@ def _told(study: str) -> dict[str, Any]:
             )
         }
     if study == "knockout":
-        edges, default = capture.knockout.EDGES, list(declared(Options)["edges"].default)
+        edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(Options)["edges"].default)
         return {
             "edges": bound.pick_many(
                 st.multiselect, "Edges", list(edges), key="cuts", default=default, format_func=edges.__getitem__
@@ -165,6 +167,13 @@ def _patched(rows: list[Row]) -> int:
 def _cut(rows: list[Row]) -> int:
     cuts = EdgeCut.among(rows)
     _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Untouched.among(rows)[0])
+    for one in LinkContrast.among(rows):
+        if one.value is not None and one.low is not None:
+            st.markdown(
+                f"In all layers cutting {one.first} links moves the logits by {one.value:+.2g} more than cutting "
+                f"{one.other} links ({one.low:.2g} to {one.high:.2g}): {one.links} of each, at the same distances, in "
+                f"{one.n} rows."
+            )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Untouched.among(rows)))
 
 

@@ -1,0 +1,100 @@
+"""Whether patterns are repeated in different heads: is a head nearer to another one on the same inputs than to itself
+on other inputs?
+
+Maps are brought to one size (`mean_patterns.resized`), so that inputs of any length compare, and distances are those of
+`distances.js_sums`. Inputs are compared two by two, each once, so that pairs are independent draws.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts load when they are used
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from core.scoring.distances import js_between, js_sums
+from core.scoring.mean_patterns import SIZE, resized
+
+LEAST_PAIRS = 4  # two a half, or a half has no spread
+
+
+class OwnAndOthers:
+    """Observer: how much nearer than itself on another input every other head is, of inputs two by two in their order.
+
+    sums: [half, 2, head, head] sums and squares of (distance to itself on the pair's other input) less (distance to the
+    other head on the same inputs), per row of maps; pairs: [half] how many.
+    """
+
+    def __init__(self, layers: int, heads: int):
+        self.layers, self.heads = layers, heads
+        self.sums, self.pairs = np.zeros((2, 2, layers * heads, layers * heads)), np.zeros(2, dtype=int)
+        self._held: dict[int, np.ndarray] = {}
+        self._start = self._seen = 0
+
+    def take(self, inputs: int) -> "OwnAndOthers":
+        """Say how many inputs come next."""
+        self._start, self._seen = self._seen, self._seen + inputs
+        return self
+
+    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+        """Keep one layer's maps at their size; a pair is compared when its last layer has come."""
+        for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
+            place = self._start + number
+            held = self._held.setdefault(place, np.empty((self.layers, self.heads, SIZE, SIZE)))
+            held[layer] = maps
+        if layer == self.layers - 1:
+            for place in sorted({(self._start + number) // 2 * 2 for number in inputs}):
+                if place in self._held and place + 1 in self._held:
+                    self._compare(place // 2, self._held.pop(place), self._held.pop(place + 1))
+
+    def _compare(self, pair: int, *maps: np.ndarray) -> None:
+        first, other = (torch.from_numpy(one.reshape(-1, SIZE, SIZE)) for one in maps)
+        own = js_between(first, other).numpy()[:, None] / SIZE
+        between = (js_sums(first) + js_sums(other)).numpy() / (2 * SIZE)
+        nearer, half = own - between, pair % 2
+        self.sums[half] += np.stack([nearer, nearer**2])
+        self.pairs[half] += 1
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Of each head how much nearer the nearest other head is than it is to itself on other inputs; above 0: another
+    head is nearer. low, high: 95 % interval (Student's t over the pairs of inputs that did not choose it). other: the
+    nearest on all of them. pairs: of inputs, both halves."""
+
+    value: Float[np.ndarray, " head"]
+    low: Float[np.ndarray, " head"]
+    high: Float[np.ndarray, " head"]
+    other: Int[np.ndarray, " head"]
+    pairs: int
+
+    def share(self) -> tuple[float, float, float]:
+        """The share of heads above 0, of those that surely are, and of those that may be, corrected over heads."""
+        wide = scipy.stats.norm.ppf(1 - 0.025 / len(self.value)) / scipy.stats.norm.ppf(0.975)
+        half = wide * (self.high - self.low) / 2
+        counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
+        return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
+
+
+def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
+    """The nearest other head is chosen on one half of the pairs and measured on the other half: being the nearest of
+    many by luck counts for nothing. (Both ways and averaged would be too narrow: where both halves choose the same
+    head, both means are high.)
+
+    Args:
+        sums, pairs: as `OwnAndOthers` has them.
+
+    Returns:
+        None for fewer than LEAST_PAIRS pairs or two heads.
+    """
+    heads = sums.shape[-1]
+    if sum(pairs) < LEAST_PAIRS or min(pairs) < 2 or heads < 2:
+        return None
+    itself, (_, n) = np.eye(heads, dtype=bool), pairs
+    chosen = np.where(itself, -np.inf, sums[0, 0]).argmax(1)
+    value, square = (each[np.arange(heads), chosen] / n for each in sums[1])
+    width = scipy.stats.t.ppf(0.975, n - 1) * np.sqrt(np.maximum(square - value**2, 0) / (n - 1))
+    other = np.where(itself, -np.inf, sums[:, 0].sum(0)).argmax(1)
+    return Repeated(value, value - width, value + width, other, int(sum(pairs)))
