@@ -49,6 +49,7 @@ class ExhibitId(StrEnum):
     """A figure or table of the sources."""
 
     SHARES = "shares"
+    CLASSIFIER = "classifier"
     FRAMES = "frames"
     SINK = "sink"
     TABLE_1 = "table-1"
@@ -92,6 +93,8 @@ class Quantity(StrEnum):
     """What was counted or averaged."""
 
     CLASS_SHARE = "class-share"
+    CLASSIFIER_F1 = "classifier-f1"
+    LABEL_SHARE = "label-share"
     SCORE = "score"
     HEAD = "head"
     BEST_HEAD = "best-head"
@@ -114,6 +117,8 @@ class Quantity(StrEnum):
 
 _WORDS = {
     Quantity.CLASS_SHARE: "{subject}",
+    Quantity.CLASSIFIER_F1: "F1 of the classifier, mean over classes",
+    Quantity.LABEL_SHARE: "share of {subject} among the labels",
     Quantity.SCORE: "{subject}",
     Quantity.HEAD: "{head}",
     Quantity.BEST_HEAD: "best head",

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from core.report import published
+from core.report.ids import ExhibitId
+from core.report.measures import classifiers
 from core.report.published import PAPER, printed
 from core.tasks.glue import TASKS
 from core.tasks.metrics import constant_baselines
+from tests.report.evidence_made import CHECKPOINT, evidence, found
 
 
 def test_printed_constants_are_constants():
@@ -76,3 +79,23 @@ def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
     assert known["L7H6"] == pytest.approx(table[6, 5], abs=0.003)
     assert known["mean over heads"] == pytest.approx(table.mean(), abs=0.003)
     assert known["99th percentile of the heads"] == pytest.approx(np.quantile(table, 0.99), abs=0.003)
+
+
+def test_the_replications_classifier_stands_beside_the_one_that_ships():
+    row = {"part": "share", "checkpoint": CHECKPOINT, "inputs": 9, "class": "block", "share": 0.5}
+    by = {name: evidence(found("shares", [row | {"classifier": name}], "rte"), causal=True)
+          for name in ("bundled-gpt2-0a1b2c3d", "mine")}  # fmt: skip
+    assert classifiers.classifier(by["mine"]) == []
+    ours = {one.item: one for one in classifiers.classifier(by["bundled-gpt2-0a1b2c3d"])}
+    printed_there = {one.item: one.value for one in published.figures() if one.exhibit == ExhibitId.CLASSIFIER}
+    assert ours.keys() == printed_there.keys()
+    assert {item.text: value for item, value in printed_there.items()} == {
+        "F1 of the classifier, mean over classes": 0.61,
+        "share of block among the labels": 0.09,
+        "share of diagonal among the labels": 0.15,
+        "share of majority among the labels": 0.20,
+        "share of overall among the labels": 0.54,
+    }
+    shares = [one.estimate for item, one in ours.items() if item.subject]
+    assert sum(share.value for share in shares) == pytest.approx(1.0)
+    assert all(share.low < share.value < share.high for share in shares)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from core.report.evidence import Evidence
 from core.report.ids import ExhibitId
-from core.report.measures import maps, probes, scores
+from core.report.measures import classifiers, maps, probes, scores
 from core.report.verdicts import Measured
 
 MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
     ExhibitId.SHARES: maps.shares,
+    ExhibitId.CLASSIFIER: classifiers.classifier,
     ExhibitId.FRAMES: maps.frames,
     ExhibitId.SINK: maps.sink,
     ExhibitId.TABLE_1: scores.table_one,
