@@ -98,6 +98,12 @@ def _treebank(root: Path | None) -> str | None:
     return next((str(folder) for folder in folders if len(list(folder.glob("*-test.conllu"))) == 1), None)
 
 
+def rows_in_both(task: str, folder: str | None) -> int:
+    """How many dev rows of a task stand among its train rows, too, with the same texts."""
+    train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
+    return sum(texts in known for known in [set(train)] for texts in dev)
+
+
 def facts_of(checkpoint: str) -> Facts:
     """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)

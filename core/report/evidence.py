@@ -1,6 +1,6 @@
 """What the steps of a report left in the store, and how it is asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -63,13 +63,15 @@ class StepResult:
 @dataclass(frozen=True)
 class Evidence:
     """All that is known of one checkpoint. official: tasks whose dev rows are GLUE's own; bundled: whether the tasks'
-    rows are the samples that the project ships."""
+    rows are the samples that the project ships; learned: of tasks that were trained on, how many dev rows stand among
+    the train rows, too, where there are any."""
 
     checkpoint: str
     causal: bool
     official: tuple[str, ...]
     results: tuple[StepResult, ...]
     bundled: bool = False
+    learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
         """The results of a part that have rows, in the order of the plan; with `task`, those of that task."""

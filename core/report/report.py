@@ -12,13 +12,13 @@ from core.report.beside import stored_beside
 from core.report.claims.claim import Claim
 from core.report.claims.outcomes import UNTESTED, Outcome
 from core.report.claims.registry import CLAIMS
-from core.report.data import Data, Facts, facts_of, find_data
+from core.report.data import Data, Facts, facts_of, find_data, rows_in_both
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
-from core.report.plan import REPLICATED, ReportOptions, ReportStep, plan
+from core.report.plan import REPLICATED, TUNED, ReportOptions, ReportStep, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from core.report.verdicts import MeasurementContext, paired
@@ -69,10 +69,14 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
     """What was found, by checkpoint, in the plan's order."""
+    tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
+    both = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
+    learned = {task: rows for task, rows in both.items() if rows}
     return [
         Evidence(
             name, about.causal, data.official,
             tuple(result for result in results if result.step.checkpoint == name), bundled=data.glue is None,
+            learned=learned,
         )
         for name, about in facts.items()
     ]  # fmt: skip
@@ -141,11 +145,21 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
     tested = outcome.statistic
     return ClaimRecord(
             claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
-            outcome.task, outcome.outcome, outcome.said, outcome.n, outcome.run, outcome.needed,
+            outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome), outcome.n, outcome.run,
+            outcome.needed,
             tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
             claim.rule.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
             outcome.needed_seeds,
         )  # fmt: skip
+
+
+def _learned(evidence: Evidence, outcome: Outcome) -> str:
+    """That dev rows were learned from, where a fine-tuned checkpoint was measured on them."""
+    rows = evidence.learned.get(outcome.task or "")
+    parts = {result.step.part for result in evidence.results if result.run == outcome.run}
+    if not rows or not parts & {Part.TUNING, *TUNED}:
+        return ""
+    return f"; {rows:,} dev rows of this task stand among its train rows, too, so they are no test of what was learned"
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:

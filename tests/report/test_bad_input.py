@@ -7,9 +7,10 @@ import pytest
 
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
+from core.report.data import Facts, find_data, rows_in_both
 from core.report.rendering.words import numbers_of
-from core.report.report import outcomes
-from tests.report.evidence_made import evidence, found, layer_rows
+from core.report.report import evidence_of, outcomes
+from tests.report.evidence_made import CHECKPOINT, evidence, found, layer_rows
 from tests.simulations import claim_worlds
 
 PLANTED = {world.claim: world for world in claim_worlds.PLANTED}
@@ -59,3 +60,25 @@ def test_one_seed_is_said_in_the_verdict():
     (record,) = outcomes(claim("last-two-layers"), evidence(found("change", layer_rows((0.9, 0.9, 0.5, 0.4)), "rte")))
     assert record.seeds == 1
     assert "one seed of fine-tuning" in numbers_of(record)
+
+
+def test_equal_sentences_in_both_splits_are_counted_and_said(tmp_path):
+    (tmp_path / "SST-2").mkdir()
+    for split, texts in (("train", ("one", "two", "two", "three")), ("dev", ("two", "four", "three"))):
+        lines = "".join(f"{text}\t{k % 2}\n" for k, text in enumerate(texts))
+        (tmp_path / "SST-2" / f"{split}.tsv").write_text(f"sentence\tlabel\n{lines}")
+    data = find_data(str(tmp_path))
+    assert rows_in_both("sst2", data.glue) == 2
+    some = claim_worlds.PLANTED[0].plant(0.02, np.random.default_rng(0)).results[0]
+    tuned = found("tuning", [{"kind": "none"}], "sst2")
+    (known,) = evidence_of([some, tuned], data, {CHECKPOINT: Facts(causal=False, preset="small")})
+    assert known.learned == {"sst2": 2}
+
+
+@pytest.mark.parametrize(("name", "said"), [("random-head", True), ("neighbours", False)])
+def test_a_verdict_on_dev_rows_that_were_learned_from_says_so(name, said):
+    world = PLANTED[name]
+    some = world.plant(world.truth["twice"], np.random.default_rng(0))
+    (plain,), (told,) = (outcomes(claim(name), replace(some, learned=by)) for by in ({}, {"rte": 3, "sst2": 3}))
+    assert (told.said != plain.said) == said
+    assert ("3 dev rows of this task stand among its train rows" in told.said) == said

@@ -1,5 +1,8 @@
 """The report of the record that ships, made from its rows alone."""
 
+from io import BytesIO
+
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -8,6 +11,7 @@ from core import config
 from core.errors import InputError
 from core.report import recorded, report
 from core.report.records import records_of
+from core.report.rendering import parquet
 from core.store import shipped
 
 
@@ -43,6 +47,23 @@ def test_it_needs_no_checkpoint_and_no_rows(evidence, monkeypatch, tmp_path):
     assert [known.checkpoint for known in anew] == [known.checkpoint for known in evidence]
     assert all(len(known.results) for known in anew)
     assert not any(known.causal for known in anew)
+
+
+def test_the_file_of_claims_has_their_numbers(evidence):
+    records = report.records_of(evidence)
+    table = pd.read_parquet(BytesIO(parquet.parquet_files(records)["claims.parquet"]))
+    assert list(table["claim"]) == [one.claim for one in records.claims]
+    assert {
+        "claim", "checkpoint", "task", "outcome", "statistic", "low", "high", "margin", "n", "seeds", "needed",
+    } <= set(table)  # fmt: skip
+    tested = table[table["outcome"].isin(["holds", "does not hold"]) & table["low"].notna() & table["margin"].notna()]
+    assert len(tested) > 60
+    for name in ("statistic", "low", "high", "margin"):
+        assert table[name].fillna(-9).tolist() == [
+            -9 if getattr(one, name) is None else getattr(one, name) for one in records.claims
+        ]
+    undecided = table[table["outcome"] == "undecided"]
+    assert (undecided["needed"].dropna() >= undecided["n"][undecided["needed"].notna()]).all()
 
 
 def test_its_day_is_that_of_its_newest_numbers(evidence):

@@ -92,6 +92,8 @@ def test_the_same_results_give_the_same_rows(earlier, records):
     before = earlier["rows"]
     claims = {row["claim"] for row in before if row["kind"] == "claim"}  # those on probes came later
     rows = [row for row in rows_of(records) if row["kind"] != "claim" or row["claim"] in claims]
+    exhibits = {row["exhibit"] for row in before if "exhibit" in row}  # so did that of the classifier
+    rows = [row for row in rows if row.get("exhibit") in {None, *exhibits}]
     assert [known(row) for row in rows if not mended(row)] == [known(row) for row in before if not mended(row)]
     assert len(before) - sum(map(mended, before)) > 850
     held_out = [row for row in rows if mended(row) and row["kind"] == "value" and row["exhibit"] == "heads"]
