@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from core.patterns import classifier_registry
 from core.report import readings
-from core.report.estimates import Estimate, share_interval
+from core.report.estimates import share_interval
 from core.report.evidence import Evidence
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.verdicts import Measured
 from core.store.rows import Row
+from core.studies.estimate import Estimate
 
 DECODERS = "gpt2"  # the class set of decoders' maps
 
