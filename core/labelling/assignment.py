@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from core.labelling.assignment_state import Participant, Slot
-from core.labelling.happenings import (
+from core.labelling.events import (
     Answered,
     Cause,
     Choice,

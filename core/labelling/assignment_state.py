@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from core.labelling.happenings import Choice
+from core.labelling.events import Choice
 
 RECENT = 200  # answers of a person that can be taken back
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from core.labelling import handing
+from core.labelling import assignment_service
 from core.labelling.assignment import Board
 from core.patterns.alpha import alpha_of_counts
 from core.store import projects
@@ -35,7 +35,7 @@ class ProjectProgress:
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
-    board = handing.board_of(db, project)
+    board = assignment_service.board_of(db, project)
     given = projects.label_times(db, project)
     counted = given[given.counted]
     hourly = pace(counted.stored, now)
@@ -45,7 +45,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
         board.counted,
         board.needed,
         board.histogram(),
-        board.waiting(handing.seconds(now)),
+        board.waiting(assignment_service.seconds(now)),
         int((~given.counted).sum()),
         _people(board, given, now),
         agreement_curve(counted),
@@ -97,7 +97,7 @@ def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
                 "labels": int(labels.get(name, 0)),
                 "in 24 hours": int(today.get(name, 0)),
                 "last label": last.get(name),
-                "holds": len(board.claimed(name, handing.seconds(now))),
+                "holds": len(board.claimed(name, assignment_service.seconds(now))),
                 "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
                 "same again": f"{same} of {again}" if again else "",
             }

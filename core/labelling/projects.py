@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from core.errors import InputError
-from core.labelling import handing
-from core.labelling.happenings import ORDERS, Rules
+from core.labelling import assignment_service
+from core.labelling.events import ORDERS, Rules
 from core.labelling.queue import NEARLY_UNIFORM, Hints
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels, projects
@@ -161,7 +161,7 @@ def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: st
     Errors: InputError when no classifier suggests (`hints`), or every map has its labels.
     """
     db.person.must("admin", "order the maps of a project")
-    names = handing.board_of(db, project).open_maps
+    names = assignment_service.board_of(db, project).open_maps
     if not names:
         raise InputError("Maps are ordered while some want labels; in this project all have theirs: make another one.")
     ordered = by_uncertainty(labels.map_facts(db), names, hints)

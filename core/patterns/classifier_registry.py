@@ -23,7 +23,7 @@ WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps abov
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
     """A stored classifier, ready to classify. InputError when it is of another class set than asked for."""
-    stored = classifiers.kept(db, name)
+    stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
             f'This classifier knows the classes of "{stored.class_set}"; "{class_set}" was asked for: choose '
@@ -47,7 +47,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
     """Options of a study that classifies with a stored classifier: writes it where workers find it."""
-    stored = classifiers.kept(db, name)
+    stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():

@@ -88,7 +88,7 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 
 @dataclass(frozen=True)
-class Kept:
+class RedundancyAgreement:
     """How alike two pictures of redundancy are. r: Pearson correlation of the distances between heads; low, high: its
     95 % interval over heads; p: that heads with names shuffled within their layers would agree as much (Mantel);
     pairs: of heads."""
@@ -100,14 +100,14 @@ class Kept:
     pairs: int
 
 
-def redundancy_kept(
+def redundancy_agreement(
     first: Float[np.ndarray, "head head"],
     other: Float[np.ndarray, "head head"],
     *,
     layer: Sequence[int] | None = None,
     seed: int = 0,
     draws: int = 999,
-) -> Kept:
+) -> RedundancyAgreement:
     """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
 
     Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
@@ -117,7 +117,7 @@ def redundancy_kept(
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
     if heads < 4 or first[upper].std() == 0 or other[upper].std() == 0:
-        return Kept(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
+        return RedundancyAgreement(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
     correlation = float(np.corrcoef(first[upper], other[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
@@ -129,7 +129,7 @@ def redundancy_kept(
         drawn.append(np.corrcoef(first[rows, columns][is_pair], other[rows, columns][is_pair])[0, 1])
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     p = (1 + int((np.array(shuffled) >= correlation).sum())) / (1 + draws)
-    return Kept(correlation, float(low), float(high), p, len(upper[0]))
+    return RedundancyAgreement(correlation, float(low), float(high), p, len(upper[0]))
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:

@@ -88,7 +88,7 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredClassifier:
     """What classifying needs of a stored classifier. confusions: on held-out maps [input, true, predicted]."""
 
     class_set: str
@@ -96,10 +96,10 @@ class Kept:
     confusions: list[Any]
 
 
-def kept(db: Database, classifier: str) -> Kept:
+def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
     """What classifying needs of one. Errors: StoreError when there is none."""
     about = one_classifier(db, classifier)
-    return Kept(about["class_set"], about["weights"], about["scores"].get("confusions", []))
+    return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
 def class_set_of(db: Database, classifier: str) -> str | None:

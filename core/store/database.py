@@ -20,12 +20,12 @@ import duckdb
 
 from core.errors import StoreError
 from core.store import migrations
+from core.store.idle_checkpointer import IdleCheckpointer
 from core.store.opening import Opening, begin
 from core.store.people import OWNER, Person
 from core.store.place import DatabaseFileGuard
 from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
-from core.store.resting import Rest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ class Database:
         with self._lock:
             self._opening = Opening(self.path, self._open())
             self._place = DatabaseFileGuard(self.path)
-        self._rest = Rest(self.fold)
+        self._rest = IdleCheckpointer(self.fold)
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":

@@ -20,7 +20,7 @@ CATEGORIES = {
     "secrets and names of who signs in": ("tests/test_sign_in.py",),
     "cookies and sessions of who signed in": ("tests/pages/test_sign_in_cookie.py", "tests/test_sign_in_sessions.py"),
     "requests, uploads and connections": ("tests/pages/test_guard.py", "tests/pages/test_connections.py"),
-    "what a page sends to a project": ("tests/pages/test_team_doors.py", "tests/labelling/test_handing.py"),
+    "what a page sends to a project": ("tests/pages/test_team_doors.py", "tests/labelling/test_assignment_service.py"),
     "archives of maps": ("tests/robustness/test_map_files.py",),
     "clusters": ("tests/jobs/test_cluster_faults.py",),
     "results that ship, and the notebook's widget": ("tests/robustness/test_record.py",),

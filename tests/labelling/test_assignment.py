@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from core.labelling.assignment import FEWEST_GOLD, REPEAT_AFTER, ROUNDS, Board
-from core.labelling.happenings import Answered, Choice, Claimed, Judged, Rules, Undone
+from core.labelling.events import Answered, Choice, Claimed, Judged, Rules, Undone
 
 PEOPLE = ("ada", "bob", "cyd", "dan")
 MAPS = tuple(f"m{k}" for k in range(6))

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import InputError
 from core.labelling import adjudicating, crowd
-from core.labelling.happenings import Rules
+from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect

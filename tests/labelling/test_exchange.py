@@ -216,7 +216,7 @@ def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, sa
 
 
 def a_team(db):
-    from core.labelling.happenings import Rules
+    from core.labelling.events import Rules
     from core.labelling.projects import ProjectRecipe, make_project
     from core.store.projects import Heading
 
@@ -239,15 +239,15 @@ def names_in(db):
 
 
 def test_a_name_is_taken_out_of_everything_and_labels_stay(db):
-    from core.labelling import handing
+    from core.labelling import assignment_service
 
     project = a_team(db)
-    before = handing.board_of(db, project).counted
+    before = assignment_service.board_of(db, project).counted
     found = erasure.erase_name(db, "ada", annotator="root")
     assert found.events > 0
     assert "'ada'" not in names_in(db)
     assert '"ada"' not in names_in(db)
-    board = handing.board_of(db, project)
+    board = assignment_service.board_of(db, project)
     assert board.counted == before == 8
     assert board.people == ["bob", found.pseudonym]
     assert erasure.erasures(db) == [found]
@@ -256,14 +256,14 @@ def test_a_name_is_taken_out_of_everything_and_labels_stay(db):
 
 
 def test_a_persons_events_are_deleted_with_a_record_and_their_maps_are_free_again(db):
-    from core.labelling import handing
+    from core.labelling import assignment_service
 
     project = a_team(db)
     found = erasure.erase_events(db, "ada", annotator="ada")
     assert {row["annotator"] for row in labels.all_events(db)} == {"bob"}
     assert "'ada'" not in names_in(db)
     assert (found.kind, found.annotator) == ("events", found.pseudonym)
-    assert handing.board_of(db, project).counted == 4
+    assert assignment_service.board_of(db, project).counted == 4
 
 
 def test_only_an_admin_erases(db):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from core.errors import AtlasError, InputError
-from core.labelling import handing
-from core.labelling.happenings import Rules
+from core.labelling import assignment_service
+from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
@@ -51,14 +51,14 @@ class Hand:
         self.db, self.project, self.person, self.sent = db, project, person, []
 
     def holds(self, **when):
-        return handing.next_maps(self.db, self.project, self.person, **when).choices
+        return assignment_service.next_maps(self.db, self.project, self.person, **when).choices
 
     def say(self, choice, cls="vertical", *, kind="label", **other):
         number, batch = len(self.sent) + 1, f"tab-{self.person}-{self.project}"
         when = {key: other.pop(key) for key in ("now",) if key in other}
         one = event(number, choice.map_id, cls, kind=kind, batch=batch, annotator=self.person, project=self.project)
         one |= {"pass": choice.passing} | other
-        found = handing.record(self.db, [one], secret=self.person, **when)
+        found = assignment_service.record(self.db, [one], secret=self.person, **when)
         self.sent.append(one)
         return found
 
@@ -149,8 +149,8 @@ def test_only_an_admin_makes_and_closes(db):
     with pytest.raises(RightsError):
         projects.change_project(grace, project, "close", annotator="grace")
     with pytest.raises(RightsError):
-        handing.next_maps(grace, project, "ada")
-    assert handing.next_maps(grace, project, "grace").choices
+        assignment_service.next_maps(grace, project, "ada")
+    assert assignment_service.next_maps(grace, project, "grace").choices
 
 
 # ---------------------------------------------------------------- life
@@ -163,7 +163,7 @@ def test_a_project_is_paused_opened_closed_and_archived(db):
         assert projects.one_project(db, project).state == state
         if state != "open":
             with pytest.raises(InputError, match=f"'p' is {state}"):
-                handing.next_maps(db, project, "ada")
+                assignment_service.next_maps(db, project, "ada")
     with pytest.raises(InputError, match="archived"):
         projects.change_project(db, project, "open", annotator="ada")
 
@@ -201,9 +201,9 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
         name for name in labels.stored_at(db) if name not in {m.map_id for m in projects.project_maps(db, project)}
     )
     with pytest.raises(InputError, match="was not handed to 'ada'"):
-        Hand(db, project, "ada").say(handing.Choice(other))
+        Hand(db, project, "ada").say(assignment_service.Choice(other))
     with pytest.raises(InputError, match="must be one of those made here"):
-        Hand(db, "nothing", "ada").say(handing.Choice(other))
+        Hand(db, "nothing", "ada").say(assignment_service.Choice(other))
     assert labels.all_events(db) == []  # all or none
 
 
@@ -218,10 +218,10 @@ def test_a_title_names_one_project(db):
 def test_two_projects_on_the_same_maps_count_apart(db):
     one, two = (make_project(db, Heading(name, "bert"), ProjectRecipe(count=4), Rules(k=1)) for name in "ab")
     label_all(db, one, ["ada"])
-    assert handing.board_of(db, one).complete
-    assert handing.board_of(db, two).counted == 0
+    assert assignment_service.board_of(db, one).complete
+    assert assignment_service.board_of(db, two).counted == 0
     label_all(db, two, ["ada"])
-    assert handing.board_of(db, two).complete
+    assert assignment_service.board_of(db, two).complete
 
 
 def test_a_class_that_is_removed_in_the_middle_takes_nothing_with_it(db):
@@ -246,7 +246,7 @@ def test_a_class_that_is_removed_in_the_middle_takes_nothing_with_it(db):
         hand.say(choice, "wave")  # a browser that was open all the time
     for choice in hand.holds():
         hand.say(choice, "heterogeneous")
-    standing = handing.board_of(db, project).standing("ada")
+    standing = assignment_service.board_of(db, project).standing("ada")
     assert standing.golds == standing.right > 0
 
 
@@ -318,13 +318,13 @@ class Killed(RuleBasedStateMachine):
         rows = self.standing(person)
         if rows:
             row = data.draw(st.sampled_from(rows))
-            choice = handing.Choice(row["map_id"], "label", row["pass"])
+            choice = assignment_service.Choice(row["map_id"], "label", row["pass"])
             self.hands[person].say(choice, kind="undo", undoes=row["event"], now=self.now)
 
     @rule(person=st.sampled_from(["ada", "bob", "cyd"]))
     def send_again(self, person):
         if sent := self.hands[person].sent:
-            assert handing.record(self.db, sent, secret=person, now=self.now).acknowledged == len(sent)
+            assert assignment_service.record(self.db, sent, secret=person, now=self.now).acknowledged == len(sent)
 
     @rule(seconds=st.sampled_from([1, 100]))
     def time_passes(self, seconds):
@@ -348,7 +348,7 @@ class Killed(RuleBasedStateMachine):
     def nothing_acknowledged_is_lost_and_no_map_has_too_many(self):
         sent = sum(len(hand.sent) for hand in self.hands.values())
         assert len(labels.all_events(self.db)) == sent
-        board = handing.board_of(self.db, self.project)
+        board = assignment_service.board_of(self.db, self.project)
         counts = ProjectCounts(len(board.labels_by_map()), board.counted, len(board.people))
         assert project_counts(self.db) == {self.project: counts}
         votes = board.labels_by_map()
@@ -365,7 +365,9 @@ class Killed(RuleBasedStateMachine):
             return
         self.now += timedelta(hours=1)
         label_all(self.db, self.project, ["eve", "fay"], now=self.now)
-        assert {len(one) for one in handing.board_of(self.db, self.project).labels_by_map().values()} == {self.k}
+        assert {len(one) for one in assignment_service.board_of(self.db, self.project).labels_by_map().values()} == {
+            self.k
+        }
         self.db.close()
         self.folder.cleanup()
 
@@ -392,6 +394,6 @@ def test_where_the_store_takes_nothing_the_books_say_nothing(db, monkeypatch):
         with pytest.raises(AtlasError):
             hand.say(choice)
     assert labels.all_events(db) == []
-    assert handing.board_of(db, project).counted == 0
+    assert assignment_service.board_of(db, project).counted == 0
     hand.say(choice)
-    assert handing.board_of(db, project).counted == 1
+    assert assignment_service.board_of(db, project).counted == 1

@@ -10,7 +10,7 @@ import streamlit as st
 from core.attention import Head
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import FULL, as_bytes
-from core.labelling.happenings import Standing
+from core.labelling.events import Standing
 from core.models.present import present_weights
 from core.patterns.classes import BERT, GPT2
 from core.scoring.definitions import KINDS

@@ -6,8 +6,8 @@ import signal
 import pytest
 from playwright.sync_api import expect
 
-from core.labelling import adjudicating, handing
-from core.labelling.happenings import Rules
+from core.labelling import adjudicating, assignment_service
+from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels
 from core.store.database import Database
@@ -64,7 +64,7 @@ def train(page, root):
 
 def votes_of(folder, project):
     with Database(folder / "atlas.duckdb") as db:
-        return handing.board_of(db, project).labels_by_map()
+        return assignment_service.board_of(db, project).labels_by_map()
 
 
 def test_training_feedback_and_labels_to_the_end_of_a_project(page, tmp_path):

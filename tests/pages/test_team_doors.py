@@ -9,8 +9,8 @@ from streamlit import config as server
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from core.labelling import handing
-from core.labelling.happenings import Rules
+from core.labelling import assignment_service
+from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
@@ -74,7 +74,7 @@ def test_labels_are_stored_acknowledged_and_kept_once(client, project):
         reply = client.post("/team/labels", json=box(project, maps)).json()
         assert reply["acknowledged"] == {"tab-ada": 4}
     assert len(labels.all_events(resources.database())) == 4
-    assert handing.board_of(resources.database(), project).counted == 4
+    assert assignment_service.board_of(resources.database(), project).counted == 4
     assert len(maps_of(client, project)["maps"]) == 2
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_kept_is_said_and_can_be_dropped(client, project):
     assert reply["acknowledged"] == {}
     reply = client.post("/team/labels", json=sent | {"drop": True}).json()
     assert reply["acknowledged"] == {"tab-ada": 4}
-    assert handing.board_of(resources.database(), project).counted == 3
+    assert assignment_service.board_of(resources.database(), project).counted == 3
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_request_from_elsewhere_finds_the_door_shut(client, project, headers, 
     assert answer.status_code == 403
     assert "own pages only" in answer.json()["refused"]
     assert labels.all_events(resources.database()) == []
-    assert handing.board_of(resources.database(), project).people == []
+    assert assignment_service.board_of(resources.database(), project).people == []
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_no_value_around_the_events_breaks_a_door(client, project, field):
         raw(client, "labels", inner if field in ("database", "batch", "events") else sent | {field: harmful})
         if field in ("project", "annotator"):
             raw(client, "maps", sent | {field: harmful})
-    people_there = handing.board_of(resources.database(), project).people
+    people_there = assignment_service.board_of(resources.database(), project).people
     assert all(name.isprintable() and 0 < len(name) <= 200 for name in people_there)
 
 
@@ -283,4 +283,4 @@ def test_labels_of_another_class_set_are_refused_with_a_sentence(client, project
     for label in sent["boxes"][0]["events"]:
         label["class_set"] = "gpt2"
     assert "of its class set" in client.post("/team/labels", json=sent).json()["refused"]
-    assert handing.board_of(resources.database(), project).counted == 0
+    assert assignment_service.board_of(resources.database(), project).counted == 0

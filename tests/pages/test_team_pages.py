@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
-from core.labelling import handing
-from core.labelling.happenings import Rules
+from core.labelling import assignment_service
+from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.projects import Heading
@@ -148,7 +148,7 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     page.session_state["queue"] = None
     page.run()
     assert "No map is in dispute" in text_of(page)
-    assert handing.board_of(db, project).complete
+    assert assignment_service.board_of(db, project).complete
 
 
 def test_the_dashboard_says_how_far_who_and_when(db, project):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.mean_patterns import SIZE, MeanPatterns, grouped, nearest, redundancy_kept, resized
+from core.scoring.mean_patterns import SIZE, MeanPatterns, grouped, nearest, redundancy_agreement, resized
 
 
 def rows_of(length, offset):
@@ -59,14 +59,14 @@ def test_redundancy_that_is_kept_and_one_that_is_not():
     apart, other = (np.sqrt(((one[:, None] - one) ** 2).sum(-1)) for one in (places, elsewhere))
     noisy = np.sqrt((((places + 0.1)[:, None] - places * 1.02) ** 2).sum(-1))
     noisy = (noisy + noisy.T) / 2
-    same, none = redundancy_kept(apart, noisy), redundancy_kept(apart, other)
+    same, none = redundancy_agreement(apart, noisy), redundancy_agreement(apart, other)
     upper = np.triu_indices(20, 1)
     assert same.r == pytest.approx(np.corrcoef(apart[upper], noisy[upper])[0, 1])
     assert same.low > 0.9
     assert same.p == pytest.approx(0.001)
     assert none.p > 0.05
     assert none.low < 0 < none.high or none.low < 0.2
-    assert np.isnan(redundancy_kept(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
+    assert np.isnan(redundancy_agreement(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
 
 
 def test_heads_that_are_alike_through_their_layer_alone_are_not_the_same_heads():
@@ -78,7 +78,7 @@ def test_heads_that_are_alike_through_their_layer_alone_are_not_the_same_heads()
         runs = [centres[layer] + 0.7 * chance.normal(size=(36, 4)) for _ in range(2)]
         first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in runs)
         assert np.corrcoef(first[upper], other[upper])[0, 1] > 0.4
-        small += redundancy_kept(first, other, layer=layer.tolist(), seed=seed, draws=99).p <= 0.05
+        small += redundancy_agreement(first, other, layer=layer.tolist(), seed=seed, draws=99).p <= 0.05
     assert small <= 8  # 0.99 quantile of 60 draws at 5 %
 
 
@@ -86,18 +86,20 @@ def test_the_same_heads_are_found_within_their_layers():
     chance, layer = np.random.default_rng(1), np.repeat(range(6), 6)
     places = 3 * chance.normal(size=(6, 4))[layer] + chance.normal(size=(36, 4))
     first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in (places, places + 0.3))
-    assert redundancy_kept(first, other, layer=layer.tolist(), draws=99).p == 0.01
-    assert redundancy_kept(first, other, layer=list(range(36)), draws=9).p == 1  # one head a layer: nothing to shuffle
+    assert redundancy_agreement(first, other, layer=layer.tolist(), draws=99).p == 0.01
+    assert (
+        redundancy_agreement(first, other, layer=list(range(36)), draws=9).p == 1
+    )  # one head a layer: nothing to shuffle
 
 
 def test_two_heads_can_be_two_groups_and_pairs_are_counted():
     apart = grouped(np.stack([rows_of(SIZE, 0), rows_of(SIZE, 3)]), groups=2)
     assert sorted(apart.group.tolist()) == [0, 1]
     distances = np.random.default_rng(5).random((4, 4))
-    kept = redundancy_kept(distances + distances.T, distances + distances.T, draws=19)
+    kept = redundancy_agreement(distances + distances.T, distances + distances.T, draws=19)
     assert kept.pairs == 6
     assert kept.r == pytest.approx(1)
-    assert redundancy_kept(np.zeros((4, 4)), distances, draws=19).pairs == 6
+    assert redundancy_agreement(np.zeros((4, 4)), distances, draws=19).pairs == 6
 
 
 def test_one_head_is_a_group_of_its_own_and_no_input_has_no_mean():
@@ -115,7 +117,7 @@ def test_distances_that_cannot_be_compared_have_no_figures():
         (np.ones((5, 5)), distances),
         (distances, np.ones((5, 5))),
     ):
-        kept = redundancy_kept(first, other, draws=9)
+        kept = redundancy_agreement(first, other, draws=9)
         assert np.isnan([kept.r, kept.low, kept.high, kept.p]).all()
         assert kept.pairs == len(first) * (len(first) - 1) / 2
 
@@ -124,7 +126,7 @@ def test_shuffled_heads_and_drawn_heads_by_a_loop():
     rng = np.random.default_rng(8)
     first, other = (np.abs(rng.normal(size=(6, 6))) for _ in range(2))
     first, other = first + first.T, other + other.T
-    kept, chance = redundancy_kept(first, other, seed=4, draws=49), np.random.default_rng(4)
+    kept, chance = redundancy_agreement(first, other, seed=4, draws=49), np.random.default_rng(4)
     pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)]
 
     def r_of(order, drawn):

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from core.scoring.mean_patterns import redundancy_kept
+from core.scoring.mean_patterns import redundancy_agreement
 from core.store.rows import Row
 from core.studies.attention import features, relations, roles, statistics
 from core.tasks.features import FEATURES, feature_of, is_role
@@ -118,7 +118,7 @@ def alike(same: bool, seed: int) -> float:
     centres, own = 3 * chance.normal(size=(6, 4))[layer], chance.normal(size=(36, 4))
     runs = [centres + (own if same else chance.normal(size=(36, 4))) + 0.3 * chance.normal(size=(36, 4)) for _ in "ab"]
     first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in runs)
-    return float(redundancy_kept(first, other, layer=layer.tolist(), seed=seed, draws=99).p < SURE)
+    return float(redundancy_agreement(first, other, layer=layer.tolist(), seed=seed, draws=99).p < SURE)
 
 
 def _nothing_is_there(causal: bool) -> list[Case]:

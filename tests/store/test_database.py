@@ -338,10 +338,10 @@ def test_the_log_is_folded_in_at_rest_and_on_exit(tmp_path):
     """Then a copy of the file alone is whole."""
     path = tmp_path / "atlas.duckdb"
     code = (
-        "import sys, time; from core.store import database, resting\n"
+        "import sys, time; from core.store import database, idle_checkpointer\n"
         "from core.store.database import Database\n"
         "db = Database(sys.argv[1])\n"
-        "if sys.argv[2] == 'at rest': db._rest = resting.Rest(db.fold, 0.2)\n"
+        "if sys.argv[2] == 'at rest': db._rest = idle_checkpointer.IdleCheckpointer(db.fold, 0.2)\n"
         "with db.write() as cursor: cursor.execute(\"INSERT INTO study_row SELECT 'r', range, '{}' FROM range(999)\")\n"
         "log, end = db.path.with_name(db.path.name + '.wal'), time.monotonic() + 20\n"
         "print(log.exists())\n"

@@ -10,7 +10,7 @@ from core.errors import AtlasError, InputError
 from core.patterns.evaluation import macro_f1_interval, moved_shares, shares
 from core.patterns.suggestions import TOO_SMALL
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
-from core.scoring.mean_patterns import redundancy_kept
+from core.scoring.mean_patterns import redundancy_agreement
 from core.scoring.racing import Rules, standings
 from core.scoring.recovered import recovered_share
 from core.scoring.shares import share_difference, share_of
@@ -95,7 +95,7 @@ def test_one_row_has_no_interval_and_no_claim():
 
 def test_one_head_has_no_ranks_and_no_pairs():
     assert rank_agreement(np.array([1.0]), np.array([2.0])).p is None
-    assert np.isnan(redundancy_kept(np.zeros((1, 1)), np.zeros((1, 1))).p)
+    assert np.isnan(redundancy_agreement(np.zeros((1, 1)), np.zeros((1, 1))).p)
 
 
 def test_no_flip_at_all_is_bounded_and_never_claimed():

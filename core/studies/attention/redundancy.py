@@ -145,7 +145,7 @@ def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
     for first, other in combinations(pieces, 2):
         if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
             continue
-        agreement = scoring.mean_patterns.redundancy_kept(
+        agreement = scoring.mean_patterns.redundancy_agreement(
             first.distances / first.rows,
             other.distances / other.rows,
             seed=seed,

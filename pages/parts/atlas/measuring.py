@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.jobs.foreseen import foreseen_together
+from core.jobs.duration_estimate import foreseen_together
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.missing import gives, missing

@@ -17,7 +17,7 @@ import streamlit as st
 from core import patterns
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
-from core.labelling import handing
+from core.labelling import assignment_service
 from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
 from core.patterns.classes import TOO_SMALL, ClassSet
 from core.patterns.classifier_registry import open_classifier
@@ -221,8 +221,10 @@ def apply(db: Database, sent: Any) -> AtlasError | None:
     return refused
 
 
-def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> handing.Recorded:
-    return handing.record(db, [{**event, "batch": batch} for event in events], secret=str(sent.get("secret") or ""))
+def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> assignment_service.Recorded:
+    return assignment_service.record(
+        db, [{**event, "batch": batch} for event in events], secret=str(sent.get("secret") or "")
+    )
 
 
 def drop(db: Database, sent: Any) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.labelling import handing
-from core.labelling.happenings import ORDERS, Rules, Standing
+from core.labelling import assignment_service
+from core.labelling.events import ORDERS, Rules, Standing
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
@@ -134,7 +134,7 @@ def reason(level: Standing) -> str:
 
 def people_of(db: Database, known: projects.Project, by: str) -> None:
     """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
-    board = handing.board_of(db, known.project)
+    board = assignment_service.board_of(db, known.project)
     if not board.people:
         st.caption("Nobody was handed a map yet.")
         return

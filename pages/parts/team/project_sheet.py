@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from core.errors import AtlasError, StoreError
-from core.labelling import handing
-from core.labelling.happenings import Standing
+from core.labelling import assignment_service
+from core.labelling.events import Standing
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
@@ -23,7 +23,7 @@ class Sheet(NamedTuple):
 
 def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     """What this person holds of the project now, filled up; none for the paused and when everything is done."""
-    handed = handing.next_maps(db, project, annotator)
+    handed = assignment_service.next_maps(db, project, annotator)
     known = projects.one_project(db, project)
     classes = known_class_set(db, known.class_set)
     passes = {handed_out.map_id: {"pass": handed_out.passing} for handed_out in handed.choices}
@@ -32,7 +32,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "class_set": known.class_set,
         "annotator": annotator,
         "pass": 1,
-        "order": handing.rules_of(known).order,
+        "order": assignment_service.rules_of(known).order,
         "classifier": None,
         "mode": "single",
         "scale": "absolute",
@@ -102,7 +102,7 @@ def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:
 def _take(db: Database, events: list[dict[str, Any]], secret: str, reply: dict[str, Any]) -> None:
     if not events:
         return
-    recorded = handing.record(db, events, secret=secret)
+    recorded = assignment_service.record(db, events, secret=secret)
     reply["acknowledged"][events[0]["batch"]] = recorded.acknowledged
     reply["feedback"] += [vars(answer) for answer in recorded.feedback]
     for standing in recorded.standing.values():
@@ -114,7 +114,7 @@ def _keep_what_can_be(db: Database, events: list[dict[str, Any]], secret: str) -
     """One event after the other. Errors: StoreError where the store itself takes nothing; then nothing is dropped."""
     for event in events:
         try:
-            handing.record(db, [event], secret=secret)
+            assignment_service.record(db, [event], secret=secret)
         except StoreError:
             raise
         except AtlasError:

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.labelling import handing
+from core.labelling import assignment_service
 from core.labelling.queue import QueueOptions
 from core.patterns.snapshot import known_class_set
 from core.store import projects
@@ -48,7 +48,7 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
     sheet = kept[1]
     send_maps(sheet.data)
     show_sheet(db, sheet.name, QueueOptions(project.class_set, annotator))
-    board = handing.board_of(db, project.project)
+    board = assignment_service.board_of(db, project.project)
     st.caption(
         plain(
             f"{project.title} · {board.counted} of {board.needed} labels when this page was opened · "

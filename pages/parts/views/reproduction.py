@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.config import settings
 from core.jobs import chain
-from core.jobs.foreseen import foreseen
+from core.jobs.duration_estimate import estimate_duration
 from core.report import report
 from core.report.plan import DEFAULTS, PARTS, ReportOptions, ReportStep
 from core.report.records import records_of
@@ -89,7 +89,7 @@ def start() -> None:
 
 def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
     """How long these steps take together, by the rate of the most similar earlier run of each."""
-    known = [foreseen(db, step.study, step.asked) for step in steps]
+    known = [estimate_duration(db, step.study, step.asked) for step in steps]
     timed = [time.seconds for time in known if time is not None]
     new = f"; {len(known) - len(timed)} more were never timed" if len(timed) < len(known) else ""
     work = f"about {job_progress.duration(max(sum(timed), 1))} of work for {len(timed)} of them{new}"

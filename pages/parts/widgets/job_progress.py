@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import AtlasError
-from core.jobs import api, foreseen
+from core.jobs import api, duration_estimate
 from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.shell import resources
@@ -76,10 +76,10 @@ def say_time(study: str, options: Any) -> None:
         except AtlasError as error:
             st.caption(f":material/block: {plain(error)}")
             return
-        st.caption(time_said(foreseen.foreseen(resources.database(), study, options)))
+        st.caption(time_said(duration_estimate.estimate_duration(resources.database(), study, options)))
 
 
-def time_said(time: foreseen.Foreseen | None) -> str:
+def time_said(time: duration_estimate.DurationEstimate | None) -> str:
     """An estimate in words: of what, how long, and by which measured rate."""
     if time is None:
         return "No job like this has been timed yet: the first one shows its own rate while it runs."
@@ -140,7 +140,8 @@ def _buttons(now: JobStatus) -> None:
         label = "Retry failed units" if now.failed else "Resume"
         st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")
         if now.done:
-            st.button("Keep what is done", key=f"part_{now.job}", on_click=_act, args=(foreseen.keep_partial, now.job),
+            st.button("Keep what is done", key=f"part_{now.job}", on_click=_act,
+                      args=(duration_estimate.keep_partial, now.job),
                       help="As a partial result with its own n", width="stretch")  # fmt: skip
         st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, args=(api.delete, now.job), width="stretch",
                   help="The job goes; results that were kept stay")  # fmt: skip

@@ -31,7 +31,7 @@ EVERY_PASS = 400_000  # weights whose products take as long as all else of a pas
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class DurationEstimate:
     """seconds: of work, for `rows` of what `counts` names; None where neither is known. like: title of the run whose
     rate it is; made: when; here: by this database's own."""
 
@@ -91,7 +91,7 @@ class Extent(Result):
             return self.limit
 
 
-def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen | None:
+def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> DurationEstimate | None:
     """The time that rows of the most similar earlier run took each, times the rows asked for (of a study that says how
     much its jobs are, what it counts); scaled by the number of weights where both are on this machine. Where rows are
     not known, by how many tasks, checkpoints, initialisations and seeds each has. None where no run of the study was
@@ -109,7 +109,7 @@ def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen |
                 factor, rows = _times(options, before, row.row_ids if isinstance(row.row_ids, str) else None)
                 counts = "rows"
             seconds *= factor * _scale(options, before)
-            return Foreseen(seconds, rows, row.title, row.created, row.source == "yours", counts)
+            return DurationEstimate(seconds, rows, row.title, row.created, row.source == "yours", counts)
     return None
 
 

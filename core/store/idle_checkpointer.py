@@ -6,7 +6,7 @@ from collections.abc import Callable
 REST = 3.0  # seconds without a write
 
 
-class Rest:
+class IdleCheckpointer:
     """Calls `fold` once after each time of writing, in a thread of its own, as soon as `seconds` pass without one."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):

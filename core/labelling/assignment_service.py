@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import InputError
 from core.labelling.assignment import Board
-from core.labelling.happenings import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
+from core.labelling.events import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import InputError
-from core.labelling import handing
-from core.labelling.happenings import Rules
+from core.labelling import assignment_service
+from core.labelling.events import Rules
 from core.labelling.progress import progress
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import labels, projects
@@ -83,8 +83,8 @@ def test_the_most_uncertain_maps_come_first_anew(db):
     assert [name for name in said if name in expected] == expected
     assert said[0] == expected[0]
     assert len(said) == 23
-    handing.forget(db)
-    assert handing.board_of(db, project).complete
+    assignment_service.forget(db)
+    assert assignment_service.board_of(db, project).complete
     with pytest.raises(InputError, match="all have theirs"):
         order_anew(db, project, hints, annotator="ada")
 
@@ -121,9 +121,9 @@ def test_labels_of_maps_handed_out_before_a_project_ended_are_kept_as_surplus(db
     if kind:
         projects.change_project(db, project, kind, annotator="admin")
     hand.say(choice)
-    assert handing.board_of(db, project).counted == counted
-    handing.forget(db)
-    assert handing.board_of(db, project).counted == counted
+    assert assignment_service.board_of(db, project).counted == counted
+    assignment_service.forget(db)
+    assert assignment_service.board_of(db, project).counted == counted
     assert len(labels.all_events(db)) == 1
 
 
@@ -146,10 +146,10 @@ def test_labels_of_another_class_set_complete_no_project(db):
             with pytest.raises(InputError, match="of its class set, 'gpt2'"):
                 hand.say(choice, "vertical", kind=kind)
     assert labels.all_events(db) == []
-    assert not handing.board_of(db, project).complete
+    assert not assignment_service.board_of(db, project).complete
     choice = hand.holds()[0]
     hand.say(choice, "block", class_set="gpt2")
-    assert handing.board_of(db, project).counted == 1
+    assert assignment_service.board_of(db, project).counted == 1
 
 
 def test_names_that_label_nothing_stop_nobody(db):
@@ -157,14 +157,14 @@ def test_names_that_label_nothing_stop_nobody(db):
     for number in range(5):
         Hand(db, project, f"invented-{number}").holds()
     label_all(db, project, ["ada"])
-    assert handing.board_of(db, project).complete
+    assert assignment_service.board_of(db, project).complete
 
 
 @pytest.mark.parametrize("name", ["", " ", "\0", "a\u202eb", "\ud800", "x" * 201, "\u200b", "e\u0301", "a\nb"])
 def test_maps_are_handed_to_names_that_one_can_read(db, name):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=6), Rules(k=1))
     with pytest.raises(InputError):
-        handing.next_maps(db, project, name)
+        assignment_service.next_maps(db, project, name)
     assert projects.handed(db.cursor(), project) == {}
 
 

@@ -6,7 +6,7 @@ from safetensors.numpy import save_file
 
 from core import config
 from core.errors import JobError
-from core.jobs.foreseen import Extent, foreseen, foreseen_together, keep_partial
+from core.jobs.duration_estimate import Extent, estimate_duration, foreseen_together, keep_partial
 from core.jobs.worker import complete, divide, run_unit
 from core.store import jobs, runs
 from core.store.database import Database
@@ -35,12 +35,14 @@ def timed(db, seconds, study="statistics", **options):
 
 
 def test_time_follows_the_rate_of_the_most_similar_run(db):
-    assert foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}) is None  # nothing was timed
+    assert (
+        estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}) is None
+    )  # nothing was timed
     timed(db, 5.0, checkpoint="atlas-encoder", limit=50)
     timed(db, 90.0, checkpoint="atlas-decoder", limit=50)
-    found = foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100})
+    found = estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100})
     assert (found.seconds, found.rows, found.here) == (pytest.approx(10.0), 100, True)
-    unknown = foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": None})
+    unknown = estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": None})
     assert (unknown.seconds, unknown.rows) == (pytest.approx(5.0), None)  # as long as the one that is like it
 
 
@@ -48,7 +50,7 @@ def test_rows_are_counted_where_they_can_be(db, tmp_path):
     (tmp_path / "own.csv").write_text("sentence\nOne.\nTwo.\nThree.\n")
     timed(db, 5.0, checkpoint="atlas-encoder", limit=50)
     own = {"checkpoint": "atlas-encoder", "limit": 500, "tasks": [str(tmp_path / "own.csv")]}
-    assert foreseen(db, "statistics", own).rows == 3  # and not 500
+    assert estimate_duration(db, "statistics", own).rows == 3  # and not 500
     seeds = Extent.of({"tasks": ["a", "b"], "seeds": [0, 1, 2], "initialisations": ["pretrained", "random"]})
     assert seeds.runs == 6
 
@@ -68,11 +70,11 @@ def test_a_fine_tuning_is_as_much_as_its_units_are(told):
 
 def test_the_time_of_a_fine_tuning_follows_what_is_trained_and_not_the_rows_of_dev(db):
     timed(db, 10.0, "finetune", **TUNING, settings={"train_limit": 100, "epochs": 1})
-    found = foreseen(db, "finetune", TUNING | {"settings": {"train_limit": 200, "epochs": 5}})
+    found = estimate_duration(db, "finetune", TUNING | {"settings": {"train_limit": 200, "epochs": 5}})
     assert found.counts == "tokens"
     assert found.seconds > 40.0  # ten times the training, and dev rows after each epoch; the dev rows are the same
     assert found.rows > 40_000
-    hub = foreseen(db, "finetune", TUNING | {"data": "hub"})
+    hub = estimate_duration(db, "finetune", TUNING | {"data": "hub"})
     assert (hub.counts, hub.seconds) == ("rows", pytest.approx(10.0))  # nothing is fetched for an estimate
 
 
@@ -87,11 +89,11 @@ def test_a_small_checkpoint_of_ones_own_takes_no_less_than_its_passes(db, tmp_pa
     timed(db, 100.0, "finetune", **TUNING | {"checkpoint": bundled})
     for dtype in (np.float16, np.float32):  # what a weight takes on disk is no time
         same = checkpoint_of(tmp_path / f"same-{np.dtype(dtype)}", 4_000_000, dtype)
-        assert foreseen(db, "finetune", TUNING | {"checkpoint": same}).seconds == pytest.approx(100.0)
+        assert estimate_duration(db, "finetune", TUNING | {"checkpoint": same}).seconds == pytest.approx(100.0)
     tiny = checkpoint_of(tmp_path / "tiny", 40_000, np.float32)
-    assert foreseen(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(10.0)  # and not 1
+    assert estimate_duration(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(10.0)  # and not 1
     (tmp_path / "tiny" / "model.safetensors").write_bytes(b"no weights")
-    assert foreseen(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(100.0)
+    assert estimate_duration(db, "finetune", TUNING | {"checkpoint": tiny}).seconds == pytest.approx(100.0)
 
 
 def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):
