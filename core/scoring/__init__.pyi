@@ -20,11 +20,14 @@ from . import influence as influence
 from . import interactions as interactions
 from . import intervals as intervals
 from . import level_spending as level_spending
+from . import link_batches as link_batches
+from . import link_blocks as link_blocks
 from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links
 from . import long_scores as long_scores
 from . import mean_patterns as mean_patterns
+from . import proportions as proportions
 from . import queries as queries
 from . import racing as racing
 from . import rank_agreement as rank_agreement

@@ -11,3 +11,4 @@ from . import registering as registering
 from . import row_choice as row_choice
 from . import runs as runs
 from . import share_readings as share_readings
+from . import unit_provenance as unit_provenance
