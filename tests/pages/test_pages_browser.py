@@ -11,6 +11,8 @@ from tests.pages.browsing import PROJECT, named, serving, settled, visit
 from tests.pages.opening import VIEWS
 
 LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
+WIDER = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
+.some((box) => box.scrollWidth > box.clientWidth + 1)"""
 TALLEST = 5000  # pixels of a picture
 CUT = """() => [...document.querySelectorAll('[data-testid=stColumn] [data-testid=stVegaLiteChart]')]
 .filter((chart) => {
@@ -61,7 +63,7 @@ def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, re
             page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
             if LOOKS:
                 pictured(page, Path(LOOKS) / f"{name.replace('/', '-')}-{theme}-{width}.png")
-            if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
+            if page.evaluate(WIDER):
                 found.append((theme, width, "wider than the window"))
             found += [(theme, width, "cut by its column", text) for text in page.evaluate(CUT)]
         found += [(theme, *fault) for fault in serious_faults(page)]
