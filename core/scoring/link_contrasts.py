@@ -21,6 +21,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from core.map_sums import MapSums, Needs
+
 DRAWS = 8  # of s and t, of each link
 TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
 FLOOR = 1e-30  # smaller weights have no logarithm to speak of: no draw that has one in a cell is taken
@@ -288,6 +290,23 @@ class MeanContrasts:
                 drawn = self._hexagons[entry]
                 layer_contrasts = contrasts(weights[row : row + 1], np.zeros(len(drawn.fits), dtype=int), drawn)
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
+        """Of long inputs the cells of all draws, one entry after another."""
+        drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
+        cells = [[np.stack([own.queries.ravel(), own.keys.ravel()], -1) for own in some] for some in drawn]
+        return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *some])) for some in cells]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """The same without the layer's maps."""
+        for own, number in zip(sums, inputs, strict=True):
+            start = 0
+            for entry in self._by_input.get(number, ()):
+                drawn = self._hexagons[entry]
+                count = drawn.cells.queries.size
+                weights = own.cells[:, start : start + count].reshape(len(own.cells), -1, len(_SIGNS))
+                self._means[entry, layer] = contrasts_of(weights, drawn)[drawn.fits.any(1)].mean(0)
+                start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
         """In natural logarithms, cells by layer and head; NaN where an entry has no draw."""

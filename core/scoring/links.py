@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from core.errors import InputError
+from core.map_sums import MapSums, Needs
 
 Positions = tuple[int, ...]
 Link = tuple[Positions, Positions]
@@ -23,6 +24,7 @@ DIRECTIONS = {
     "target_to_element": "query = target, key = frame element (the paper's prose)",
     "later_to_earlier": "query = the later of the two, key = the earlier (what a decoder can do)",
 }
+ALONE = 1e-6  # what is left of a row beside a sink that has all of it
 PAIRINGS = {
     "product": "every piece of one side with every piece of the other",
     "zip": "the paper's code: pieces of both sides taken one by one until the shorter side ends",
@@ -93,7 +95,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
     rest = weights * 1.0
     rest[..., :, key] = 0
     left = rest.sum(-1)[..., None]
-    alone = left < 1e-6
+    alone = left < ALONE
     return rest / (left + alone) * ~alone + weights * alone
 
 
@@ -175,6 +177,22 @@ class PairScores:
             self._scores[numbers, layer] = (chosen[rows].mean(-1) if average else chosen[rows].max(-1)).astype(
                 "float32"
             )
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
+        """Of long inputs the weights of all pairs, one placement after another."""
+        placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
+        pairs = [[pair for placement in some for pair in placement.pairs] for some in placements]
+        return [Needs(cells=np.array(some, dtype=int).reshape(-1, 2)) for some in pairs]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """One layer's scores without its maps."""
+        for own, input_number in zip(sums, inputs, strict=True):
+            start = 0
+            for number, placement in self._by_input.get(input_number, ()):
+                chosen = own.cells[:, start : start + len(placement.pairs)]
+                start += len(placement.pairs)
+                if placement.pairs:
+                    self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
         return {name: self._scores[number] for name, number in self._slots.items()}

@@ -14,12 +14,12 @@ leaves [SEP] or the first token alone (row mass) is not taken for one that looks
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from core.map_sums import MapSums, Needs
 from core.scoring.links import Pair
 
 KINDS = ("weight", "share")
@@ -67,6 +67,7 @@ class QueryResiduals:
         self._sums = {kind: np.zeros((layers, heads, 2 * longest + 1)) for kind in KINDS}
         self._counts = np.zeros((layers, 2 * longest + 1))
         self._by_input: dict[int, list[int]] = defaultdict(list)
+        self._blocks: list[_LayerParts | None] = []
         for number, link in enumerate(self._looked):
             self._by_input[link.input].append(number)
 
@@ -74,31 +75,34 @@ class QueryResiduals:
         """Add one layer's maps of some inputs."""
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
-            links = self._by_input.get(number, [])
-            if links:
-                self._add(layer, maps[row], self._looked[links[0]].ordinary, links)
+            if self._by_input.get(number):
+                found = self._found(number, maps.shape[-1])
+                found.add(slice(None), 0, maps[row])
+                self._take(layer, found, number)
 
-    def _add(
-        self, layer: int, maps: Float[np.ndarray, "head query key"], ordinary: tuple[int, ...], links: list[int]
-    ) -> None:
-        distances = _distances(ordinary, self._longest, self._causal)
-        block = maps[:, ordinary][:, :, ordinary]
-        shares = block / np.maximum(block.sum(-1, keepdims=True), 1e-9)
-        if self._causal:
-            visible, among = np.array(ordinary) + 1, np.arange(1, len(ordinary) + 1)
-            relative = {"weight": _log_odds(block, visible), "share": _log_odds(shares, among)}
-        else:
-            relative = {"weight": block * maps.shape[-1], "share": shares * len(ordinary)}
-        self._counts[layer] += np.bincount(distances[distances >= 0], minlength=2 * self._longest + 1)
-        index = {position: k for k, position in enumerate(ordinary)}
-        for kind, values in relative.items():
-            for head, rows in enumerate(values):
-                self._sums[kind][layer, head] += np.bincount(
-                    distances[distances >= 0], rows[distances >= 0], minlength=2 * self._longest + 1
-                )
-            for link in links:
-                queries, keys = zip(*((index[query], index[key]) for query, key in self._pairs[link]), strict=True)
-                self._weights[kind][link][layer] = values[:, list(queries), list(keys)]
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
+        """Of long inputs blocks of queries: the curve is a mean over all pairs."""
+        self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
+        return [Needs(blocks=None if found is None else found.take) for found in self._blocks]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Add one layer of which blocks have come."""
+        for found, number in zip(self._blocks, inputs, strict=True):
+            if found is not None:
+                self._take(layer, found, number)
+                found.clear()
+
+    def _found(self, number: int, keys: int) -> "_LayerParts":
+        links = self._by_input[number]
+        ordinary, pairs = self._looked[links[0]].ordinary, [self._pairs[link] for link in links]
+        return _LayerParts(ordinary, pairs, self._sums["weight"].shape[1], self._longest, keys, causal=self._causal)
+
+    def _take(self, layer: int, found: "_LayerParts", number: int) -> None:
+        self._counts[layer] += found.counts
+        for kind in KINDS:
+            self._sums[kind][layer] += found.curves[kind]
+            for link, weights in zip(self._by_input[number], found.weights[kind], strict=True):
+                self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
         """Mean relative weight by key - query, from -longest to longest; 0 where no pair has that distance."""
@@ -115,6 +119,58 @@ class QueryResiduals:
         return largest
 
 
+class _LayerParts:
+    """What one layer's maps of one input add, from blocks of queries or all at once.
+
+    Attributes:
+        counts: of pairs at each distance.
+        curves: of each kind, sums of relative weights. *Shape:* (head, distance).
+        weights: of each kind and link, those of its pairs. *Shape:* (head, pair).
+    """
+
+    def __init__(
+        self, ordinary: tuple[int, ...], pairs: Sequence[Sequence[Pair]], heads: int, longest: int, keys: int,
+        *, causal: bool,
+    ) -> None:  # fmt: skip
+        self.ordinary, self.heads, self.longest = np.array(ordinary), heads, longest
+        self.keys, self.causal = keys, causal
+        place = {position: k for k, position in enumerate(ordinary)}
+        self.pairs = [np.array([(place[query], place[key]) for query, key in some]) for some in pairs]
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin again, for the next layer."""
+        bins = 2 * self.longest + 1
+        self.counts = np.zeros(bins)
+        self.curves = {kind: np.zeros((self.heads, bins)) for kind in KINDS}
+        self.weights = {kind: [np.zeros((self.heads, len(some)), np.float32) for some in self.pairs] for kind in KINDS}
+
+    def take(self, head: int, start: int, weights: Any) -> None:
+        """Add a block of one head (`core.map_sums.Needs.blocks`)."""
+        self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
+
+    def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
+        """Add the rows of queries from `start` on, of some heads."""
+        low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
+        queries = self.ordinary[low:high]
+        block = maps[:, queries - start][:, :, self.ordinary]
+        shares = block / np.maximum(block.sum(-1, keepdims=True), 1e-9)
+        if self.causal:
+            relative = (_log_odds(block, queries + 1), _log_odds(shares, np.arange(low + 1, high + 1)))
+        else:
+            relative = block * self.keys, shares * len(self.ordinary)
+        distances = self.ordinary - queries[:, None] + self.longest
+        seen = distances <= self.longest if self.causal else np.ones_like(distances, dtype=bool)
+        at, bins = distances[seen], len(self.counts)
+        if not heads.start:  # once, of the first head or of all
+            self.counts += np.bincount(at, minlength=bins)
+        inside = [(some[:, 0] >= low) & (some[:, 0] < high) for some in self.pairs]
+        for kind, values in zip(KINDS, relative, strict=True):
+            self.curves[kind][heads] += np.stack([np.bincount(at, rows[seen], bins) for rows in values])
+            for weights, some, of in zip(self.weights[kind], self.pairs, inside, strict=True):
+                weights[heads, of] = values[:, some[of, 0] - low, some[of, 1]]
+
+
 def _log_odds(
     weights: Float[np.ndarray, "head query key"], visible: Int[np.ndarray, " query"]
 ) -> Float[np.ndarray, "head query key"]:
@@ -122,11 +178,3 @@ def _log_odds(
     clipped = np.clip(weights, 1e-6, 1 - 1e-6)
     others = np.maximum(visible - 1, 1)[:, None]
     return np.where(visible[:, None] > 1, np.log(clipped * others / (1 - clipped)), 0.0)
-
-
-@lru_cache(maxsize=512)
-def _distances(ordinary: tuple[int, ...], longest: int, causal: bool) -> Int[np.ndarray, "query key"]:
-    """key - query + longest of ordinary positions; -1 where a query does not see the key."""
-    places = np.array(ordinary)
-    distances = places[None, :] - places[:, None]
-    return np.where(causal & (distances > 0), -1, distances + longest)

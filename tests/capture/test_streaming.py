@@ -22,11 +22,15 @@ from core.scoring.distances import HeadDistances
 from core.scoring.feature_contrasts import Kinds, rhombi
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
+from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
+from core.scoring.links import PairScores, Placement
 from core.scoring.mean_patterns import MeanPatterns
+from core.scoring.queries import KINDS, Looked, QueryResiduals
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.passes import Prepared
 from core.studies.attention.role_measure import RoleMeasure
+from core.studies.frames.frame_scoring import Sinkless
 from tests.capture.conftest import DECODERS, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny
 from tests.capture.conftest import translator as translating
 from tests.spread import one_in
@@ -203,6 +207,52 @@ def test_relations_have_the_same_results_either_way(name, monkeypatch):
     contrasts = np.arange(both[0].sums.shape[-1]) % len(QUANTITIES) == QUANTITIES.index("contrast")
     assert np.allclose(both[0].sums[..., ~contrasts], both[1].sums[..., ~contrasts], atol=SPAN)
     assert np.allclose(both[0].sums[..., contrasts], both[1].sums[..., contrasts], atol=2e-3)  # logarithms
+
+
+def frame_observers(checkpoint, encodings):
+    """What frame links are scored with, on random pairs of every input."""
+    layers, heads, causal = checkpoint.layers, checkpoint.heads, checkpoint.causal
+    placements, looked, ends, chance = [], [], [], np.random.default_rng(0)
+    for number, encoding in enumerate(encodings):
+        ordinary = encoding.ordinary
+        drawn = [sorted(chance.choice(ordinary, 2, replace=False).tolist(), reverse=True) for _ in range(4)]
+        pairs = tuple(dict.fromkeys((a, b) for a, b in drawn))
+        placements += [Placement(number, "most", pairs), Placement(number, "mean", pairs, average=True),
+                       Placement(number, "none", ())]  # fmt: skip
+        looked.append(Looked(number, pairs[:2], ordinary))
+        words = [tuple(group) for group in groups_of(encoding)]
+        pieces = Pieces.of(words, [-1 if encoding.sentence[word[0]] is None else 0 for word in words], len(encoding))
+        ends.append(LinkEnds(number, pieces, (((pairs[0][0],), (pairs[0][1],)),), np.zeros((len(words),) * 2, bool)))
+    longest = max(len(encoding) for encoding in encodings)
+    return [
+        PairScores(placements, layers=layers, heads=heads),
+        QueryResiduals(looked, layers=layers, heads=heads, longest=longest, causal=causal),
+        MeanContrasts(ends, layers=layers, heads=heads, causal=causal, seed=0),
+    ]
+
+
+@pytest.mark.parametrize("sinkless", [False, True])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TRANSLATORS and name not in ("gpt_oss",)])
+def test_frame_links_have_the_same_results_either_way(name, sinkless, monkeypatch):
+    checkpoint = opened(name)
+    encodings, both = [checkpoint.encode(text) for text in (TEXT[0], TEXT[1], TEXT[1])], []
+    for least in (1, 10_000):
+        monkeypatch.setattr(streaming, "STREAMED_FROM", least)
+        scores, residuals, contrasts = observers = frame_observers(checkpoint, encodings)
+        shown = [Sinkless(observer) for observer in observers] if sinkless else observers
+        if least == 1:
+            assert not whole_maps(checkpoint, encodings, shown, monkeypatch)
+        else:
+            run(checkpoint, encodings, shown)
+        both.append((list(scores.result().values()), residuals, contrasts.result()))
+    span = SPAN * (10 if sinkless else 1)  # rows are divided by what a sink leaves
+    assert np.allclose(*(found[0] for found in both), atol=span, equal_nan=True)
+    for kind in KINDS:
+        of_kind = [np.concatenate(found[1].result(kind)) for found in both]
+        loose = 5e-3 if checkpoint.causal else 10 * span  # log odds of 1e-6 and more; else weights times keys
+        assert np.allclose(*of_kind, atol=loose)
+    assert np.allclose(both[0][2], both[1][2], atol=2e-3, equal_nan=True)
+    assert np.isfinite(both[0][2]).any()
 
 
 def whole_maps(checkpoint, encodings, observers, monkeypatch, **wanted):

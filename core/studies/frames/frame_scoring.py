@@ -1,7 +1,7 @@
 """Sentences with frame elements scored in one forward pass: every place of every link is read as the maps go by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,12 @@ import numpy as np
 from core.capture.running import run
 from core.capture.words import groups_of
 from core.frames.records import AnnotatedSentence, links_of, words
+from core.map_sums import MapSums, Needs, Reducer, keys_as_values
 from core.models.checkpoint import Checkpoint
 from core.scoring import link_tests
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
 from core.scoring.links import (
+    ALONE,
     Links,
     PairScores,
     Placement,
@@ -73,7 +75,7 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
             ends, layers=checkpoint.layers, heads=checkpoint.heads, causal=True, seed=options.seed
         )
     observers = [observer for observer in (scores, residuals, contrasts) if observer is not None]
-    run(checkpoint, encodings, [_Sinkless(observer) for observer in observers] if options.without_first else observers)
+    run(checkpoint, encodings, [Sinkless(observer) for observer in observers] if options.without_first else observers)
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
     nulls = _Nulls(entries, places, groups, flat, residuals, contrasts)
@@ -87,14 +89,38 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
     )
 
 
-class _Sinkless:
-    """Hands maps on without the first position (the sink), rows renormalised."""
+class Sinkless:
+    """Hands maps, or what is asked of them, on without the first position (the sink), rows renormalised."""
 
     def __init__(self, observer: PairScores | QueryResiduals | MeanContrasts) -> None:
         self._observer = observer
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
         self._observer.update(layer, without(weights.float(), 0), inputs)
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
+        """What the observer needs, and of each row what the other keys have."""
+        own = self._observer.needs(inputs, queries, keys)
+        self._cells = [np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells for needs in own]
+        others = keys_as_values([range(1, keys)], keys)
+        return [replace(needs, values=others, blocks=_without_sink(needs.blocks)) for needs in own]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Hand on cells as `links.without_key` would leave them."""
+        handed = []
+        for found, cells in zip(sums, self._cells, strict=True):
+            left = found.values[:, cells[:, 0], 0]
+            kept = np.where(cells[:, 1] == 0, 0, found.cells) / np.maximum(left, ALONE)
+            handed.append(replace(found, cells=np.where(left < ALONE, found.cells, kept)))
+        self._observer.update_sums(layer, handed, inputs)
+
+
+def _without_sink(reducer: Reducer | None) -> Reducer | None:
+    def reduce(head: int, start: int, weights: Any) -> None:
+        if reducer is not None:
+            reducer(head, start, without(weights.float(), 0))
+
+    return None if reducer is None else reduce
 
 
 def _ends(entry: Entry, encoding: Any, how: dict[str, Any]) -> LinkEnds:
