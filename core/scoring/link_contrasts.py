@@ -118,12 +118,12 @@ def hexagons_of_inputs(
     start, key, first, other = np.concatenate(drawn, 1)
     words, sentences = (np.stack([getattr(own, name) for own in pieces]) for name in ("word", "sentence"))
     owner = np.repeat(some, [len(links[number]) for number in some])[:, None]
-    queries, keys = (start, first, other), (key, key + first - other, key + first - start)
+    places = (start, first, other), (key, key + first - other, key + first - start)
     fits = (first != start) & (other != start) & (first != other)
-    for place in keys[1:]:
+    for place in places[1][1:]:
         fits &= (place >= 0) & (place < words.shape[1])
     link, draw = np.nonzero(fits)
-    queries, keys = (np.stack([place[link, draw] for place in some], -1) for some in (queries, keys))
+    queries, keys = (np.stack([place[link, draw] for place in three], -1) for three in places)
     kept = _allowed(queries, keys, words, sentences, taken, (owner[link, 0], link), causal=causal)
     return _first_draws(queries[kept], keys[kept], link[kept], len(start))
 
@@ -233,8 +233,8 @@ def means_over_draws(
     """
     measured = weights.min(-1) >= FLOOR
     numbers, ones = weights.astype(np.float64, order="K"), np.ones(weights.shape[:-1])
-    sides = [_product(numbers, np.flatnonzero(signs == sign)) for sign in (1, -1)]
-    value = np.log(np.divide(*sides, out=ones, where=measured))  # one logarithm a draw; of those left out 0
+    above, below = (_product(numbers, np.flatnonzero(signs == sign)) for sign in (1, -1))
+    value = np.log(np.divide(above, below, out=ones, where=measured))  # one logarithm a draw; of those left out 0
     total, counts = np.add.reduceat(value, starts, axis=1), np.add.reduceat(measured, starts, axis=1, dtype=int)
     mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)

@@ -19,10 +19,11 @@ from core.scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inpu
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import Means
+from core.scoring.link_batches import LinkedWords
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.repetition import OwnAndOthers
 from core.scoring.statistics import HeadStatistics
-from core.scoring.tokens import LinkedWords, RelationAttention
+from core.scoring.tokens import RelationAttention
 from core.studies.attention.partials import (
     EffectiveSums,
     FeatureSums,
