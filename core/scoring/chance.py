@@ -2,8 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from scipy.stats import binomtest, norm
+import numpy as np
+
+from core.scoring.proportions import wilson_interval
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class AboveConstant:
 
 def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
     """Hold a share of right rows against a constant's. rows: at least 1."""
-    ends = binomtest(round(share * rows), rows).proportion_ci(method="wilson")
-    return AboveConstant(share, float(ends.low), float(ends.high), constant, rows)
+    low, high = wilson_interval(np.array(round(share * rows)), rows)
+    return AboveConstant(share, float(low), float(high), constant, rows)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,6 @@ def above_zero(correlation: float, rows: int) -> AboveZero:
     Source:
         Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
     """
-    reach = float(norm.ppf(0.975)) / math.sqrt(rows - 3)
+    reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
     return AboveZero(correlation, math.tanh(centre - reach), math.tanh(centre + reach), rows)

@@ -164,6 +164,7 @@ def max_t(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     slack: float = 0.0,
+    rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
     """Family-wise p of every head that its mean difference is 0, by max-T (Westfall & Young).
 
@@ -175,15 +176,16 @@ def max_t(
     One coin or draw per row serves all heads, which keeps how they hang together.
     t_h = |sum d| / sqrt(sum d^2 + unseen), `t_values`; p_h = (1 + #{max over heads of drawn t >= t_h}) / (1 + draws).
     Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed: too
-    few to say anything, or all by the same, or where heads times rows are fewer than it takes to see an effect on RARE
-    of the rows in any (`rows_to_see`): 149 rows for one head. 1 for a head that changed no outcome. slack: added to
+    few to say anything, or all by the same, or where heads times rows are fewer than it takes to see an effect on
+    `rare` of the rows in any (`rows_to_see`; None: of pairs that were chosen for their difference, which all show what
+    there is): 149 rows for one head. 1 for a head that changed no outcome. slack: added to
     every t_h, for the smallest p that outcomes known to within so much could have.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
         raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
-    if not _is_won_or_lost(difference) and difference.size < rows_to_see(RARE):
+    if rare is not None and not _is_won_or_lost(difference) and difference.size < rows_to_see(rare):
         return np.ones(len(difference))
     generator, rows = np.random.default_rng(seed), difference.shape[1]
     if _is_won_or_lost(difference):

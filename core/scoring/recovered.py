@@ -58,7 +58,7 @@ def recovered_share(
     n, unknown = int(is_clear.sum()), np.full(len(patched), np.nan)
     share = brought.sum(1) / whole.sum()
     low, high = _ends(share, brought, whole) if n > 1 else (unknown, unknown)
-    p = max_t(np.zeros(n), brought, seed=seed) if n >= few_inputs.FEWEST else unknown
+    p = max_t(np.zeros(n), brought, seed=seed, rare=None) if n >= few_inputs.FEWEST else unknown
     return Recovered(share, low, high, p, n, int(len(first) - n))
 
 

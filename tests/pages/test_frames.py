@@ -186,7 +186,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
     next(one for one in app.button if one.label.startswith("Use as a set")).click().run()
     assert not app.exception
     assert json.loads(app.session_state["frame_found"])["id"] == "r:1"
-    assert "1 sentences were taken over" in said(app)
+    assert "over from the search: 1 sentence." in said(app)
 
 
 def test_the_table_of_a_lookup_can_be_read_by_pandas():

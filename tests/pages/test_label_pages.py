@@ -116,7 +116,7 @@ def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
     assert "Type your name" in page.info[0].value
     page.text_input(key="annotator").input("cyd").run()
     assert not page.exception
-    assert "40 maps of 1 checkpoints" in page.caption[-1].value
+    assert "40 maps of 1 checkpoint " in page.caption[-1].value
 
 
 def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, monkeypatch):
