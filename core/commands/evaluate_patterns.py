@@ -170,7 +170,11 @@ def trained_without(source: str) -> "Classifier":
         [known.column("class")[k] for k in chosen],
         known.classes,
         patterns.training.ClassifierRecipe(kind="trees"),
-        known=patterns.training.Known(origins=[origins[k] for k in chosen], heads=[heads[k] for k in chosen]),
+        known=patterns.training.Known(
+            None if known.soft is None else known.soft[chosen],
+            [origins[k] for k in chosen],
+            [heads[k] for k in chosen],
+        ),
     )
 
 

@@ -88,6 +88,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
     Raises InputError when there is too little to train on.
     """
+    snapshot = snapshot.without_ties()  # a tie is listed as one, among what raters part on
     given, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(given, snapshot.classes, groups, folds=FOLDS)
     likely = np.zeros((len(given), len(snapshot.classes)))

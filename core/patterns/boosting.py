@@ -29,6 +29,8 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
     """Arrays of boosted trees; none where all examples are of one class. classes: how many the set has."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
+    measured = examples.measured.astype(np.float32)
+    edges = None if examples.weights is None else _edges(measured)
     model = HistGradientBoostingClassifier(
         max_iter=rounds,
         learning_rate=RATE,
@@ -37,14 +39,37 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
         max_bins=BINS,
         early_stopping=False,
         random_state=seed % 2**32,
-    ).fit(examples.measured.astype(np.float32), examples.numbers, sample_weight=examples.weights)
+    ).fit(measured if edges is None else _binned(measured, edges), examples.numbers, sample_weight=examples.weights)
     present = model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]  # of two classes one is summed
     base = np.full(classes, -np.inf)
     base[model.classes_] = 0.0
     base[present] = np.ravel(model._baseline_prediction)
     numbers = present.tolist()
     trees = [(tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)]
-    return {PREFIX + name: values for name, values in (_nodes(trees) | {"base": base}).items()}
+    nodes = _nodes(trees) | {"base": base}
+    if edges is not None:
+        nodes["threshold"] = _of_statistics(nodes, edges)
+    return {PREFIX + name: values for name, values in nodes.items()}
+
+
+def _edges(measured: np.ndarray) -> list[np.ndarray]:
+    """Of each statistic the values, between BINS even parts, where a tree may split it. With weights scikit-learn looks
+    for them in a loop that takes most of a fit, so it gets numbers of bins instead."""
+    inner = np.quantile(measured, np.linspace(0, 1, BINS + 1)[1:-1], axis=0, method="lower")
+    return [np.unique(column) for column in inner.T]
+
+
+def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
+    """The number of each value's bin: how many edges lie below it."""
+    columns = [np.searchsorted(of, values) for of, values in zip(edges, measured.T, strict=True)]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def _of_statistics(nodes: Arrays, edges: list[np.ndarray]) -> np.ndarray:
+    """Thresholds between numbers of bins as values of the statistics; a leaf's stay 0."""
+    inner = nodes["left"] != np.arange(len(nodes["left"]))
+    chosen = zip(nodes["feature"], nodes["threshold"], inner, strict=True)
+    return np.array([edges[of][int(place)] if splits else 0.0 for of, place, splits in chosen])
 
 
 def _nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:

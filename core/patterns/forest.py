@@ -3,9 +3,10 @@
 Extremely randomised trees (Geurts et al. 2006, scikit-learn's) split each statistic of `shapes` at a random place, so
 no threshold is fitted to one checkpoint's weights. The fitted trees are kept as plain arrays, which any numpy walks.
 The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit. On the same
-maps it is decided whether boosted trees (`boosting`) have half of the say: where they bring a point of macro F1.
+maps it is decided whether boosted trees (`boosting`) have half of the say: where they lower the loss.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,14 +17,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from core.errors import InputError
 from core.patterns.boosting import ROUNDS, Examples, boosted_probabilities, fit_boosted, has_boosted
-from core.patterns.evaluation import enough_maps, macro_f1
 from core.patterns.planted import planted
-from core.patterns.shapes import shapes
+from core.patterns.shapes import OF_ALL, shapes
 
 TREES = 150
 SMALLEST_LEAF = 3
 STATISTICS_A_SPLIT = 24
-GAIN = 0.01  # of macro F1 on left-out maps from which boosted trees have a say; below it they are not worth their time
 FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # of the correlations between statistics towards none, so that their inverse is steady
@@ -64,6 +63,12 @@ class Parts:
             new[self.maps][is_kept], self.numbers[is_kept], None if self.weights is None else self.weights[is_kept]
         )
 
+    def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
+        """The classes' shares of each map, rows summing to 1."""
+        given = np.zeros((maps, classes))
+        np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
+        return given / given.sum(1, keepdims=True)
+
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
     """One part a map of its class; with soft labels [map, class] one for each likely class, weighing its share."""
@@ -103,14 +108,20 @@ def fit_forest(
     temperature is fitted on parts of the maps instead. known: soft labels as `parts` makes them; None: one class a map.
     """
     known = known or parts(numbers, len(classes))
-    measured, labels = shapes(maps), [classes[k] for k in numbers]
+    measured, labels = _statistics(maps), [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
     held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
-    boosts = _helps(held_out, len(classes))
+    temperature, boosts = _calibrated(held_out)
     rounds = growth.rounds if boosts else 0
     arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
-    arrays["temperature"] = np.array(_temperature(held_out, boosts))
+    arrays["temperature"] = np.array(temperature)
     return arrays | _spread(measured)
+
+
+def _statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
+    """The statistics of maps; without those of causal maps where none is causal, which would only be drawn in vain."""
+    measured = shapes(maps)
+    return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
 
 
 def _grown(
@@ -122,7 +133,7 @@ def _grown(
     growth: Growth,
 ) -> Arrays:
     """Nodes of a forest, and of boosted trees, on measured maps and planted ones."""
-    measures = np.concatenate([measured[known.maps], shapes(extra)])
+    measures = np.concatenate([measured[known.maps], shapes(extra)[:, : measured.shape[1]]])
     labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
     weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
     forest = ExtraTreesClassifier(
@@ -202,11 +213,12 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """What a smaller forest that did not see them says of maps, and boosted trees (None where there are none)."""
+    """What a smaller forest that did not see them says of maps, and boosted trees (None where there are none). truth:
+    probabilities of the classes [map, class], of a map on which people part their shares."""
 
     of_forest: Probabilities
     of_boosted: Probabilities | None
-    truth: np.ndarray
+    truth: Probabilities
 
     def of(self, boosts: bool) -> Probabilities:
         """The forest's probabilities, or the mean of both."""
@@ -214,14 +226,18 @@ class _HeldOut:
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
-    """Each origin's maps by a fit to the others; of thirds of the maps where all are of one origin."""
+    """Each origin's maps by a fit to the others, the largest first; of thirds of the maps where all are of one origin.
+
+    Boosted trees, which take most of the time, are given up where they have not lowered the loss so far.
+    """
     maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
+    truth = labelled.known.shares(len(maps), len(classes))
     smaller = replace(growth, trees=max(30, growth.trees // 3))
     names = np.array(list(origins))
     if len(set(names)) == 1:
         names = np.array([str(k % 3) for k in range(len(names))])
-    held_out = []
-    for name in sorted(set(names)):
+    held_out: list[_HeldOut] = []
+    for name, _ in Counter(sorted(names)).most_common():
         training, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
         extra, planted_names = planted(
             [maps[k] for k in training], [classes[int(numbers[k])] for k in training], classes, seed=growth.seed
@@ -230,46 +246,37 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
             measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
         )
         boosted = boosted_probabilities(grown, measured[out]) if has_boosted(grown) else None
-        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, numbers[out]))
+        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, truth[out]))
+        if smaller.rounds and not _calibrated(held_out)[1]:
+            smaller = replace(smaller, rounds=0)
     return held_out
 
 
-def _helps(held_out: Sequence[_HeldOut], classes: int) -> bool:
-    """Whether boosted trees bring GAIN of macro F1 on what was left out, each part weighing alike."""
+def _calibrated(held_out: Sequence[_HeldOut]) -> tuple[float, bool]:
+    """The temperature, and whether boosted trees have a say: what has the least loss on what was left out."""
+    temperature, loss = _temperature(held_out, boosts=False)
     if any(fold.of_boosted is None for fold in held_out):
-        return False
-    gains = [
-        _macro_f1(fold.of(True), fold.truth, classes) - _macro_f1(fold.of(False), fold.truth, classes)
-        for fold in held_out
-    ]
-    return float(np.mean(gains)) >= GAIN
+        return temperature, False
+    of_both, less = _temperature(held_out, boosts=True)
+    return (of_both, True) if less < loss else (temperature, False)
 
 
-def _macro_f1(likely: Probabilities, truth: np.ndarray, classes: int) -> float:
-    confusion = np.zeros((classes, classes), dtype=int)
-    np.add.at(confusion, (truth, likely.argmax(1)), 1)
-    return float(macro_f1(confusion[None], enough_maps(confusion))[0])
-
-
-def _temperature(held_out: Sequence[_HeldOut], boosts: bool) -> float:
-    """The temperature with the least loss on maps that were left out, each part weighing alike."""
-    parts_left_out = [(fold.of(boosts), fold.truth) for fold in held_out]
+def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, float]:
+    """The temperature with the least loss (nats) on maps that were left out, each part weighing alike, and the loss."""
 
     def loss(temperature: float) -> float:
         return float(
             np.mean(
-                [
-                    -np.log(_heated(raw, temperature)[np.arange(len(truth)), truth]).mean()
-                    for raw, truth in parts_left_out
-                ]
+                [-(fold.truth * np.log(_heated(fold.of(boosts), temperature))).sum(1).mean() for fold in held_out]
             )
         )
 
-    return float(minimize_scalar(loss, bounds=TEMPERATURES, method="bounded").x)
+    found = minimize_scalar(loss, bounds=TEMPERATURES, method="bounded")
+    return float(found.x), float(found.fun)
 
 
 def forest_probabilities(forest: Arrays, maps: Sequence[Map]) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
     """Calibrated class probabilities of each map [map, class], and whether the map lies outside what was trained on."""
-    measured = shapes(maps)
+    measured = shapes(maps)  # an earlier forest knows the statistics that were there first
     outside = _distances(forest, measured) > float(forest["farthest"])
     return _heated(_raw(forest, measured), float(forest["temperature"])), outside

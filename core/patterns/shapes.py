@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
-from core.patterns import codebook
+from core.patterns import causal_shapes, codebook
 from core.patterns.codebook import CLEAN, FAINT, MARK, STRONG
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
@@ -49,6 +49,8 @@ NAMES = (
     *("codebook: rows with .15 in one of two columns", "codebook: clean columns"),
     *("codebook: line", "codebook: line's marked rows", "codebook: line's weakest third"),
 )
+OF_ALL = len(NAMES)  # statistics that every map has; those of causal maps follow
+NAMES += causal_shapes.NAMES
 
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 Stack = Float64[np.ndarray, "map query key"]
@@ -56,7 +58,8 @@ Columns = list[np.ndarray]  # one number a map in each
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Every statistic of NAMES for each map whose rows sum to 1; all finite, maps in their order."""
+    """Every statistic of NAMES for each map whose rows sum to 1; all finite, maps in their order; of maps in which a
+    token looks ahead the last ones, of causal maps, are 0."""
     measures = np.zeros((len(maps), len(NAMES)))
     by_length: dict[int, list[int]] = {}
     for number, weights in enumerate(maps):
@@ -90,7 +93,7 @@ def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
         *_evenness(weights),
         *_codebook(weights),
     ]
-    return np.stack(columns, axis=1)
+    return np.concatenate([np.stack(columns, axis=1), causal_shapes.causal_shapes(weights)], axis=1)
 
 
 def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:

@@ -6,7 +6,7 @@ The file is named by its contents, so the same labels are written once and a cla
 import hashlib
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from core.errors import InputError
-from core.patterns.agreement import consensus, inputs_of
+from core.patterns.agreement import consensus, inputs_of, tied
 from core.patterns.classes import TOO_SMALL, ClassSet, class_set
 from core.patterns.raster import from_float16
 from core.patterns.truth import Method, truth
@@ -27,9 +27,9 @@ from core.writing import replacing
 @dataclass(frozen=True)
 class Snapshot:
     """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline, and soft
-    (probability of each class) where many people's labels were weighed.
+    (probability of each class) where any map's labels part, or a method weighed them.
 
-    headline: drawn at random and labelled with no suggestion shown; only such maps are scored. newest: the last event
+    headline: drawn at random, labelled with no suggestion shown, and no tie; only such maps are scored. newest: the last event
     of all labels that were looked at, also of those that decided no map's class.
     """
 
@@ -54,6 +54,11 @@ class Snapshot:
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
+
+    def without_ties(self) -> "Snapshot":
+        """The maps that have one class: of the others as many labels say one as another."""
+        rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
+        return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
     @property
     def soft(self) -> np.ndarray | None:
@@ -104,15 +109,17 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     """One label a map with its weights, in the order of their ids, without maps that are too small to have a pattern;
     InputError when nothing else is labelled.
 
-    By `consensus`, which leaves ties out, or by a `method` of `core.patterns.truth` with soft labels, which weighs
-    them; adjudications stand above both.
+    By `consensus`: where first passes part, soft labels are their shares, and a tie has no class that it could be
+    scored by (its name here is the first of the tied ones). A `method` of `core.patterns.truth` weighs them otherwise;
+    adjudications stand above both.
     """
     standing = standing_labels(db, name)
-    agreed = consensus(standing, with_ties=method is not None)
-    if not standing.empty and agreed.empty:
+    agreed = consensus(given, with_ties=True)
+    ties = set() if agreed.empty or method is not None else set(tied(standing))
+    if ties and len(ties) == len(agreed):
         raise InputError(
             f'Training needs maps on whose class most people agree; in the class set "{name}" each of the '
-            f"{standing['map_id'].nunique()} labelled maps was given as many labels of one class as of another: "
+            f"{len(agreed)} labelled maps was given as many labels of one class as of another: "
             "adjudicate some, or let somebody else label them."
         )
     if agreed.empty:
@@ -120,7 +127,7 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
             "on the Label page or import a file."
         )
-    agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed))
+    agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed, standing, ties), tied=agreed.map_id.isin(ties))
     stored = {
         row["map_id"]: from_float16(row["weights"], row["length"])
         for row in labels.maps_of(db, list(agreed.map_id))
@@ -132,9 +139,10 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             f'"{name}" are: label maps of longer inputs.'
         )
     agreed = agreed[agreed.map_id.isin(stored)].reset_index(drop=True)
-    columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
-    if method is not None:
-        agreed, columns = _weighed(agreed, standing, known_class_set(db, name).names, method), [*columns, "soft"]
+    columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline", "tied"]
+    if method is not None or _part(standing):
+        names = known_class_set(db, name).names
+        agreed, columns = _weighed(agreed, standing, names, method or "majority"), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
     newest = str(standing.sort_values("ordinal")["event"].iloc[-1])
     maps = [stored[map_id] for map_id in agreed.map_id]
@@ -155,8 +163,18 @@ def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], 
     return agreed.assign(**{"class": likeliest, "soft": soft})
 
 
-def _headline(agreed: pd.DataFrame) -> pd.Series:
-    return (agreed.queue_order == "random") & agreed.suggestion.isna()
+def _headline(agreed: pd.DataFrame, given: pd.DataFrame, ties: set[str]) -> pd.Series:
+    """Which maps are scored: somebody got them at random and saw no suggestion, and they have one class, which no
+    suggestion prompted and no adjudicator chose."""
+    at_random = given[(given["pass"] == 1) & (given.queue_order == "random") & given.suggestion.isna()]
+    judged = agreed.suggestion.isna() & (agreed.queue_order != "adjudication") & ~agreed.map_id.isin(ties)
+    return judged & agreed.map_id.isin(at_random.map_id)
+
+
+def _part(given: pd.DataFrame) -> bool:
+    """Whether first passes part on any map."""
+    plain = given[(given["pass"] == 1) & (given.queue_order != "adjudication")]
+    return bool((plain.groupby("map_id")["class"].nunique() > 1).any())
 
 
 def from_file(file: Path, name: str) -> Snapshot:

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from core import config
-from core.patterns.agreement import tied
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.classifier_registry import bundled_labels
 from core.patterns.evaluation import (
@@ -32,7 +31,7 @@ from core.patterns.evaluation import (
     sure_errors,
 )
 from core.patterns.forest import TREES
-from core.patterns.snapshot import Snapshot, snapshot, standing_labels
+from core.patterns.snapshot import Snapshot, snapshot
 from core.patterns.suggestions import UNSURE, Judgement, judged
 from core.patterns.training import ClassifierRecipe, Known, fit
 from core.store.database import Database
@@ -47,9 +46,9 @@ RECIPE = ClassifierRecipe(kind="trees")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Maps of all sources of a class set. known: those with one class by the rule of training, first and in its order;
-    maps whose raters tie follow them, and are never trained on. first: class by the source's first rater; agreed: two
-    raters who labelled without looking for disputes gave one class. head: checkpoint, layer and number.
+    """Maps of all sources of a class set, as they are trained on. clear: those with one class, not a tie. first: class
+    by the source's first rater; agreed: two raters who labelled without looking for disputes gave one class. heads:
+    checkpoint, layer and number.
     """
 
     classes: ClassSet
@@ -60,22 +59,27 @@ class Labelled:
     origins: np.ndarray
     heads: np.ndarray
     agreed: np.ndarray
+    clear: np.ndarray
 
     def fitted(self, chosen: Sequence[int]):
-        """A classifier of those of these maps that have one class, as `patterns train` fits it."""
-        rows = [k for k in sorted(int(k) for k in chosen) if k < len(self.known.maps)]
+        """A classifier of these maps, as `patterns train` fits it."""
+        rows = sorted(int(k) for k in chosen)
         labels, origins, heads = self.known.column("class"), self.known.column("checkpoint"), self.known.heads
         return fit(
             [self.maps[k] for k in rows],
             [labels[k] for k in rows],
             self.classes.names,
             RECIPE,
-            known=Known(origins=[origins[k] for k in rows], heads=[heads[k] for k in rows]),
+            known=Known(
+                None if self.known.soft is None else self.known.soft[rows],
+                [origins[k] for k in rows],
+                [heads[k] for k in rows],
+            ),
         )
 
     @property
     def truth(self) -> np.ndarray:
-        """Class numbers of the maps that have one class."""
+        """Class numbers of the maps; of a tie the first of the classes that tie."""
         return np.array([self.classes.names.index(name) for name in self.known.column("class")])
 
     @property
@@ -83,17 +87,13 @@ class Labelled:
         """Class numbers by the first raters, of all maps."""
         return np.array([self.classes.names.index(name) for name in self.first])
 
-    def clear(self, chosen: np.ndarray) -> np.ndarray:
-        """Those of these maps that have one class."""
-        return chosen[chosen < len(self.known.maps)]
-
 
 def labelled(class_set: str) -> Labelled:
     """The bundled annotations of a class set."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         bundled_labels(db, class_set)
-        known, ties = snapshot(db, class_set), set(tied(standing_labels(db, class_set)))
+        known = snapshot(db, class_set)
         db.close()
     facts: dict[str, Row] = {}
     for source in config.LABELLED[class_set]:
@@ -109,7 +109,7 @@ def labelled(class_set: str) -> Labelled:
             facts[name] = {"map": maps[name], "first": first[name], "origin": source, "layer": row["layer"]}
             facts[name] |= {"head": f"{row['checkpoint']}/{row['layer']}/{row['head']}"}
             facts[name]["agreed"] = second.get(name) == first[name]
-    order = [*known.column("map_id"), *(name for name in facts if name in ties)]
+    order = known.column("map_id")
     columns = {key: [facts[name][key] for name in order] for key in ("map", "first", "origin", "head", "agreed")}
     return Labelled(
         SHIPPED[class_set],
@@ -118,6 +118,7 @@ def labelled(class_set: str) -> Labelled:
         columns["map"],
         columns["first"],
         *(np.array(columns[key]) for key in ("origin", "head", "agreed")),
+        ~np.array(known.column("tied")),
     )
 
 
@@ -131,7 +132,7 @@ HEADER = [
 def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str:
     """One row of a table: `found` are judgements of the maps `chosen`, of which those without one class count for the
     first rater alone."""
-    one = chosen < len(data.known.maps)
+    one = data.clear[chosen]
     rows, groups, names = chosen[one], data.known.column("group"), data.classes.names
     truth, likely = data.truth[rows], found.probabilities[one]
     predicted, inputs = likely.argmax(1), [groups[k] for k in rows]
@@ -169,9 +170,7 @@ def unseen(data: Labelled) -> list[str]:
     rows, every, judgements = [line.replace("{}", "checkpoint left out") for line in HEADER], [], []
     by_source = {}
     for train, test in _parts(data, "checkpoints", "checkpoint"):
-        source = data.origins[test[0]]
-        ties = np.flatnonzero(data.origins == source)
-        out = np.concatenate([np.array(test), ties[ties >= len(data.known.maps)]])
+        source, out = data.origins[test[0]], np.array(test)
         judgements.append(judged(data.fitted(train), [data.maps[k] for k in out]))
         every.append(out)
         by_source[source] = line(source, data, out, judgements[-1])
@@ -212,7 +211,8 @@ WAYS: dict[str, Callable[[np.random.Generator, Judgement], np.ndarray]] = {
 
 def new_labels(data: Labelled, source: str) -> list[str]:
     """Accuracy and macro F1 on half of a new checkpoint's inputs, with labels of maps of the other half."""
-    others, mine = (data.clear(np.flatnonzero(which)) for which in (data.origins != source, data.origins == source))
+    others = np.flatnonzero(data.origins != source)
+    mine = np.flatnonzero((data.origins == source) & data.clear)
     inputs, truth = np.array(data.known.column("group")), data.truth
     outcomes: list[dict] = []
     before = data.fitted(others)

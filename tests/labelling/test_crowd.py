@@ -136,13 +136,13 @@ def test_a_snapshot_by_a_method_has_soft_labels_and_keeps_adjudications(db, tmp_
         labels.record_events(db, own)
     decision = event(1, "m2", "diagonal", batch="d", annotator="dan", queue_order="adjudication")
     labels.record_events(db, [decision | {"pass": adjudicating.PASS}])
-    assert snapshot(db, "bert").soft is None
     found = read(write(snapshot(db, "bert", method="majority"), tmp_path))
     rows = dict(zip(found.column("map_id"), zip(found.column("class"), found.soft, strict=True), strict=True))
     assert rows["m1"][0] == "block"
     assert rows["m1"][1].tolist() == pytest.approx([1 / 3, 0, 0, 2 / 3, 0])
     assert rows["m2"][0] == "diagonal"
     assert rows["m2"][1].tolist() == [0, 1, 0, 0, 0]
+    assert snapshot(db, "bert").facts == [row | {"headline": False} for row in found.facts], "so by default"
 
 
 def some_maps(count=40):

@@ -16,7 +16,7 @@ from core.patterns.forest import (
     fit_forest,
     forest_probabilities,
 )
-from core.patterns.shapes import shapes
+from core.patterns.shapes import OF_ALL, shapes
 from core.patterns.synthetic import synthetic_maps
 
 
@@ -34,7 +34,7 @@ def forest(labelled):
 
 def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
     maps, numbers = labelled
-    measured = shapes(maps).astype(np.float32)
+    measured = shapes(maps)[:, :OF_ALL].astype(np.float32)
     trees = ExtraTreesClassifier(20, min_samples_leaf=3, random_state=0).fit(measured, numbers)
     assert np.allclose(_raw(_nodes(trees, len(BERT)), measured), trees.predict_proba(measured), atol=1e-3)
 
@@ -70,7 +70,7 @@ def test_maps_unlike_any_in_training_are_outside(forest):
 
 def test_a_forest_of_before_there_were_more_statistics_still_answers(forest, labelled, monkeypatch):
     maps, numbers = labelled
-    fewer = lambda few: shapes(few)[:, :-8]  # noqa: E731
+    fewer = lambda few: shapes(few)[:, : OF_ALL - 8]  # noqa: E731
     monkeypatch.setattr("core.patterns.forest.shapes", fewer)
     earlier = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(10))
     before = forest_probabilities(earlier, maps)

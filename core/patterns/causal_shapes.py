@@ -1,0 +1,158 @@
+"""What the eye looks for in the map of a decoder, as numbers: columns in each of two sentences, how far back it looks.
+
+Where the second sentence begins a map does not say; it is taken to begin where its rows look back least, beside what
+even rows would. The first row, which is always 1 at its own key, is left out. Axes are `map query key`.
+"""
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+MARKS = (0.05, 0.1, 0.2, 0.4)  # weights that a column is followed by
+DARK = (0.1, 0.2, 0.3)  # weights that count as a spot
+SMALLEST = 3  # tokens of a sentence
+FAR, ROW = 10, 12  # steps back beyond which the eye calls it far
+SHORT = 3  # spots of a column that is more than a spot
+NAMES = (
+    *("causal: sentences apart", "causal: second sentence begins", "causal: looks back to the first"),
+    *("causal: looks back, least", "causal: looks back, mean", "causal: looks back, middle"),
+    *(
+        f"causal: column above {mark}, {where}"
+        for mark in MARKS
+        for where in ("first sentence", "second sentence", "weaker sentence", "weaker at any cut", "weaker, mean cut")
+    ),
+    *("causal: column in the first", "causal: column in the second", "causal: column from second to first"),
+    *("causal: first key in the second", "causal: first key in the first", "causal: first key"),
+    *("causal: steps back to length", "causal: steps back"),
+    *(
+        f"causal: {what} above {dark}"
+        for dark in DARK
+        for what in (
+            *("spots a row", "steps back to length", "steps back", "spots within 2", "spots in one go"),
+            *("longest column to length", "columns of three to length"),
+        )
+    ),
+    *("causal: within 2, median", "causal: within 2, lower quarter", "causal: within 2, upper quarter"),
+    "causal: rows with .5 within 2",
+    *("causal: row maxima, median", "causal: row maxima, lower quarter", "causal: row maxima, upper quarter"),
+    *("causal: later half looks at the earlier", "causal: the same without the first key"),
+    *("causal: entropy", "causal: entropy median", "causal: entropy of the later half", "causal: log length"),
+)
+Stack = Float64[np.ndarray, "map query key"]
+Columns = list[np.ndarray]  # one number a map in each
+
+
+def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
+    """Every statistic of NAMES for each map of one length; all 0 for maps in which a token looks ahead, all finite."""
+    maps, length, _ = weights.shape
+    found = np.zeros((maps, len(NAMES)))
+    ahead = np.triu(np.ones((length, length), dtype=bool), 1)
+    chosen = np.flatnonzero(~(weights[:, ahead] > 0).any(1)) if length > SMALLEST else []
+    if len(chosen):
+        found[chosen] = np.stack(_measured(weights[chosen]), axis=1)
+    return found
+
+
+def _measured(weights: Stack) -> Columns:
+    rows = weights.copy()
+    rows[:, 0] = 0
+    cuts = _cuts(weights.shape[1])
+    back, apart = _looks_back(weights, cuts)
+    place = apart.argmax(1)
+    maps, cut = np.arange(len(weights)), cuts[place]
+    return [
+        *(apart[maps, place], cut / weights.shape[1], back[maps, place], back.min(1), back.mean(1)),
+        back[:, len(cuts) // 2],
+        *(column for mark in MARKS for column in _followed(rows >= mark, cuts, place)),
+        *_strongest(rows, cut),
+        *_steps(rows),
+        *_near(rows),
+    ]
+
+
+def _cuts(length: int) -> Int[np.ndarray, " cut"]:
+    """Where a second sentence may begin."""
+    cuts = np.arange(SMALLEST, length - SMALLEST + 1)
+    return cuts if len(cuts) else np.array([length // 2])
+
+
+def _looks_back(weights: Stack, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each cut the mean weight that later rows give to earlier keys, and how far that is below what even rows of
+    the same places would give, both [map, cut]."""
+    length = weights.shape[1]
+    by_key = weights.cumsum(2)  # of each row the weight on the keys up to here
+    back = np.stack([by_key[:, cut:, cut - 1].mean(1) for cut in cuts], axis=1)
+    even = np.array([(cut / np.arange(cut + 1, length + 1)).mean() for cut in cuts])
+    return back, even - back
+
+
+def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns:
+    """The largest share of rows marked in one column: of each sentence and the weaker of both at the chosen cut; of
+    the weaker one at the best cut and over all cuts."""
+    length, maps = marks.shape[1], np.arange(len(marks))
+    above = marks.cumsum(1)  # [map, query, key]
+    first = above[:, cuts - 1].max(2) / np.maximum(cuts - 1, 1)  # without the first row; later keys have no mark here
+    later = np.arange(length) >= cuts[:, None]  # [cut, key]
+    second = ((above[:, -1, None] - above[:, cuts - 1]) * later).max(2) / (length - cuts)
+    weaker = np.minimum(first, second)
+    return [first[maps, place], second[maps, place], weaker[maps, place], weaker.max(1), weaker.mean(1)]
+
+
+def _strongest(rows: Stack, cut: np.ndarray) -> Columns:
+    """Mean weight of the strongest column within each sentence and from the second to the first; the first key's."""
+    length = rows.shape[1]
+    late = np.arange(length) >= cut[:, None]  # [map, place]
+    early = ~late
+    of_first = (rows * early[:, :, None]).sum(1) / np.maximum(cut - 1, 1)[:, None]
+    of_second = (rows * late[:, :, None]).sum(1) / (length - cut)[:, None]
+    return [
+        of_first.max(1),
+        (of_second * late).max(1),
+        (of_second * early).max(1),
+        of_second[:, 0],
+        of_first[:, 0],
+        rows[:, :, 0].sum(1) / (length - 1),
+    ]
+
+
+def _steps(rows: Stack) -> Columns:
+    """How far back the weight lies, and the spots, besides the first key."""
+    length = rows.shape[1]
+    steps = np.clip(np.arange(length)[:, None] - np.arange(length), 0, None)
+    inner = rows.copy()
+    inner[:, :, 0] = 0
+    mass = inner.sum((1, 2)) + 1e-9
+    found = [(inner * steps).sum((1, 2)) / mass / length, (inner * np.minimum(steps, FAR)).sum((1, 2)) / mass]
+    for dark in DARK:
+        spots = inner >= dark
+        count, by_key = spots.sum((1, 2)), spots.sum(1)
+        some = np.maximum(count, 1)
+        begun = spots[:, 0].sum(1) + (spots[:, 1:] & ~spots[:, :-1]).sum((1, 2))
+        found += [
+            count / length,
+            (spots * steps).sum((1, 2)) / some / length,
+            (spots * np.minimum(steps, ROW)).sum((1, 2)) / some,
+            (spots & (steps <= 2)).sum((1, 2)) / some,
+            count / np.maximum(begun, 1),
+            by_key.max(1) / length,
+            (by_key >= SHORT).sum(1) / length,
+        ]
+    return found
+
+
+def _near(rows: Stack) -> Columns:
+    """The weight beside the diagonal, the largest of each row, the later half's on the earlier, and the entropy."""
+    length = rows.shape[1]
+    steps = np.arange(length)[:, None] - np.arange(length)
+    beside = (steps >= 0) & (steps <= 2)
+    near, largest = (rows * beside).sum(2)[:, 1:], rows[:, 1:].max(2)
+    half = length // 2
+    lower, middle, upper = (np.quantile(near, share, axis=1) for share in (0.25, 0.5, 0.75))
+    entropy = -(rows * np.log(np.clip(rows, 1e-12, None))).sum(2)[:, 1:] / np.log(np.arange(2, length + 1))
+    return [
+        *(middle, lower, upper, (near > 0.5).mean(1)),
+        *(np.quantile(largest, share, axis=1) for share in (0.5, 0.25, 0.75)),
+        rows[:, half:, :half].sum((1, 2)) / (length - half),
+        rows[:, half:, 1:half].sum((1, 2)) / (length - half),
+        *(entropy.mean(1), np.median(entropy, 1), entropy[:, entropy.shape[1] // 2 :].mean(1)),
+        np.full(len(rows), np.log(length)),
+    ]
