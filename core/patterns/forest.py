@@ -266,9 +266,7 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 
     def loss(temperature: float) -> float:
         return float(
-            np.mean(
-                [-(fold.truth * np.log(_heated(fold.of(boosts), temperature))).sum(1).mean() for fold in held_out]
-            )
+            np.mean([-(fold.truth * np.log(_heated(fold.of(boosts), temperature))).sum(1).mean() for fold in held_out])
         )
 
     found = minimize_scalar(loss, bounds=TEMPERATURES, method="bounded")

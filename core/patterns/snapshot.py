@@ -29,8 +29,9 @@ class Snapshot:
     """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline, and soft
     (probability of each class) where any map's labels part, or a method weighed them.
 
-    headline: drawn at random, labelled with no suggestion shown, and no tie; only such maps are scored. newest: the last event
-    of all labels that were looked at, also of those that decided no map's class.
+    headline: drawn at random, labelled with no suggestion shown, and no tie; only such maps are scored. tied: as many
+    labels say one class as another. newest: the last event of all labels that were looked at, also of those that
+    decided no map's class.
     """
 
     class_set: str
@@ -114,7 +115,7 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     adjudications stand above both.
     """
     standing = standing_labels(db, name)
-    agreed = consensus(given, with_ties=True)
+    agreed = consensus(standing, with_ties=True)
     ties = set() if agreed.empty or method is not None else set(tied(standing))
     if ties and len(ties) == len(agreed):
         raise InputError(
@@ -127,7 +128,9 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
             "on the Label page or import a file."
         )
-    agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed, standing, ties), tied=agreed.map_id.isin(ties))
+    agreed = agreed.assign(
+        group=inputs_of(agreed), headline=_headline(agreed, standing, ties), tied=agreed.map_id.isin(ties)
+    )
     stored = {
         row["map_id"]: from_float16(row["weights"], row["length"])
         for row in labels.maps_of(db, list(agreed.map_id))
