@@ -48,7 +48,6 @@ def start(db, class_set: str) -> None:
         ["", *METHODS],
         key="method",
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "shares of votes; ties not scored",
-        format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "shares of votes; ties not scored",
         help="Projects, Aggregated labels, shows what each makes of the labels of many people.",
     )
     chosen = next((known for known in METHODS if known == method), None)
