@@ -3,6 +3,7 @@ from . import alpha as alpha
 from . import baseline as baseline
 from . import boosting as boosting
 from . import borders as borders
+from . import causal_shapes as causal_shapes
 from . import class_sets as class_sets
 from . import classes as classes
 from . import classifier_registry as classifier_registry

@@ -46,8 +46,8 @@ def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
     maps, length, _ = weights.shape
     found = np.zeros((maps, len(NAMES)))
     ahead = np.triu(np.ones((length, length), dtype=bool), 1)
-    chosen = np.flatnonzero(~(weights[:, ahead] > 0).any(1)) if length > SMALLEST else []
-    if len(chosen):
+    chosen = np.flatnonzero(~(weights[:, ahead] > 0).any(1))
+    if length > SMALLEST and len(chosen):
         found[chosen] = np.stack(_measured(weights[chosen]), axis=1)
     return found
 
