@@ -8,13 +8,13 @@ from core.attention import Head
 from core.config import settings
 from core.store.database import Database
 from core.store.rows import Row
-from core.store.runs import Provenance, record_run, store_rows
-from core.studies.contract import Finished, as_json
+from core.studies.contract import Finished
 from core.studies.hypotheses.hypothesis import STUDY, Options
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
 from core.studies.hypotheses.runs import usual_rows
+from core.studies.hypotheses.unit_provenance import keep_as_run
 
 ROWS = 100
 
@@ -56,8 +56,6 @@ def _tested(db: Database, options: Options) -> list[Row]:
     """The rows of the test, which is kept as a job would keep it."""
     units = [STUDY.run(options, unit) for unit in STUDY.units(options)]
     rows = STUDY.summarize(options, [unit.partial for unit in units])
-    about = Provenance(checkpoint=options.checkpoint, weights_hash=units[0].provenance.weights_hash)
-    run = record_run(db, STUDY.name, as_json(options), about, title=STUDY.title(options))
-    store_rows(db, run, rows)
+    run = keep_as_run(db, STUDY, options, {"weights_hash": units[0].provenance.weights_hash}, rows)
     STUDY.keep(db, Finished(run, STUDY.title(options), options, rows, lambda: (unit.partial for unit in units)))
     return rows

@@ -44,13 +44,18 @@ def store_match(file: Path) -> None:
 
 
 @pytest.fixture
-def matched(tmp_path, monkeypatch):
+def database(tmp_path, monkeypatch):
+    """The file of a database that there is not yet."""
     file = tmp_path / "atlas.duckdb"
     monkeypatch.setenv("ATLAS_DB", str(file))
     resources.database.clear()
-    store_match(file)
-    yield
+    yield file
     resources.database.clear()
+
+
+@pytest.fixture
+def matched(database):
+    store_match(database)
 
 
 def plain_text(parts):
@@ -79,10 +84,8 @@ def test_one_head_names_its_counterpart(matched):
 
 
 @pytest.mark.shipped
-def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chosen(tmp_path, monkeypatch):
+def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chosen(database):
     """The match that ships: before and after fine-tuning."""
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
     app = opened("heads/one", checkpoint=NAME, beside="atlas-encoder-sst2", head="L2H2")
     assert not app.exception
     assert "Beside atlas-encoder-sst2" in plain_text(app.subheader)
@@ -93,12 +96,9 @@ def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chos
     app = opened("heads/one", checkpoint=NAME, beside="atlas-decoder", head="L2H2")
     assert not app.exception
     assert "need not be the same head" in plain_text(app.caption)
-    resources.database.clear()
 
 
-def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
+def test_development_opens_on_the_curves_that_ship(database):
     app = opened("heads/development")
     assert not app.exception
     said = plain_text(app.markdown)
@@ -109,7 +109,6 @@ def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
     assert not app.exception
     assert "In 2 runs from other seeds" in plain_text(app.markdown)
     assert "n = 80 inputs" in plain_text(app.caption)
-    resources.database.clear()
 
 
 def test_two_checkpoints_stand_beside_each_other_by_matched_heads():
@@ -125,14 +124,11 @@ def test_two_checkpoints_stand_beside_each_other_by_matched_heads():
 
 
 @pytest.mark.shipped
-def test_the_atlas_has_a_switch_for_matched_heads(tmp_path, monkeypatch):
+def test_the_atlas_has_a_switch_for_matched_heads(database):
     """The match that ships: before and after fine-tuning."""
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
     app = opened("heads/overview", checkpoint=NAME, beside="atlas-encoder-sst2", layout="two places")
     assert not app.exception
     (switch,) = [toggle for toggle in app.toggle if toggle.label == "By matched heads"]
     switch.set_value(True).run()
     assert not app.exception
     assert "of 36 heads have a counterpart" in plain_text(app.caption)
-    resources.database.clear()

@@ -16,17 +16,16 @@ from core.errors import InputError
 from core.scoring.level_spending import ALPHA
 from core.store.database import Database
 from core.store.hypotheses import add_event, hypotheses
-from core.store.runs import Provenance, record_run, store_rows
-from core.studies.contract import Done, Finished, Flag, Study, Unit, as_json
+from core.store.runs import Provenance
+from core.studies.contract import Done, Finished, Flag, Study, Unit
 from core.studies.headline import Headline
 from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CriteriaMet, Criterion
 from core.studies.hypotheses.row_choice import RowChoice, check_apart
 from core.studies.hypotheses.runs import StudyRun, runs_of
-from core.studies.hypotheses.unit_provenance import said_of, where_from
+from core.studies.hypotheses.unit_provenance import keep_as_run, said_of, where_from
 from core.studies.options import Checkpoint
-from core.studies.provenance import provenance_of_run
 from core.studies.records import Result
 from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
@@ -125,14 +124,9 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
 
     def results(self, options: Options, merged: HypothesisPartial) -> list[Result]:
         """Criteria of every hypothesis, then what is known of every head."""
-        runs = runs_of(options)
-        partials = {
-            run.key: _merged(run, parts)
-            for number, run in enumerate(runs)
-            if (parts := [part for part in merged.parts if part.run == number])
-        }
+        partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         batch = Batch(options.checkpoint, options.level, max(options.registered, len(options.hypotheses)))
-        criteria = criteria_of(options.hypotheses, batch, runs, partials)
+        criteria = criteria_of(options.hypotheses, batch, runs_of(options), partials)
         return [*criteria, *heads_known(options, criteria)]
 
     def headline(self, rows: Sequence[Mapping[str, Any]]) -> Headline:
@@ -160,20 +154,14 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
     def _keep_runs(self, db: Database, run: Finished[Options, HypothesisPartial]) -> dict[str, str]:
         """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
         those of the atlas, which may be of more rows. None where the test was imported as rows."""
-        merged, run_names = self.merge(run.options, list(run.partials())), {}
-        for number, hypothesis_run in enumerate(runs_of(run.options)):
-            parts = [part for part in merged.parts if part.run == number]
-            if parts:
-                about = provenance_of_run(
-                    as_json(hypothesis_run.options), where_from([part.provenance for part in parts])
-                )
-                rows = hypothesis_run.does.rows(hypothesis_run.options, _merged(hypothesis_run, parts))
-                title = hypothesis_run.does.title(hypothesis_run.options)
-                run_names[hypothesis_run.source] = record_run(
-                    db, hypothesis_run.does.name, as_json(hypothesis_run.options), about, title=title
-                )
-                store_rows(db, run_names[hypothesis_run.source], rows, scores=False)
-        return run_names
+        merged = self.merge(run.options, list(run.partials()))
+        return {
+            one.source: keep_as_run(
+                db, one.does, one.options, where_from([part.provenance for part in parts]),
+                one.does.rows(one.options, _merged(one, parts)), scores=False,
+            )
+            for one, parts in _parts_by_run(run.options, merged)
+        }  # fmt: skip
 
 
 STUDY = HypothesisStudy()
@@ -181,6 +169,12 @@ STUDY = HypothesisStudy()
 
 def _units(run: StudyRun) -> list[Unit]:
     return run.does.units(run.options)
+
+
+def _parts_by_run(options: Options, merged: HypothesisPartial) -> list[tuple[StudyRun, list[RunPart]]]:
+    """Every run that left parts, with them."""
+    found = [(run, [part for part in merged.parts if part.run == k]) for k, run in enumerate(runs_of(options))]
+    return [(run, parts) for run, parts in found if parts]
 
 
 def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:

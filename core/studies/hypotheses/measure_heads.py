@@ -14,13 +14,12 @@ import pydantic.dataclasses
 from core.errors import AtlasError, InputError
 from core.store.database import Database
 from core.store.rows import Row, plain
-from core.store.runs import Provenance, record_run, store_rows
-from core.studies.contract import Done, Finished, Flag, Study, Unit, as_json
+from core.store.runs import Provenance
+from core.studies.contract import Done, Finished, Flag, Study, Unit
 from core.studies.headline import Headline
-from core.studies.hypotheses.unit_provenance import said_of, where_from
+from core.studies.hypotheses.unit_provenance import keep_as_run, said_of, where_from
 from core.studies.lookup import find_study
 from core.studies.options import Checkpoint
-from core.studies.provenance import provenance_of_run
 from core.studies.records import Result, stated
 from core.studies.transport import decode, encode
 
@@ -161,16 +160,8 @@ class MeasureHeads(Study[Options, Parts]):
         planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
-                planned_study = planned[result.study]
-                about = provenance_of_run(as_json(planned_study.options), result.provenance)
-                stored = record_run(
-                    db,
-                    planned_study.study,
-                    as_json(planned_study.options),
-                    about,
-                    title=planned_study.does.title(planned_study.options),
-                )
-                store_rows(db, stored, result.kept)
+                one = planned[result.study]
+                keep_as_run(db, one.does, one.options, result.provenance, result.kept)
 
 
 STUDY = MeasureHeads()

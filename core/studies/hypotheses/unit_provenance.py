@@ -1,11 +1,14 @@
-"""Where units of a study came from, where the study ran as a part of another job: what a run of its own would say."""
+"""Studies that ran as a part of another job: where their units came from, and each kept as a run of its own."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.store.rows import plain
-from core.store.runs import Provenance
+from core.store.database import Database
+from core.store.rows import Row, plain
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies.contract import Study, as_json
+from core.studies.provenance import provenance_of_run
 
 SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
 
@@ -28,3 +31,26 @@ def where_from(units: Sequence[str]) -> dict[str, Any]:
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
     return about | ({"row_ids": list(ids)} if ids else {})
+
+
+def keep_as_run(
+    db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
+    scores: bool = True,
+) -> str:  # fmt: skip
+    """Keep a study's rows as a run of its own, as if it had been asked alone.
+
+    Args:
+        db: where it is kept.
+        study: with the options that it ran with.
+        options: its own record.
+        said: fields of `Provenance` that its units said (`where_from`).
+        rows: what came of it.
+        scores: whether scores of heads among them are the atlas's too.
+
+    Returns:
+        The run's id.
+    """
+    given = as_json(options)
+    run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
+    store_rows(db, run, rows, scores=scores)
+    return run
