@@ -1,13 +1,13 @@
 """What the steps of a report left in the store, and how it is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
 from core.report import readings
 from core.report.ids import Part
-from core.report.plan import ReportStep
+from core.report.plan import OTHER_SEEDS, ReportStep
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.records import picked
@@ -50,6 +50,19 @@ class StepResult:
         """The rows as scores of heads and layers."""
         return Score.among(self.rows)
 
+    @property
+    def question(self) -> Row:
+        """Its options but for the fine-tuned checkpoints."""
+        return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
+
+    def by_tuned(self) -> dict[str, list[Row]]:
+        """Its rows by the fine-tuned checkpoint that they are about; "" where they name none."""
+        compared = getattr(self.step.options, "compare", None)
+        rows: dict[str, list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.get("after") or compared or "", []).append(row)
+        return rows
+
     def tasks(self) -> list[str]:
         """The tasks of its rows, in their order."""
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
@@ -78,6 +91,19 @@ class Evidence:
         known = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in known if task is None or result.task == task]
 
+    def each_seed(self, result: StepResult) -> list[StepResult]:
+        """A result that is about a fine-tuned checkpoint, and with it those of other seeds by the same recipe on the
+        same rows: one a fine-tuned checkpoint, the first one's own first."""
+        others = [
+            other for other in self.of(OTHER_SEEDS[result.step.part], result.task) if other.question == result.question
+        ]
+        found: dict[str, StepResult] = {}
+        for one in (result, *others):
+            for checkpoint, rows in one.by_tuned().items():
+                found.setdefault(checkpoint, replace(one, rows=rows))
+        recipe = _recipe_of(next(iter(found), ""))
+        return [one for checkpoint, one in found.items() if _recipe_of(checkpoint) == recipe]
+
     def sweeps(self) -> list[StepResult]:
         """The sweeps of single heads; of a task the cross-fitted one, on all train rows, where there is one."""
         crossed = {result.task: result for result in self.of(Part.CROSSED)}
@@ -100,3 +126,8 @@ class Evidence:
         mine = [result for result in self.results if result.step.part == part]
         errors = [result.error for result in mine if result.error and (task is None or result.task in (task, None))]
         return errors[0] if errors else f"{task or part} was not measured"
+
+
+def _recipe_of(checkpoint: str) -> str:
+    """What a fine-tuned checkpoint's name says of all that its result depends on but the seed."""
+    return checkpoint.rpartition("-")[2]

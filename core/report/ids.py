@@ -23,8 +23,10 @@ class Part(StrEnum):
     WHY = "why"
     TUNING = "tuning"
     CHANGE = "change"
+    CHANGE_SEEDS = "change-seeds"  # of the other seeds of fine-tuning, as the next but one
     MATCH = "match"
     FEATURES = "features"
+    FEATURES_SEEDS = "features-seeds"
     SHARES = "shares"
     HEADS = "heads"
     CROSSED = "crossed"

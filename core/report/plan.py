@@ -31,7 +31,8 @@ from core.studies.tuning.finetuning_results import runs_folder
 from core.tasks.glue import task_of
 from core.tuning.saved import shown_folder
 
-REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
+OTHER_SEEDS = {Part.CHANGE: Part.CHANGE_SEEDS, Part.FEATURES: Part.FEATURES_SEEDS}  # what fine-tuning changes
+COME_WITH = {Part.SINK: Part.FRAMES, Part.SINKLESS: Part.FRAMES} | {part: first for first, part in OTHER_SEEDS.items()}
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,
     Part.TUNING, Part.CHANGE, Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS,
@@ -39,8 +40,8 @@ PARTS = (
     Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
-    Part.CHANGE, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
-    Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE,
+    Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
@@ -150,7 +151,7 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
 
 
 def _asked(step: ReportStep, wanted: set[Part]) -> bool:
-    return (Part.FRAMES if step.part in REPLICATED else step.part) in wanted
+    return COME_WITH.get(step.part, step.part) in wanted
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class _Planned:
         tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in wanted]
         steps = [*self._frames(), *self._untuned()]
         steps += [step for task in tuned for step in self._tuned(task)]
-        steps += [self._features(task, task in tuned) for task in self.tasks]
+        steps += [step for task in self.tasks for step in self._features(task, task in tuned)]
         if Part.SHARES in wanted:
             steps += [self._shares(db, task, task in tuned) for task in self.tasks]
         steps += [step for task in tuned for step in self._disabled(task)]
@@ -286,27 +287,41 @@ class _Planned:
             before=self.checkpoint, after=(self._folder(task),), task=task, data=self.data.glue,
             limit=self.options.limit, seed=self.options.seed,
         )  # fmt: skip
+        others = tuple(self._folder(task, seed) for seed in self._other_seeds())
+        of_others = [self._step(Part.CHANGE_SEEDS, change.STUDY, replace(compared, after=others), task)]
         return [
             self._step(Part.TUNING, finetune.STUDY, self.tuning(task), task),
             self._step(Part.CHANGE, change.STUDY, compared, task),
+            *(of_others if others else ()),
             self._found_again(task),
         ]
 
+    def _other_seeds(self) -> range:
+        """Seeds of fine-tuning beyond the first, whose checkpoint every other step is about."""
+        return range(1, self.options.seeds)
+
     def _found_again(self, task: str) -> ReportStep:
         """Which heads every seed of fine-tuning has again."""
-        first, *others = (self._folder(task, seed) for seed in range(self.options.seeds))
+        first, *others = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
         limit = min(filter(None, (self.options.limit, match.Options.limit)))
         options = replace(
             self._attending(match.Options, task, limit=limit), compare=first, also=tuple(others)
         )  # fmt: skip
         return self._step(Part.MATCH, match.STUDY, options, task)
 
-    def _features(self, task: str, tuned: bool) -> ReportStep:
+    def _features(self, task: str, tuned: bool) -> list[ReportStep]:
+        """Of the checkpoint beside its first fine-tuned one, and beside every other seed's."""
         options = self._attending(features.Options, task, limit=self.options.limit)
-        options = replace(options, compare=self._folder(task)) if tuned else options
         if self.facts.causal:
             options = replace(options, features=(*options.features, "last"))  # a sentence is about it
-        return self._step(Part.FEATURES, features.STUDY, options, task)
+        if not tuned:
+            return [self._step(Part.FEATURES, features.STUDY, options, task)]
+        compared = [replace(options, compare=self._folder(task, seed)) for seed in (0, *self._other_seeds())]
+        first, *others = (self._step(Part.FEATURES, features.STUDY, each, task) for each in compared)
+        return [first, *(
+            replace(other, part=Part.FEATURES_SEEDS, title=f"{other.title}, seed {seed}")
+            for seed, other in zip(self._other_seeds(), others, strict=True)
+        )]  # fmt: skip
 
     def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:
         classes = keep_best_known(db, "gpt2" if self.facts.causal else "bert")

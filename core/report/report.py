@@ -18,7 +18,7 @@ from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
-from core.report.plan import REPLICATED, TUNED, ReportOptions, ReportStep, plan
+from core.report.plan import COME_WITH, TUNED, ReportOptions, ReportStep, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from core.report.verdicts import MeasurementContext, paired
@@ -113,7 +113,7 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
 
 def _shown(parts: Sequence[str]) -> set[Part]:
-    return {*map(Part, parts), *(REPLICATED if Part.FRAMES in parts else ())}
+    return {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
 
 
 def _step(result: StepResult) -> StepRecord:
@@ -163,7 +163,7 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:
-    """Those of the rows; a plan fine-tunes one checkpoint a task for maps before and after: one seed."""
+    """Those of the rows; where they are of one checkpoint, fine-tuned once, one."""
     if outcome.seeds is not None or outcome.outcome == UNTESTED:
         return outcome.seeds
     return 1 if claim.rule.tuned else None

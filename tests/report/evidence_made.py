@@ -5,13 +5,17 @@ from core.report.ids import Part
 from core.report.plan import ReportStep
 from core.studies.attention import features
 from core.studies.patterns import classify_maps
-from core.studies.tuning import finetune
+from core.studies.tuning import change, finetune
 
 CHECKPOINT = "one/of-ours"
+KINDS = {
+    "tuning": finetune.Options, "features": features.Options, "features-seeds": features.Options,
+    "change": change.Options, "change-seeds": change.Options, "shares": classify_maps.Options,
+}  # fmt: skip
 
 
 def found(part, rows, task=None, *, options=None, error=""):
-    kind = {"tuning": finetune.Options, "features": features.Options, "shares": classify_maps.Options}.get(part, dict)
+    kind = KINDS.get(part, dict)
     step = ReportStep(Part(part), part, kind(**(options or {})), CHECKPOINT, part, task)
     return StepResult(step, None if error else f"run of {part}", tuple(rows), error)
 
@@ -41,8 +45,8 @@ def head_rows(table, half=0.01, **more):
 def sweep_rows(changes, half=0.01, n=100, metric="accuracy"):
     """A sweep's rows: {name: change of the metric}."""
     rows = [{"kind": "baseline", "name": "untouched", metric: 0.7, "n": n}]
-    for k, (name, change) in enumerate(changes.items()):
-        ends = {f"{metric}_change": change, f"{metric}_low": change - half, f"{metric}_high": change + half}
+    for k, (name, gain) in enumerate(changes.items()):
+        ends = {f"{metric}_change": gain, f"{metric}_low": gain - half, f"{metric}_high": gain + half}
         row = {"kind": "variant", "name": name, "layer": k // 2, "head": k % 2, "p": 0.5, "n": n, "flipped": k}
         rows.append(row | ends)
     return rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.report.claims import disabling, maps, missed, scores
+from core.report.claims import changes, disabling, maps, missed, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import CLAIMS
 from core.report.claims.separators import made_by_blocks, no_op
@@ -65,12 +65,12 @@ def test_words_for_intervals():
 )
 def test_the_last_two_layers_change_most(values, half, outcome):
     one = evidence(found("change", layer_rows(values, half), "rte"), found("change", layer_rows(values[::-1]), "qqp"))
-    assert only(maps.last_two_layers(one)) == outcome  # QQP is left out, as the sentence says
+    assert only(changes.last_two_layers(one)) == outcome  # QQP is left out, as the sentence says
 
 
 def test_all_layers_but_the_first_two_change():
-    assert only(maps.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.9, 0.5, 0.4)), "mrpc")))) == HOLDS
-    assert only(maps.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.3, 0.5, 0.4)), "mrpc")))) == FAILS
+    assert only(changes.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.9, 0.5, 0.4)), "mrpc")))) == HOLDS
+    assert only(changes.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.3, 0.5, 0.4)), "mrpc")))) == FAILS
 
 
 def frames_rows(table, kept=()):
@@ -108,12 +108,12 @@ def test_frame_heads_that_survive():
 
 def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():
     rows = frames_rows([[0.1, 0.4], [0.3, 0.1]])  # the best two: L1H2 and L2H1
-    for changes, half, outcome in (
+    for losses, half, outcome in (
         ({"L1H2": 0.0, "L2H1": 0.01, "L1H1": -0.3}, 0.005, HOLDS),
         ({"L1H2": -0.2, "L2H1": 0.01}, 0.005, FAILS),
         ({"L1H2": 0.0, "L2H1": 0.0}, 0.1, UNDECIDED),
     ):
-        one = evidence(found("frames", rows), found("heads", sweep_rows(changes, half), "rte"))
+        one = evidence(found("frames", rows), found("heads", sweep_rows(losses, half), "rte"))
         assert only(maps.harmless_frame_heads(one)) == outcome
 
 
@@ -142,18 +142,18 @@ def test_stripes_are_special_tokens():
 
 def test_more_to_nouns_reads_the_difference_the_right_way_round():
     rows = feature_rows((-0.1, -0.1), "noun", checkpoint="difference")  # before less after: it rose
-    assert only(maps.more_to_nouns(evidence(found("features", rows, "mrpc")))) == HOLDS
+    assert only(changes.more_to_nouns(evidence(found("features", rows, "mrpc")))) == HOLDS
     rows = feature_rows((0.1, 0.1), "noun", checkpoint="difference")
-    assert only(maps.more_to_nouns(evidence(found("features", rows, "mrpc")))) == FAILS
+    assert only(changes.more_to_nouns(evidence(found("features", rows, "mrpc")))) == FAILS
 
 
 def test_some_heads_look_more_at_nouns_though_the_mean_head_looks_less():
     rows = feature_rows((-0.1, 0.3), "noun", checkpoint="difference")
-    (one,) = maps.more_to_nouns(evidence(found("features", rows, "mrpc")))
+    (one,) = changes.more_to_nouns(evidence(found("features", rows, "mrpc")))
     assert one.outcome == HOLDS
     assert " heads more, " in one.said
     open_rows = feature_rows((-0.005, 0.0), "noun", checkpoint="difference")
-    assert only(maps.more_to_nouns(evidence(found("features", open_rows, "mrpc")))) == UNDECIDED
+    assert only(changes.more_to_nouns(evidence(found("features", open_rows, "mrpc")))) == UNDECIDED
 
 
 def test_the_classifying_row_is_the_fine_tuned_last_layers():
@@ -208,12 +208,12 @@ def test_a_random_head_without_an_interval_of_the_mean_is_not_tested():
 
 
 def test_a_random_head_helps_on_average():
-    for changes, outcome in (
+    for losses, outcome in (
         ({"L1H1": 0.05, "L1H2": 0.03}, HOLDS),
         ({"L1H1": -0.05, "L1H2": -0.03}, FAILS),
         ({"L1H1": 0.05, "L1H2": -0.04}, UNDECIDED),
     ):
-        one = evidence(found("heads", averaged(changes), "rte"), found("heads", averaged({"L1H1": -0.5}), "sst2"))
+        one = evidence(found("heads", averaged(losses), "rte"), found("heads", averaged({"L1H1": -0.5}), "sst2"))
         assert only(disabling.random_head_helps(one)) == outcome  # SST-2 is not claimed
 
 

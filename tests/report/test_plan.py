@@ -51,6 +51,19 @@ def test_every_seed_of_fine_tuning_is_looked_through_for_the_heads(db):
     assert [step.options.compare[-9:-7], *(name[-9:-7] for name in step.options.also)] == ["s0", "s1", "s2"]
 
 
+def test_what_fine_tuning_changes_is_looked_at_in_every_seed(db):
+    several = steps(db, tasks=["rte"], seeds=3, parts=["change", "features"])
+    assert [step.part for step in several] == [
+        Part.TUNING, Part.CHANGE, Part.CHANGE_SEEDS, Part.FEATURES, Part.FEATURES_SEEDS, Part.FEATURES_SEEDS,
+    ]  # fmt: skip
+    _, first, others, *looked = several
+    names = [*first.options.after, *others.options.after]
+    assert [name[-9:-7] for name in names] == ["s0", "s1", "s2"]
+    assert [step.options.compare for step in looked] == names
+    assert len({step.title for step in several}) == len(several)
+    assert not [step for step in steps(db, tasks=["rte"], parts=["features"], seeds=3) if step.options.compare]
+
+
 def test_a_part_alone_brings_the_fine_tuning_that_it_needs(db):
     assert [step.part for step in steps(db, tasks=["rte"], parts=["layers"])] == [Part.TUNING, Part.LAYERS]
     assert [step.part for step in steps(db, tasks=["rte"], parts=["frames"])] == [Part.FRAMES]

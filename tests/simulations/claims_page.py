@@ -20,10 +20,12 @@ lies on the sentence's side of the margin (or of the other number). **Does not h
 rows, or nothing to lose. A **known error** is decided by data or arithmetic, by no checkpoint, and is not counted
 among the tests. Each test is at 5 % by itself; the report says how many of its decisions stand when the false discovery
 rate over all its tests is held at 5 % (Benjamini and Yekutieli, whatever they have in common). A margin of 0 beside two
-numbers that are compared is that of their difference. Where "one seed" is said, one fine-tuned checkpoint was looked
-at, and what another seed would change is in no interval; scores of several seeds have the seeds in their interval.
+numbers that are compared is that of their difference. A sentence on what fine-tuning changes is read over every seed
+that was looked at: numbers have rows and seeds in their interval (squares of the halves added, Student's t over seeds),
+what is said of single heads has to be so in every seed. The report says how many seeds there were; of one, what another
+would change is in no interval.
 
-| claim | source | sentence | tested | margin | correction | one seed |
+| claim | source | sentence | tested | margin | correction | what fine-tuning changes |
 |---|---|---|---|---|---|---|
 """
 

@@ -23,7 +23,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
+from core.report.claims.seeds import compared, decided_with, in_every_seed, luck_of, over_seeds, with_luck
 from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
@@ -142,17 +142,22 @@ def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
 
 def most_change_little(evidence: Evidence) -> list[Outcome]:
     """More than half of the heads have a cosine above LITTLE with themselves before fine-tuning, each with its
-    interval."""
+    interval, in every seed's checkpoint."""
 
     def test(result: StepResult) -> Outcome | None:
-        heads = [score.estimate for score in picked(result.scores, kind="head", statistic="cosine")]
-        if not heads:
+        seeds = [
+            [score.estimate for score in picked(one.scores, kind="head", statistic="cosine")]
+            for one in evidence.each_seed(result)
+        ]
+        if not all(seeds):
             return None
-        words = [decided(head, LITTLE).word for head in heads]
-        sentence = (
-            f"{words.count(HOLDS)} of {len(words)} heads have a cosine above {LITTLE}, {words.count(UNDECIDED)} may"
+        surely, maybe = (
+            "/".join(str(sum(decided(head, LITTLE).word == word for head in heads)) for heads in seeds)
+            for word in (HOLDS, UNDECIDED)
         )
-        return found_by(result, enough_heads(heads, LITTLE, 0.5 + 1e-6), sentence, result.n)
+        sentence = f"{surely} of {len(seeds[0])} heads have a cosine above {LITTLE}, {maybe} may"
+        decision = in_every_seed([enough_heads(heads, LITTLE, 0.5 + 1e-6) for heads in seeds])
+        return found_by(result, decision, sentence, result.n, seeds=len(seeds))
 
     return of_each(evidence, Part.CHANGE, test)
 

@@ -1,4 +1,4 @@
-"""The sources' sentences on attention itself, as tests: change, frames, features, token to token."""
+"""The sources' sentences on attention itself, as tests: frames, features, token to token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,6 @@ from core.report.claims.outcomes import (
     apart,
     decided,
     enough_heads,
-    exists,
     found_by,
     no_loss,
     of_each,
@@ -29,11 +28,11 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
+from core.report.claims.seeds import apart_over_seeds, mean_of_seeds, with_luck
 from core.report.estimates import among, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.maps import LOOKED_AT, last_layer
-from core.report.measures.scores import cosines
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
@@ -44,30 +43,6 @@ ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word lo
 HIGH = 0.4  # weight on a link that is high
 SPECIAL = ("start", "separator")
 NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
-
-# ---------------------------------------------------------------- change with fine-tuning
-
-
-def _changed(result: StepResult, most: slice, least: slice) -> Outcome | None:
-    scores = cosines(result)
-    layers = [score.estimate for score in scores]
-    if len(layers) < 3:
-        return None
-    numbers = ", ".join(f"{layer.value:.2f}" for layer in layers)
-    sentence = f"cosine of layers 1 to {len(layers)}: {numbers}"
-    return found_by(result, apart(layers[least], layers[most]), sentence, scores[0].n)
-
-
-def last_two_layers(evidence: Evidence) -> list[Outcome]:
-    """The last two layers have lower cosines than all others (not claimed for QQP)."""
-    tasks = [result.task or "" for result in evidence.of(Part.CHANGE) if result.task != "qqp"]
-    return of_each(evidence, Part.CHANGE, lambda result: _changed(result, slice(-2, None), slice(None, -2)), tasks)
-
-
-def all_but_first_two(evidence: Evidence) -> list[Outcome]:
-    """The first two layers have higher cosines than all others."""
-    return of_each(evidence, Part.CHANGE, lambda result: _changed(result, slice(2, None), slice(None, 2)))
-
 
 # ---------------------------------------------------------------- frames
 
@@ -276,65 +251,34 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
     return [Outcome(decision.word, sentence, None, result.n, *about)]
 
 
-def gain(result: StepResult, feature: str) -> Estimate | None:
-    """How much more heads attend to a feature after fine-tuning, mean over heads, paired by input; None without."""
-    mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
-    return None if mean is None or mean.low is None else mean.turned  # the study's difference is before less after
-
-
-def gained(result: StepResult, features: Sequence[str]) -> Outcome | None:
-    """Whether fine-tuning raises attention to all of these features."""
-    gains = {feature: change for feature in features if (change := gain(result, feature)) is not None}
-    if not gains:
-        return None
-    sentence = "; ".join(f"{name} {said(change, 2)}" for name, change in gains.items())
-    decision = all_of([decided(change) for change in gains.values()])
-    return found_by(result, decision, f"after less before, mean over heads: {sentence}", result.n)
-
-
-def more_to_nouns(evidence: Evidence) -> list[Outcome]:
-    """Fine-tuning raises the attention of some heads to nouns, and of some to objects, corrected over heads."""
-    return of_each(evidence, Part.FEATURES, _some_heads_gain, ("mrpc", "rte", "qqp"))
-
-
-def _some_heads_gain(result: StepResult) -> Outcome | None:
-    gains: dict[str, list[Estimate]] = {}
-    for feature in ("noun", "object"):
-        scores = picked(result.scores, statistic="max", feature=feature, checkpoint="difference")
-        known = [score.estimate.turned for score in scores if score.value is not None and score.low is not None]
-        if known:  # the study's difference is before less after
-            gains[feature] = known
-    if not gains:
-        return None
-    sentences = []
-    for feature, known in gains.items():
-        up, down = (sum(decided(among(one, len(known)), 0.0).word == word for one in known) for word in (HOLDS, FAILS))
-        sentences.append(f"{feature}: {up} of {len(known)} heads more, {down} less, mean {said(over(known), 2)}")
-    decision = all_of([exists(known, 0.0) for known in gains.values()])
-    return found_by(result, decision, f"after less before, corrected over heads; {'; '.join(sentences)}", result.n,
-                    margin=0.0)  # fmt: skip
-
-
 def separator_or_punctuation(evidence: Evidence) -> list[Outcome]:
     """In the last layer [CLS] looks more at [SEP] than at any other feature, but at punctuation on STS-B, RTE and
-    QNLI: above each of the others, mean over heads."""
+    QNLI: above each of the others, mean over heads, of every seed's fine-tuned checkpoint."""
 
     def test(result: StepResult) -> Outcome | None:
-        means = {name: over_heads(last_layer(result.scores, name, evidence.checkpoint)) for name in LOOKED_AT}
-        known = {name: mean for name, mean in means.items() if mean is not None}
+        seeds = [_classifying(one, evidence.checkpoint) for one in evidence.each_seed(result)]
+        known = {name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in one for one in seeds)}
         claimed = "punctuation" if result.task in ("stsb", "rte", "qnli") else "separator"
         if not {"separator", "punctuation"} <= set(known):
             return None
-        others = {name: mean for name, mean in known.items() if name != claimed}
-        rival = max(others, key=lambda name: others[name].value)
-        sentence = f"[SEP] {said(known['separator'], 2)}, punctuation {said(known['punctuation'], 2)}, "
-        sentence += f"the most of what is not claimed: {rival} {said(others[rival], 2)}; "
+        means = {name: with_luck(*mean_of_seeds(several)) for name, several in known.items()}
+        others = [name for name in known if name != claimed]
+        rival = max(others, key=lambda name: means[name].value)
+        sentence = f"[SEP] {said(means['separator'], 2)}, punctuation {said(means['punctuation'], 2)}, "
+        sentence += f"the most of what is not claimed: {rival} {said(means[rival], 2)}; "
         sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
-        return found_by(result, apart([known[claimed]], list(others.values())), sentence, result.n)
+        decision = apart_over_seeds([known[claimed]], [known[name] for name in others])
+        return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
 
     if evidence.causal:
         return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
     return of_each(evidence, Part.FEATURES, test)
+
+
+def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
+    """Weight of the last layer's [CLS] on each feature, mean over heads."""
+    means = {name: over_heads(last_layer(result.scores, name, checkpoint)) for name in LOOKED_AT}
+    return {name: mean for name, mean in means.items() if mean is not None}
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:

@@ -1,6 +1,6 @@
 """The sentences of the sources that a report tests, in their order; sections are those of the sources."""
 
-from core.report.claims import confused, disabling, maps, missed, scores, separators
+from core.report.claims import changes, confused, disabling, maps, missed, scores, separators
 from core.report.claims.beside import BESIDE
 from core.report.claims.claim import Claim
 from core.report.claims.further import FURTHER
@@ -21,7 +21,7 @@ CLAIMS = (
         PAPER,
         "4.3",
         ExhibitId.CHANGE,
-        maps.last_two_layers,
+        changes.last_two_layers,
     ),
     Claim(
         "gpt2-changes",
@@ -29,7 +29,7 @@ CLAIMS = (
         REPLICATION,
         "change",
         ExhibitId.CHANGE,
-        maps.all_but_first_two,
+        changes.all_but_first_two,
         DECODERS,
         "Its reference is the whole model, its fine-tuned one the one-block pass.",
     ),
@@ -109,7 +109,7 @@ CLAIMS = (
         PAPER,
         "4.4",
         ExhibitId.FEATURES,
-        maps.more_to_nouns,
+        changes.more_to_nouns,
     ),
     Claim(
         "noun-pronoun",

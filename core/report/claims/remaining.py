@@ -3,9 +3,11 @@ that matter, and what no rows can test yet."""
 
 import numpy as np
 
+from core.report.claims.changes import gains_by_seed, said_of_seeds
 from core.report.claims.claim import Claim
 from core.report.claims.disabling import MOST_HEADS, clear_losses
-from core.report.claims.maps import gain, over
+from core.report.claims.maps import over
+from core.report.claims.missed import PARTS
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -19,6 +21,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
+from core.report.claims.seeds import decided_over_seeds
 from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, DECODERS, ENCODERS
@@ -44,12 +47,14 @@ def first_and_last(evidence: Evidence) -> list[Outcome]:
         for feature in ("first", "last"):
             scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
             beyond = [score.effect_estimate for score in scores if score.effect is not None]
-            change = gain(result, feature)
-            if not beyond or change is None:
+            gains = gains_by_seed(evidence, result, feature)
+            if not beyond or not gains:
                 return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
-            decisions += [decided(over(beyond)), decided(change.turned)]
-            sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said(change, 2)} after")
-        return found_by(result, all_of(decisions), "; ".join(sentences), result.n)
+            decisions += [decided(over(beyond)), decided_over_seeds([seed.turned for seed in gains], PARTS)]
+            sentences.append(
+                f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after"
+            )
+        return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
 
     return of_each(evidence, Part.FEATURES, test)
 

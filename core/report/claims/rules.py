@@ -29,7 +29,7 @@ class Correction(StrEnum):
 class Rule:
     """margin: what the statistic is held against (of two numbers that are compared, their difference), None of what is
     no test or has a floor of its own on each task; correction: see there; tuned: whether the sentence is about what
-    fine-tuning changes, and one seed of it was looked at."""
+    fine-tuning changes, so that its seeds are said."""
 
     correction: Correction
     margin: float | None = None

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.report.claims.outcomes import UNDECIDED, Decision, decided
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, all_of, apart, decided
+from core.report.estimates import among, mean_over
 from core.report.measures.scores import scored
 from core.studies.estimate import Estimate
 from core.studies.tuning.records import FinetunedTask, TunedScore
@@ -17,16 +18,18 @@ MOST_SEEDS = 100  # more are no plan
 
 @dataclass(frozen=True)
 class Luck:
-    """Of a mean over seeds: spread, the standard deviation over them; seeds: how many; freedom: degrees of the t."""
+    """Of a mean over seeds: spread, the standard deviation over them; seeds: how many; freedom: degrees of the t;
+    several: numbers that its interval holds for at once (Bonferroni)."""
 
     spread: float = 0.0
     seeds: float = 1.0
     freedom: float = 1.0
+    several: int = 1
 
     @property
     def half(self) -> float:
         """Half of the interval that seeds alone give (Student's t)."""
-        return _half(self.spread, self.seeds, self.freedom) if self.spread else 0.0
+        return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 
 def luck_of(values: Sequence[float]) -> Luck:
@@ -121,9 +124,53 @@ def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_r
 def _seeds(luck: Luck, distance: float) -> int | None:
     """The fewest seeds of each whose luck leaves so much room, the spread staying as it is; None beyond MOST_SEEDS."""
     spread = luck.spread if luck.seeds > 1 else luck.spread * (luck.freedom + 1) ** 0.5
-    enough = (seeds for seeds in range(2, MOST_SEEDS + 1) if _half(spread, seeds, seeds - 1) < distance)
+    enough = (seeds for seeds in range(2, MOST_SEEDS + 1) if _half(spread, seeds, seeds - 1, luck.several) < distance)
     return next(enough, None)
 
 
-def _half(spread: float, seeds: float, freedom: float) -> float:
-    return float(scipy.stats.t.ppf(0.975, freedom)) * spread / seeds**0.5
+def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
+    return float(scipy.stats.t.ppf(1 - 0.025 / several, freedom)) * spread / seeds**0.5
+
+
+# ---------------------------------------------------------------- fine-tuned several times, on the same rows
+
+
+def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
+    """Mean over seeds of a number that was measured on the same rows, and their luck; of one seed the number itself.
+    The mean of the ends is never too narrow, whatever the seeds' rows have in common."""
+    rows = mean_over(seeds) or Estimate(float("nan"))
+    return rows, luck_of([one.value for one in seeds])
+
+
+def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
+    """`decided_with` of their mean, as one of `several` parts that must all hold: that it fails is said only where it
+    does with rows and seeds widened for so many (Bonferroni)."""
+    rows, luck = mean_of_seeds(seeds)
+    decision = decided_with(rows, luck, zero)
+    if decision.word != FAILS or several < 2:
+        return decision
+    wider = decided_with(among(rows, several), replace(luck, several=several), zero)
+    return decision if wider.word == FAILS else wider
+
+
+def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
+    """`apart` of numbers that are each known of several seeds: of one seed as ever, of more by the differences within
+    each seed, which all must lie above 0."""
+    if all(len(seeds) == 1 for seeds in (*upper, *lower)):
+        return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
+    pairs = [
+        [one + another.turned for one, another in zip(first, other, strict=True)] for first in upper for other in lower
+    ]
+    return all_of([decided_over_seeds(pair, len(pairs)) for pair in pairs])
+
+
+def in_every_seed(decisions: Sequence[Decision]) -> Decision:
+    """Of what is said of each seed's checkpoint: HOLDS where it holds in every one, FAILS where it fails in every one,
+    else UNDECIDED, for good where seeds differ."""
+    words = {decision.word for decision in decisions}
+    least = min(decisions, key=lambda decision: decision.clear)
+    if len(words) == 1 and UNDECIDED not in words:
+        return least
+    times = [decision.times for decision in decisions if decision.word == UNDECIDED]
+    differ = {HOLDS, FAILS} <= words or None in times
+    return replace(least, word=UNDECIDED, times=None if differ else max(filter(None, times)), seeds=None)

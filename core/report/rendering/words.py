@@ -42,13 +42,15 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """The numbers behind an outcome, the margin they were held against, and whether one seed is behind them; of an
+    """The numbers behind an outcome, the margin they were held against, and the seeds behind them; of an
     undecided one also how many rows or seeds would decide it."""
     parts = [claim.said]
     if claim.margin is not None:
         parts.append(f"margin {claim.margin:g}")
     if claim.seeds == 1:
         parts.append("one seed of fine-tuning, whose luck is not in the interval")
+    elif claim.seeds:
+        parts.append(f"{claim.seeds} seeds of fine-tuning")
     if claim.needed or claim.needed_seeds:
         parts.append(f"{needed_of(claim)} would decide it")
     return "; ".join(parts)
