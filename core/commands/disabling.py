@@ -19,7 +19,7 @@ from core.studies.ablation import held as holding
 from core.studies.ablation import importance as weighing
 from core.studies.ablation import prune as pruning
 from core.studies.ablation import seeds as seeding
-from core.studies.ablation.pruning_records import PruneStep
+from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
 from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
 from core.studies.ablation.shared_effects import shared_effects
 from core.studies.contract import Flag
@@ -67,8 +67,9 @@ def correlation(rows: list[Row], other: list[Row]) -> Row:
     pairs, agreement = shared_effects(rows, other)
     both = sorted(pairs, key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
     name = "most harm in both: " + ", ".join(variant.name for variant in both)
-    fields = {field: getattr(agreement, field) for field in ("spearman", "kendall", "p", "n")}
-    return {"kind": "correlation", "name": name, **fields}
+    return RankCorrelation(
+        name=name, spearman=agreement.spearman, kendall=agreement.kendall, p=agreement.p, n=agreement.n
+    ).as_row()
 
 
 def _table(rows: list[Row]) -> list[Row]:

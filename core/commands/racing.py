@@ -11,7 +11,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import race as racing
 from core.studies.ablation.race_table import verdict_sentence
-from core.studies.ablation.records import RaceVerdict
+from core.studies.ablation.records import RaceSummary, RaceVerdict
 from core.studies.contract import Flag
 from core.studies.metric_columns import RANKING
 
@@ -54,7 +54,7 @@ def show_race(ran: Ran) -> None:
     metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
     ran.show([_short(verdict, metrics) for verdict in verdicts])
     if ran.form == "table":
-        typer.echo(verdict_sentence(ran.rows[0]))
+        typer.echo(verdict_sentence(RaceSummary.of(ran.rows[0])))
 
 
 def _short(verdict: RaceVerdict, metrics: Sequence[str]) -> Row:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from core.report.estimates import mean_over
 from core.store.rows import Row
-from core.studies.ablation.pruning_records import ImportanceCorrelation, PruneStep
+from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
 from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
 from core.studies.attention.records import LengthCorrelation, Score
 from core.studies.estimate import Estimate
@@ -29,7 +29,7 @@ def first_n(rows: Sequence[Row]) -> int:
     return Counted.of(rows[0]).n
 
 
-def over_heads(scores: Iterable[Score]) -> Estimate | None:
+def over_heads(scores: Iterable[Score | FrameHead]) -> Estimate | None:
     """`mean_over` of the scores that have a value."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
@@ -146,9 +146,9 @@ def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
-def agreements(rows: Iterable[Row]) -> list[tuple[ImportanceCorrelation, float]]:
+def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
     """The correlations of `importance` that are defined, each with its Spearman's rho."""
-    return [(result, result.spearman) for result in ImportanceCorrelation.among(rows) if result.spearman is not None]
+    return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]
 
 
 def length_correlations(rows: Iterable[Row]) -> list[LengthCorrelation]:

@@ -89,6 +89,14 @@ def _changes(metrics: Metrics) -> dict[str, Any]:
     return row | {f"{metric.name}_full": metric.full for metric in metrics.every if metric.full is not None}
 
 
+def _changes_alone(metrics: Metrics) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for metric in metrics.every:
+        row |= _estimate(f"{metric.name}_change", metric.change, f"{metric.name}_low", f"{metric.name}_high")
+    return row
+
+
 CONTRASTS = ("apart", "control", "beyond_apart", "beyond_control")
 METRICS = {"read": _metrics, "write": _values}  # metadata of the field that holds the metrics of a row
 CHANGES = {"read": _metrics, "write": _changes}  # the same of a row whose metrics are told as changes
+CHANGES_ALONE = {"read": _metrics, "write": _changes_alone}  # and of one that has the changes only

@@ -42,7 +42,7 @@ def options(folder, **changes):
 def only(outcome):
     """The one run of a unit, as a row."""
     ((run,),) = (decode(TunedRuns, row["partial"]).runs for row in outcome["rows"])
-    return run.row()
+    return run.score().as_row()
 
 
 def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):

@@ -10,6 +10,7 @@ from core.errors import InputError, InterventionError
 from core.studies.ablation import race, races
 from core.studies.ablation.race import STUDY, Options
 from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.records import RaceSummary
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
@@ -127,12 +128,12 @@ def test_whatever_stands_in_the_planted_head_matters(options, operator):
 def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     (whole,) = [row for row in rows_of("race", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"]
     assert whole["does not matter"] == 0
-    said = verdict_sentence(whole)
+    said = verdict_sentence(RaceSummary.of(whole))
     assert "A row's loss counts up to 0.69" in said
     assert "fewer than 5.0% of the rows" in said
     assert "That a head does not matter takes 110 rows, and there are 64." in said
     before = {name: value for name, value in whole.items() if name not in ("clip", "fewest")}
-    assert "counts up to" not in verdict_sentence(before)  # of races of before, that clipped nothing
+    assert "counts up to" not in verdict_sentence(RaceSummary.of(before))  # of races of before, that clipped nothing
 
 
 def test_without_survivors_no_metric_is_swept(options):

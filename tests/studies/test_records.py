@@ -1,5 +1,7 @@
 """Stored rows become records: every row that ships, no column of which is unknown; a lost column is an error."""
 
+import ast
+
 import pandas as pd
 import pytest
 
@@ -14,6 +16,7 @@ from core.studies.metric_columns import RANKING, Metric, Metrics
 from core.studies.patterns import records as patterns
 from core.studies.records import Result
 from core.studies.tuning import records as tuning
+from tests.sources import files_of, nodes_of
 
 SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "change": (scores.ChangeScore,),
@@ -25,7 +28,7 @@ SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "features": (scores.Score,),
     "finetune": (tuning.TunedScore,),
     "frame-heads": (frames.FrameSummary, frames.FrameHead, frames.FrameSentence),
-    "importance": (pruning.ImportantHead, pruning.ImportanceCorrelation),
+    "importance": (pruning.ImportantHead, pruning.RankCorrelation),
     "perturb": (disabling.Untouched, disabling.Perturbation),
     "prune": (pruning.PruneStep,),
     "relations": (scores.RelationScore,),
@@ -51,6 +54,18 @@ def test_every_row_that_ships_is_read_and_has_no_column_that_is_unknown(study):
         assert set(row) <= columns, f"{type(record).__name__} lacks {set(row) - columns}"
         for name in set(row) & set(fitting[-1].__dataclass_fields__) - {"metrics"}:
             assert getattr(record, name) == row[name], name
+
+
+def test_no_study_writes_a_kind_of_row_by_hand():
+    by_hand = [
+        f"{file.name}:{node.lineno}"
+        for file in files_of("core/studies")
+        for node in nodes_of(file)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == Result.BY and isinstance(value, ast.Constant)
+    ]
+    assert not by_hand, "make these rows from their records"
 
 
 def test_a_column_that_every_such_row_has_is_missed():

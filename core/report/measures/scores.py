@@ -17,6 +17,7 @@ from core.report.verdicts import Measured
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
+from core.studies.frames.records import FrameHead
 from core.studies.records import picked
 from core.studies.tuning import finetune
 from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
@@ -236,11 +237,11 @@ def _change_score(variant: Variant) -> Score:
     return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
 
 
-def _map(result: StepResult, exhibit: ExhibitId, some: Sequence[Score], label: str) -> list[HeadRecord]:
+def _map(result: StepResult, exhibit: ExhibitId, scores: Sequence[Score | FrameHead], label: str) -> list[HeadRecord]:
     return [
         HeadRecord(
             exhibit, result.step.checkpoint, result.task, label, result.run,
             score.layer or 0, score.head or 0, score.value, score.low, score.high, score.n,
         )
-        for score in some
+        for score in scores
     ]  # fmt: skip

@@ -8,7 +8,7 @@ predictor; then what holding costs, with a paired interval over the dev rows.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.studies.tuning import finetune
 from core.studies.tuning.finetune import RunArguments
-from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_rows
+from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_scores
 from core.studies.tuning.records import HeldChange
 from core.tasks.glue import task_of
 from core.tuning.recipe import Recipe
@@ -96,18 +97,18 @@ class Held(Study[Options, TunedRuns]):
         """All runs."""
         return TunedRuns(tuple(run for part in partials for run in part.runs))
 
-    def rows(self, options: Options, merged: TunedRuns) -> list[Row]:
+    def results(self, options: Options, merged: TunedRuns) -> list[Result]:
         """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
-        rows = table_rows(merged.runs)
-        for row, run in zip(rows, merged.runs, strict=False):
-            row |= {"held_heads": run.held_heads}
+        scores = table_scores(merged.runs)
+        held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
+        results: list[Result] = [*held, *scores[len(held) :]]
         for task in dict.fromkeys(run.task for run in merged.runs):
             mine = [run for run in merged.runs if run.task == task]
             both = {run.seed for run in mine if run.initialisation == FREE}
             both &= {run.seed for run in mine if run.initialisation == HELD}
             if both:
-                rows.append(_cost(task, [run for run in mine if run.seed in both]))
-        return rows
+                results.append(_cost(task, [run for run in mine if run.seed in both]))
+        return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         change, score = next((result, result.score) for result in HeldChange.among(rows) if result.score is not None)
@@ -151,7 +152,7 @@ def _mark(options: Options) -> str:
     return f"{HELD}-{hashlib.sha256(mark.encode()).hexdigest()[:6]}"
 
 
-def _cost(task: str, runs: Sequence[TunedRun]) -> Row:
+def _cost(task: str, runs: Sequence[TunedRun]) -> HeldChange:
     """Held less free: the same dev rows under the same draws, so the difference is paired."""
     metric, gold = metrics_of(task_of(task))[0], runs[0].gold
     predicted = np.array([run.predicted for run in runs])
@@ -160,4 +161,4 @@ def _cost(task: str, runs: Sequence[TunedRun]) -> Row:
     return HeldChange(
         task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value, low=change.low,
         high=change.high, seeds=len(runs) // 2, held_heads=max(run.held_heads for run in runs),
-    ).as_row()  # fmt: skip
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.pruning_records import ImportanceCorrelation, ImportantHead
+from core.studies.ablation.pruning_records import ImportantHead, RankCorrelation
 from core.studies.ablation.task_rows import units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
@@ -174,7 +174,7 @@ def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> l
     compared: list[Result] = []
     for name, values in measured.items():
         agreement = effects.rank_agreement(scores, values)
-        compared.append(ImportanceCorrelation(
+        compared.append(RankCorrelation(
             name=name, operator=options.sweep, spearman=agreement.spearman, kendall=agreement.kendall, p=agreement.p,
             n=agreement.n,
         ))  # fmt: skip

@@ -24,8 +24,8 @@ class ImportantHead(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportanceCorrelation(Result):
-    """Rank correlations over n heads of importance with another score."""
+class RankCorrelation(Result):
+    """Rank correlations over n heads: of importance with another score, or of the changes of two sweeps."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str

@@ -26,6 +26,7 @@ from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import TaskRow, task_of
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class RaceStudy(Study[Options, Taken]):
         """All rows, in the task's order."""
         return races.merged(partials)
 
-    def rows(self, options: Options, merged: Taken) -> list[Row]:
+    def results(self, options: Options, merged: Taken) -> list[Result]:
         """How the race went, a row per variant with its verdict, a row per look."""
         return table(_race(options, merged))
 

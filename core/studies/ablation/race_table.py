@@ -6,13 +6,15 @@ import numpy as np
 
 from core.scoring import effects
 from core.scoring.racing import Rules, taken
-from core.store.rows import Row
 from core.studies.ablation.races import Race
-from core.studies.ablation.records import RaceLook, RaceSummary
+from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
+from core.studies.estimate import estimate_of
+from core.studies.metric_columns import Metric, Metrics
 from core.studies.outcomes import metrics_of
+from core.studies.records import Result
 
 
-def table(race: Race) -> list[Row]:
+def table(race: Race) -> list[Result]:
     """The race, its verdicts in the order of the heads, its looks."""
     return [_race(race), *_verdicts(race), *_looks(race)]
 
@@ -22,7 +24,7 @@ def _about(race: Race) -> Any:
     return {"task": race.task.key, "what": options.what, "operator": options.operator, "n": len(race.rows)}
 
 
-def _race(race: Race) -> Row:
+def _race(race: Race) -> RaceSummary:
     rules, state, choice = race.rules, race.standings, race.choice
     verdicts = state.verdicts
     return RaceSummary(
@@ -31,7 +33,7 @@ def _race(race: Race) -> Row:
         intervals="anytime" if rules.anytime else "at looks", matters=verdicts.count("matters"),
         does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
         over=choice is not None and race.next().over, **_control(race), **_work(race), **_gradient(race),
-    ).as_row()  # fmt: skip
+    )  # fmt: skip
 
 
 def _control(race: Race) -> Any:
@@ -70,52 +72,52 @@ def _gradient(race: Race) -> Any:
     return {"gradient_spearman": agreement.spearman, "gradient_wrong_signs": int(wrong.sum())}
 
 
-def _verdicts(race: Race) -> list[Row]:
-    state, metric, first, body = race.standings, _metric(race), race.rules.first, []
+def _verdicts(race: Race) -> list[RaceVerdict]:
+    state, metrics, first = race.standings, _metrics(race), race.rules.first
     exact, slope = (effects[:, :first].mean(1) for effects in (race.exact, race.first_order))
-    for k, variant in enumerate(race.variants):
-        row = {"kind": "verdict", **variant.facts(), **_about(race), "margin": race.rules.margin}
-        row |= {"verdict": state.verdicts[k], "rows": int(state.rows[k])}
-        values = {
-            "effect": state.value[k], "effect_low": state.low[k], "effect_high": state.high[k],
-            "always_low": state.always_low[k], "always_high": state.always_high[k],
-            "exact_first": exact[k], "gradient_first": slope[k],
-        }  # fmt: skip
-        row |= {name: _known(value) for name, value in values.items()}
-        body.append(row | metric.get(k, {}) | _score(race, k, row))
-    return body
+    return [
+        RaceVerdict(
+            **variant.facts(), **_about(race), margin=race.rules.margin, verdict=state.verdicts[k],
+            rows=int(state.rows[k]), effect=_finite(state.value[k]), effect_low=_finite(state.low[k]),
+            effect_high=_finite(state.high[k]), always_low=_finite(state.always_low[k]),
+            always_high=_finite(state.always_high[k]), exact_first=_finite(exact[k]), gradient_first=_finite(slope[k]),
+            metrics=Metrics(tuple(metrics.get(k, ()))), **_score(race, k),
+        )
+        for k, variant in enumerate(race.variants)
+    ]  # fmt: skip
 
 
-def _score(race: Race, k: int, row: Row) -> Row:
+def _score(race: Race, k: int) -> Any:
     """The fields that make a row of one head a head score in the store."""
-    if race.options.what not in ("heads", "all-but-one") or row["effect"] is None:
+    state = race.standings
+    if race.options.what not in ("heads", "all-but-one") or _finite(state.value[k]) is None:
         return {}
     return {
         "statistic": f"race {race.options.operator} {race.options.what}",
         "feature": f"{race.options.task} loss",
-        "value": row["effect"],
-        "low": row["effect_low"],
-        "high": row["effect_high"],
+        "value": _finite(state.value[k]),
+        "low": _finite(state.low[k]),
+        "high": _finite(state.high[k]),
     }
 
 
-def _metric(race: Race) -> dict[int, Row]:
-    """The metric of survivors that ran on all rows, with the interval of its change; for F1 and Pearson too."""
+def _metrics(race: Race) -> dict[int, list[Metric]]:
+    """The metrics of survivors that ran on all rows, with the interval of their change; for F1 and Pearson too."""
     part, verdicts = race.taken, race.standings.verdicts
     if len(part.rows) < len(race.rows) or np.isnan(part.plain).any():
         return {}
     whole = [k for k in range(len(verdicts)) if verdicts[k] == "matters" and not np.isnan(part.changed[k]).any()]
     if not whole:
         return {}
-    cells: dict[int, Row] = {k: {} for k in whole}
+    metrics: dict[int, list[Metric]] = {k: [] for k in whole}
     for name in metrics_of(race.task):
         changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole])
         for k, change in zip(whole, changes, strict=True):
-            cells[k] |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
-    return cells
+            metrics[k].append(Metric(name, change=estimate_of(change)))
+    return metrics
 
 
-def _looks(race: Race) -> list[Row]:
+def _looks(race: Race) -> list[RaceLook]:
     """Per look: how many were open before it, and what it settled."""
     rules: Rules = race.rules
     state, rows = race.standings, []
@@ -124,40 +126,40 @@ def _looks(race: Race) -> list[Row]:
         before = int((state.rows >= look).sum())
         if before:
             settled: Any = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
-            rows.append(RaceLook(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)).as_row())
+            rows.append(RaceLook(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)))
     return rows
 
 
-def _known(value: Any) -> float | None:
+def _finite(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def verdict_sentence(row: Row) -> str:
+def verdict_sentence(race: RaceSummary) -> str:
     """How a race went, in sentences."""
-    counts = f"{row['matters']} matter, {row['does not matter']} do not, {row['open']} stay open"
+    counts = f"{race.matters} matter, {race.does_not_matter} do not, {race.open} stay open"
     took = (
-        f"{row['evaluations']:,} of {row['evaluations_full']:,} row evaluations, {row['forward_ratio']:.1f}x less "
-        f"forward work than a full sweep ({row['passes']:,.0f} against {row['passes_full']:,.0f} passes of a row)"
+        f"{race.evaluations:,} of {race.evaluations_full:,} row evaluations, {race.forward_ratio:.1f}x less "
+        f"forward work than a full sweep ({race.passes:,.0f} against {race.passes_full:,.0f} passes of a row)"
     )
-    used = "were taken on all rows as a control variate" if row["control"] else "did not pay beyond the first look"
-    foreseen = f"foreseen {row['foreseen_with']:,.0f} passes with them, {row['foreseen_without']:,.0f} without"
-    rho = "undefined" if row["gradient_spearman"] is None else f"{row['gradient_spearman']:.2f}"
+    used = "were taken on all rows as a control variate" if race.control else "did not pay beyond the first look"
+    foreseen = f"foreseen {race.foreseen_with:,.0f} passes with them, {race.foreseen_without:,.0f} without"
+    rho = "undefined" if race.gradient_spearman is None else f"{race.gradient_spearman:.2f}"
     return (
-        f"At a margin of {row['margin']:.4g} {row['loss']}: {counts}, with any verdict wrong in at most "
-        f"{row['alpha']:.0%} of such tests (all heads and looks).{_clipping(row)} It took {took}. First-order "
+        f"At a margin of {race.margin:.4g} {race.loss}: {counts}, with any verdict wrong in at most "
+        f"{race.alpha:.0%} of such tests (all heads and looks).{_clipping(race)} It took {took}. First-order "
         f"effects {used} ({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign "
-        f"for {row['gradient_wrong_signs']} of those that matter: they are no verdict."
+        f"for {race.gradient_wrong_signs} of those that matter: they are no verdict."
     )
 
 
-def _clipping(row: Row) -> str:
+def _clipping(race: RaceSummary) -> str:
     """What rare effects the verdicts speak of; nothing of races of before."""
-    if row.get("clip") is None:
+    if race.clip is None:
         return ""
     sentence = (
-        f" A row's loss counts up to {row['clip']:.3g}: what a head does to fewer than "
-        f"{row['margin'] / row['clip']:.1%} of the rows lies within the margin; unseen rows are reckoned with."
+        f" A row's loss counts up to {race.clip:.3g}: what a head does to fewer than "
+        f"{race.margin / race.clip:.1%} of the rows lies within the margin; unseen rows are reckoned with."
     )
-    if row["fewest"] > row["n"]:
-        sentence += f" That a head does not matter takes {row['fewest']:,} rows, and there are {row['n']:,}."
+    if race.fewest is not None and race.fewest > race.n:
+        sentence += f" That a head does not matter takes {race.fewest:,} rows, and there are {race.n:,}."
     return sentence

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from core.scoring.effects import FEW_FLIPS, rows_for_flips
 from core.studies.estimate import Estimate
-from core.studies.metric_columns import CHANGES, METRICS, Metrics
+from core.studies.metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
 from core.studies.records import Result, column, stated
 
 
@@ -209,9 +209,13 @@ class RaceVerdict(Component):
     always holds; exact_first, gradient_first: on the rows of the first look."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
+    task: str
+    what: str
+    operator: str
+    n: int
+    margin: float
     verdict: str
     rows: int
-    margin: float
     effect: float | None
     effect_low: float | None
     effect_high: float | None
@@ -219,11 +223,7 @@ class RaceVerdict(Component):
     always_high: float | None
     exact_first: float | None
     gradient_first: float | None
-    task: str
-    what: str
-    operator: str
-    n: int
-    metrics: Metrics = field(metadata=METRICS)
+    metrics: Metrics = field(metadata=CHANGES_ALONE)
     statistic: str | None = None
     feature: str | None = None
     value: float | None = None

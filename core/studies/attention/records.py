@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from core.attention import Head
 from core.studies.estimate import Estimate
-from core.studies.records import Result
+from core.studies.records import Result, stated
 
 S = TypeVar("S", bound="Score")
 
@@ -173,15 +173,53 @@ class AlikeHead(Result):
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     checkpoint: str
     task: str
-    name: str
     layer: int
     head: int
+    name: str
+    kind: str = stated("head")
+    statistic: str = stated("nearest")
     value: float
     n: int
     other: str
     group: int
     clear: float
-    statistic: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMember(Result):
+    """What AlikeHead says of a head's group as scores of the head: its number (statistic "group"), and how clearly it
+    belongs there ("clear")."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("member",)
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    name: str
+    kind: str = stated("member")
+    statistic: str
+    value: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedHead(Result):
+    """How much nearer the nearest other head is on the same inputs than the head is to itself on other inputs, with its
+    interval over n pairs of inputs. other: that head."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
+    checkpoint: str
+    task: str
+    kind: str = stated("repeated")
+    statistic: str = stated("repeated")
+    layer: int
+    head: int
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    other: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +231,12 @@ class RepeatedShare(Result):
     KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")
     checkpoint: str
     task: str
+    kind: str = stated("repeats")
+    draw: int | None = None
     share: float | None
     low: float | None
     high: float | None
     n: int
-    draw: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +246,7 @@ class HeadGroup(Result):
     KINDS: ClassVar[tuple[str, ...]] = ("group",)
     checkpoint: str
     task: str
+    kind: str = stated("group")
     group: int
     heads: int
     pattern: Sequence[Sequence[float]]

@@ -24,9 +24,10 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, facts
 from core.studies.attention.partials import PatternSums
-from core.studies.attention.records import AlikeHead
+from core.studies.attention.records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
+from core.studies.records import Result
 
 if TYPE_CHECKING:
     from core.studies.attention.measures import PatternMeasure
@@ -71,11 +72,11 @@ class Redundancy(Attending[Options, RedundancyPartial]):
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
-    def rows(self, options: Options, merged: RedundancyPartial) -> list[Row]:
+    def results(self, options: Options, merged: RedundancyPartial) -> list[Result]:
         """Heads, groups, then pairs of checkpoint and task."""
-        rows = [row for sums in merged.pieces for row in rows_of(sums, groups=options.groups)]
-        rows += [row for sums in merged.pieces for row in repeated_rows(sums)]
-        return rows + kept_rows(merged.pieces, seed=options.seed)
+        results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
+        results += [result for sums in merged.pieces for result in repeated(sums)]
+        return results + list(likeness_kept(merged.pieces, seed=options.seed))
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = AlikeHead.among(rows)
@@ -89,59 +90,63 @@ class Redundancy(Attending[Options, RedundancyPartial]):
 STUDY = Redundancy()
 
 
-def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
-    """A row a head, then one a group."""
+def alike(sums: PatternSums, *, groups: int) -> list[Result]:
+    """Each head with its scores, then the groups."""
     distances = sums.distances / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
     others, apart = scoring.mean_patterns.nearest(distances)
     patterns = sums.patterns / max(sums.inputs, 1)
     grouping = scoring.mean_patterns.grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
-    rows: list[Row] = []
+    results: list[Result] = []
     for number in range(len(distances)):
-        head, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
-        where = facts(sums) | {"layer": head.layer, "head": head.head, "name": str(head)}
+        where = facts(sums) | _head(sums, number)
         group, clear = int(grouping.group[number]) + 1, float(grouping.clear[number])
-        rows += [
-            where
-            | {"kind": "head", "statistic": "nearest", "value": float(apart[number]), "n": sums.rows}
-            | {"other": str(other), "group": group, "clear": clear},
-            where | {"kind": "member", "statistic": "group", "value": float(group), "n": sums.inputs},
-            where | {"kind": "member", "statistic": "clear", "value": clear, "n": sums.inputs},
+        other = str(Head(*divmod(others[number], sums.heads)))
+        results += [
+            AlikeHead(**where, value=float(apart[number]), n=sums.rows, other=other, group=group, clear=clear),
+            GroupMember(**where, statistic="group", value=float(group), n=sums.inputs),
+            GroupMember(**where, statistic="clear", value=clear, n=sums.inputs),
         ]
     for number, pattern in enumerate(grouping.patterns):
         heads = int((grouping.group == number).sum())
         shape = [[round(float(cell), 5) for cell in line] for line in pattern]
-        rows.append(facts(sums) | {"kind": "group", "group": number + 1, "heads": heads, "pattern": shape})
-    return rows
+        results.append(HeadGroup(**facts(sums), group=number + 1, heads=heads, pattern=shape))
+    return results
 
 
-def repeated_rows(sums: PatternSums) -> list[Row]:
-    """Whether patterns are repeated in different heads: a row a head, then the shares of heads of the checkpoint and of
+def _head(sums: PatternSums, number: int) -> Row:
+    """The columns that name a head by its number."""
+    head = Head(*divmod(number, sums.heads))
+    return {"layer": head.layer, "head": head.head, "name": str(head)}
+
+
+def repeated(sums: PatternSums) -> list[Result]:
+    """Whether patterns are repeated in different heads: each head, then the shares of heads of the checkpoint and of
     each draw of random weights; none where it was not asked for, or of too few inputs."""
-    found = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
-    if not found or found[0] is None:
+    draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
+    if not draws or draws[0] is None:
         return []
-    mine = found[0]
-    rows: list[Row] = []
-    for number in range(len(mine.value)):
-        place, other = Head(*divmod(number, sums.heads)), Head(*divmod(int(mine.other[number]), sums.heads))
-        rows.append(
-            facts(sums)
-            | {"kind": "repeated", "statistic": "repeated", "layer": place.layer, "head": place.head}
-            | {"name": str(place), "value": float(mine.value[number]), "low": float(mine.low[number])}
-            | {"high": float(mine.high[number]), "n": mine.pairs, "other": str(other)}
+    mine, about = draws[0], facts(sums)
+    results: list[Result] = [
+        RepeatedHead(
+            **about, **_head(sums, number), value=float(mine.value[number]), low=float(mine.low[number]),
+            high=float(mine.high[number]), n=mine.pairs, other=str(Head(*divmod(int(mine.other[number]), sums.heads))),
         )
-    for number, one in enumerate(found):
-        share, sure, maybe = one.share() if one else (None, None, None)
-        kind = {"kind": "repeats at random", "draw": number} if number else {"kind": "repeats"}
-        rows.append(facts(sums) | kind | {"share": share, "low": sure, "high": maybe, "n": mine.pairs})
-    return rows
+        for number in range(len(mine.value))
+    ]  # fmt: skip
+    for number, draw in enumerate(draws):
+        share, sure, maybe = draw.share() if draw else (None, None, None)
+        kind, of_random = ("repeats at random", number) if number else ("repeats", None)
+        results.append(
+            RepeatedShare(**about, kind=kind, draw=of_random, share=share, low=sure, high=maybe, n=mine.pairs)
+        )
+    return results
 
 
-def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
-    """A row a pair of checkpoint and task of one shape: whether the same heads are alike in both."""
-    rows: list[Row] = []
+def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
+    """Of each pair of checkpoint and task of one shape, whether the same heads are alike in both."""
+    results = []
     for first, other in combinations(pieces, 2):
         if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
             continue
@@ -153,14 +158,11 @@ def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
         )
         change = "task" if first.at.checkpoint == other.at.checkpoint else "checkpoint"
         change = "both" if change == "checkpoint" and first.at.task != other.at.task else change
-        rows.append(
-            {"kind": "kept", "between": change, "checkpoint": first.at.checkpoint, "task": first.at.task}
-            | {
-                "other_checkpoint": other.at.checkpoint,
-                "other_task": other.at.task,
-                "r": agreement.r,
-                "low": agreement.low,
-            }
-            | {"high": agreement.high, "p": agreement.p, "pairs": agreement.pairs, "n": first.layers * first.heads}
-        )
-    return rows
+        results.append(
+            LikenessKept(
+                between=change, **facts(first), other_checkpoint=other.at.checkpoint, other_task=other.at.task,
+                r=agreement.r, low=agreement.low, high=agreement.high, p=agreement.p, pairs=agreement.pairs,
+                n=first.layers * first.heads,
+            )
+        )  # fmt: skip
+    return results

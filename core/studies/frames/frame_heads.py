@@ -6,8 +6,8 @@ and a correction over heads.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -25,10 +25,11 @@ from core.scoring.links import pairs_of
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.frames.frame_partials import HABITS, Draws, Scores, contrasts_of, unpacked
-from core.studies.frames.records import FrameHead, FrameSummary
+from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, contrasts_of, unpacked
+from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Seed
+from core.studies.records import Result
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
 MOST_SKIPPED = 50  # lines that a summary names
@@ -111,8 +112,8 @@ class FrameHeads(Study[Options, Scores]):
             tuple(draws for part in partials for draws in part.draws),
         )
 
-    def rows(self, options: Options, merged: Scores) -> list[Row]:
-        """One row of kind "summary", one "head" a head (best score first), one "sentence" a scored entry."""
+    def results(self, options: Options, merged: Scores) -> list[Result]:
+        """All heads together, each head (best score first), each scored sentence or link."""
         if not merged.draws:
             raise InputError(
                 "No link can be scored: in a decoder a query never sees a later key, so choose the direction "
@@ -126,10 +127,9 @@ class FrameHeads(Study[Options, Scores]):
         query_null = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), query)
         share_null = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), share)
         test = link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts_of(merged.draws))
-        heads = _head_rows(test, merged.draws, options)
-        sentences = [{"kind": "sentence", **asdict(scored)} for scored in merged.sentences]
-        best_first = [heads[k] for k in sorted(range(len(heads)), key=lambda k: -float(test.score[k]))]
-        return [_summary(test, heads, merged, options), *best_first, *sentences]
+        heads = _heads(test, merged.draws, options)
+        best_first = sorted(heads, key=lambda head: -head.value)
+        return [_summary(test, heads, merged, options), *best_first, *map(_sentence, merged.sentences)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
@@ -188,77 +188,53 @@ def _check(options: Options) -> None:
     pairs_of((), direction=options.direction, pairing=options.pairing)
 
 
-def _head_rows(test: link_tests.LinkTest, parts: Sequence[Draws], options: Options) -> list[Row]:
+def _sentence(scored: Scored) -> FrameSentence:
+    values = {field.name: getattr(scored, field.name) for field in fields(scored)}
+    return FrameSentence(**values | {"scores": scored.scores.tolist()})
+
+
+def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: Options) -> list[FrameHead]:
     width = parts[0].heads
     line = float(np.quantile(test.score, 0.99))
     habit = {name: np.sum([part.habits[name] for part in parts], axis=0) / test.n for name in HABITS}
     return [
-        {
-            "kind": "head",
-            "statistic": "frames",
-            "feature": options.direction,
-            "layer": k // width,
-            "head": k % width,
-            "name": str(Head(k // width, k % width)),
-            "value": float(test.score[k]),
-            "low": float(test.low[k]),
-            "high": float(test.high[k]),
-            "n": test.n,
-            "baseline": float(test.distance[k]),
-            "exchanged": float(test.exchange[k]),
-            "p_distance": float(test.p_distance[k]),
-            "p_exchange": float(test.p_exchange[k]),
-            "p_query": float(test.p_query[k]),
-            "p_share": float(test.p_share[k]),
-            "p": float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
-            "excess": float(test.excess[k]),
-            **_contrast_columns(test, k),
-            "q": float(test.q[k]),
-            "survives": bool(test.survives[k]),
-            "q_places": float(test.q_places[k]),
-            "beats_places": bool(test.beats_places[k]),
-            "above_99": bool(test.score[k] >= line),
-            **{f"to_{name}": float(habit[name][k]) for name in HABITS},
-        }
+        FrameHead(
+            statistic="frames", feature=options.direction, layer=k // width, head=k % width,
+            name=str(Head(k // width, k % width)), value=float(test.score[k]), low=float(test.low[k]),
+            high=float(test.high[k]), n=test.n, baseline=float(test.distance[k]), exchanged=float(test.exchange[k]),
+            p_distance=float(test.p_distance[k]), p_exchange=float(test.p_exchange[k]), p_query=float(test.p_query[k]),
+            p_share=float(test.p_share[k]),
+            p=float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
+            excess=float(test.excess[k]), **_contrast_columns(test, k), q=float(test.q[k]),
+            survives=bool(test.survives[k]), q_places=float(test.q_places[k]), beats_places=bool(test.beats_places[k]),
+            above_99=bool(test.score[k] >= line), **{f"to_{name}": float(habit[name][k]) for name in HABITS},
+        )
         for k in range(len(test.score))
-    ]
+    ]  # fmt: skip
 
 
-def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Row:
+def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Any:
     """Of a decoder alone."""
     if np.isnan(test.p_contrast[cell]):
         return {}
     return {"contrast": float(test.contrast[cell]), "p_contrast": float(test.p_contrast[cell])}
 
 
-def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, options: Options) -> Row:
+def _summary(test: link_tests.LinkTest, heads: Sequence[FrameHead], scores: Scores, options: Options) -> FrameSummary:
     selection, reading = chosen(options)
-    parts, sentences, tested = scores.draws, scores.sentences, FrameHead.among(heads)
-    return {
-        "kind": "summary",
-        "checkpoint": options.checkpoint,
-        "direction": options.direction,
-        "pairing": options.pairing,
-        "n": test.n,
-        "average": options.average,
-        "layers": parts[0].layers,
-        "heads": parts[0].heads,
-        "causal": parts[0].causal,
-        "links": sum(scored.links for scored in sentences),
-        "links_before": sum(scored.before for scored in sentences),
-        "survivors": [head.name for head in tested if head.survives],
-        "beat_places": [head.name for head in tested if head.beats_places],
-        "line_99": float(np.quantile(test.score, 0.99)),
-        "above_99": sum(bool(head.above_99) for head in tested),
-        "draws": parts[0].draws,
-        "movable": sum(part.movable for part in parts),
-        "exchangeable": sum(part.exchangeable for part in parts),
-        "comparable": sum(part.comparable for part in parts),
-        "mean": float(test.score.mean()),
-        "fixed": {name: sum(part.fixed[name] for part in parts) / test.n for name in parts[0].fixed},
-        "read": len(reading.sentences),
-        "kept": len(selection.kept),
-        "dropped": selection.dropped,
-        "skipped": len(reading.skipped),
-        "skipped_lines": [{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
-    }
+    parts, sentences = scores.draws, scores.sentences
+    return FrameSummary(
+        checkpoint=options.checkpoint, direction=options.direction, pairing=options.pairing, n=test.n,
+        average=options.average, layers=parts[0].layers, heads=parts[0].heads, causal=parts[0].causal,
+        links=sum(scored.links for scored in sentences), links_before=sum(scored.before for scored in sentences),
+        survivors=[head.name for head in heads if head.survives],
+        beat_places=[head.name for head in heads if head.beats_places],
+        line_99=float(np.quantile(test.score, 0.99)), above_99=sum(bool(head.above_99) for head in heads),
+        draws=parts[0].draws, movable=sum(part.movable for part in parts),
+        exchangeable=sum(part.exchangeable for part in parts), comparable=sum(part.comparable for part in parts),
+        mean=float(test.score.mean()),
+        fixed={name: sum(part.fixed[name] for part in parts) / test.n for name in parts[0].fixed},
+        read=len(reading.sentences), kept=len(selection.kept), dropped=selection.dropped,
+        skipped=len(reading.skipped),
+        skipped_lines=[{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
+    )  # fmt: skip

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.attention.records import Score
-from core.studies.records import Result
+from core.studies.estimate import Estimate
+from core.studies.records import Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,20 +23,20 @@ class FrameSummary(Result):
     fixed patterns would give; movable, exchangeable, comparable: sentences with another place, sentence, query."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("summary",)
-    n: int
-    average: str
-    line_99: float
-    layers: int
-    heads: int
-    above_99: int
-    survivors: list[str]
-    links: int
-    links_before: int
-    beat_places: list[str] | None = None
     checkpoint: str | None = None
     direction: str | None = None
     pairing: str | None = None
+    n: int
+    average: str
+    layers: int
+    heads: int
     causal: bool | None = None
+    links: int
+    links_before: int
+    survivors: list[str]
+    beat_places: list[str] | None = None
+    line_99: float
+    above_99: int
     draws: int | None = None
     movable: int | None = None
     exchangeable: int | None = None
@@ -46,8 +46,8 @@ class FrameSummary(Result):
     read: int | None = None
     kept: int | None = None
     dropped: Mapping[str, int] | None = None
-    skipped: int = 0
-    skipped_lines: Sequence[Mapping[str, str]] = ()
+    skipped: int = stated(0)
+    skipped_lines: Sequence[Mapping[str, str]] = stated(())
 
     @property
     def nulls(self) -> str:
@@ -56,20 +56,33 @@ class FrameSummary(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameHead(Score):
-    """One head: its mean weight on frame links, beside the same distance elsewhere (baseline) and other sentences
-    (exchanged); p by null and the largest; contrast (of a decoder): mean log weight of the links with query, key and
-    distance taken out, and its p; to_...: its mean weight on the previous, next and first word."""
+class FrameHead(Result):
+    """One head: its mean weight on frame links with its interval over n, beside the same distance elsewhere (baseline)
+    and other sentences (exchanged); p by null and the largest; contrast (of a decoder): mean log weight of the links
+    with query, key and distance taken out, and its p; q: of the largest p, corrected over heads; to_...: its mean
+    weight on the previous, next and first word."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    statistic: str | None = None
+    feature: str | None = None
+    layer: int
+    head: int
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+    baseline: float | None = None
     exchanged: float | None = None
     p_distance: float | None = None
     p_exchange: float | None = None
     p_query: float | None = None
     p_share: float | None = None
+    p: float | None = None
     excess: float | None = None
     contrast: float | None = None
     p_contrast: float | None = None
+    q: float | None = None
     survives: bool | None = None
     q_places: float | None = None
     beats_places: bool | None = None
@@ -77,6 +90,11 @@ class FrameHead(Score):
     to_previous: float | None = None
     to_next: float | None = None
     to_first: float | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean weight with its interval."""
+        return Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from core.studies.headline import Headline, defined
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.provenance import provenance
 from core.studies.records import picked
-from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_rows
+from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_scores
 from core.studies.tuning.learned import not_shown
 from core.studies.tuning.records import TunedScore, constant_score, finetuned_task
 from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
@@ -120,9 +120,9 @@ class Finetune(Study[Options, TunedRuns]):
         """All runs."""
         return TunedRuns(tuple(run for part in partials for run in part.runs))
 
-    def rows(self, options: Options, merged: TunedRuns) -> list[Row]:
-        """Rows of kind "run", then "mean" and "baseline" for each task."""
-        return table_rows(merged.runs)
+    def results(self, options: Options, merged: TunedRuns) -> list[TunedScore]:
+        """Each run, then means and the constant predictor of each task."""
+        return table_scores(merged.runs)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         tuned, scores = finetuned_task(rows), TunedScore.among(rows)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 
 from core import config
 from core.store.rows import Row
+from core.studies.tuning.records import TunedRunScore, TunedScore
 
 METRICS = ("accuracy", "f1", "pearson", "spearman", "mse")
 Figures = dict[str, float | None]
@@ -47,14 +49,15 @@ class TunedRun:
     kept_epoch: int | None = None
     kept_because: str = ""
 
-    def row(self) -> Row:
-        """The run as a row of kind "run"."""
-        names = (
-            "constant", "note", "train_rows", "dev_rows", "cut_rows", "seconds", "last_loss", "folder", "majority",
-            "baseline", "epochs", "kept_epoch", "kept_because",
+    def score(self) -> TunedRunScore:
+        """The run as one of the study's results."""
+        return TunedRunScore(
+            task=self.task, initialisation=self.initialisation, seed=self.seed, metric=self.metric,
+            constant=self.constant, note=self.note, train_rows=self.train_rows, dev_rows=self.dev_rows,
+            cut_rows=self.cut_rows, seconds=self.seconds, last_loss=self.last_loss, folder=self.folder,
+            majority=self.majority, baseline=self.baseline, epochs=self.epochs, kept_epoch=self.kept_epoch,
+            kept_because=self.kept_because, **_stated(self.metrics),
         )  # fmt: skip
-        key = {name: getattr(self, name) for name in ("task", "initialisation", "seed", "metric")}
-        return {"kind": "run", **key, **self.metrics, **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True)
@@ -64,32 +67,38 @@ class TunedRuns:
     runs: tuple[TunedRun, ...]
 
 
-def table_rows(runs: Sequence[TunedRun]) -> list[Row]:
-    """Rows of kind "run", then "mean" and "baseline" for each task, as Table 1 has them."""
-    rows = [run.row() for run in runs]
+def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
+    """Each run, then means and the constant predictor of each task, as Table 1 has them."""
+    scores: list[TunedScore] = [run.score() for run in runs]
     for task in dict.fromkeys(run.task for run in runs):
         mine = [run for run in runs if run.task == task]
         for initialisation in dict.fromkeys(run.initialisation for run in mine):
-            rows.append(_mean([run for run in mine if run.initialisation == initialisation]))
+            scores.append(_mean([run for run in mine if run.initialisation == initialisation]))
         first = mine[0]
-        baseline = {"kind": "baseline", "task": task, "initialisation": f"always {first.majority}"}
-        rows.append(baseline | {"metric": first.metric, "n": 1, **first.baseline})
-    return rows
+        scores.append(
+            TunedScore(kind="baseline", task=task, initialisation=f"always {first.majority}", metric=first.metric, n=1,
+                       **_stated(first.baseline))
+        )  # fmt: skip
+    return scores
 
 
-def _mean(runs: Sequence[TunedRun]) -> Row:
+def _mean(runs: Sequence[TunedRun]) -> TunedScore:
     """Mean and standard deviation over seeds; runs whose correlation is undefined are counted, not averaged."""
-    first = runs[0]
-    about = {name: getattr(first, name) for name in ("task", "initialisation", "metric")}
-    row: Row = {"kind": "mean", **about, "n": len(runs)}
+    first, figures = runs[0], Figures()
     for name in METRICS:
         values = [value for run in runs if (value := run.metrics.get(name)) is not None]
         if any(name in run.metrics for run in runs):
-            row[name] = statistics.fmean(values) if values else None
-            row[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
+            figures[name] = statistics.fmean(values) if values else None
+            figures[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
     constant = sum(run.constant for run in runs)
     note = f"constant predictions in {constant} of {len(runs)} runs" if constant else ""
-    return row | {"constant": constant, "note": note}
+    return TunedScore(kind="mean", task=first.task, initialisation=first.initialisation, metric=first.metric,
+                      n=len(runs), constant=constant, note=note, **_stated(figures))  # fmt: skip
+
+
+def _stated(figures: Figures) -> dict[str, Any]:
+    """Scores by name for a record: what is undefined is said to be so, not left out."""
+    return {name: math.nan if value is None else value for name, value in figures.items()}
 
 
 # ---------------------------------------------------------------- folders, and a run under way

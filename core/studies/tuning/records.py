@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from core.store.rows import Row
-from core.studies.records import Result, picked
+from core.studies.records import Result, picked, stated
 from core.studies.valued_records import Valued
 
 
@@ -13,27 +13,28 @@ from core.studies.valued_records import Valued
 class TunedScore(Result):
     """Scores of one run of an initialisation (kind "run"), of its runs together ("mean", n of them, with their
     standard deviations), or of a constant predictor ("baseline"). metric: the one that ranks; constant: whether the
-    predictions are all the same, or of how many runs they are."""
+    predictions are all the same, or of how many runs they are. Scores: None where the row has no such column, NaN where
+    it is undefined, which is written as nothing."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
     kind: str
     task: str
     initialisation: str | None = None
+    seed: int | None = None
     metric: str
     n: int | None = None
     accuracy: float | None = None
-    f1: float | None = None
-    pearson: float | None = None
-    spearman: float | None = None
-    mse: float | None = None
     accuracy_sd: float | None = None
+    f1: float | None = None
     f1_sd: float | None = None
+    pearson: float | None = None
     pearson_sd: float | None = None
+    spearman: float | None = None
     spearman_sd: float | None = None
+    mse: float | None = None
     mse_sd: float | None = None
     constant: int | None = None
     note: str | None = None
-    seed: int | None = None
     train_rows: int | None = None
     dev_rows: int | None = None
     cut_rows: int | None = None
@@ -64,6 +65,16 @@ class TunedScore(Result):
             "spearman": (self.spearman, self.spearman_sd),
             "mse": (self.mse, self.mse_sd),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedRunScore(TunedScore):
+    """Scores of one run, as it is written: last_loss and kept_epoch stand in its row also where there is none."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("run",)
+    kind: str = stated("run")
+    last_loss: float | None = stated()
+    kept_epoch: int | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)

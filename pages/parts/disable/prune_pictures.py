@@ -6,7 +6,7 @@ import streamlit as st
 from core import capture, config
 from core.attention import parse_heads
 from core.store.runs import run_rows
-from core.studies.ablation.pruning_records import ImportanceCorrelation, ImportantHead, PruneStep
+from core.studies.ablation.pruning_records import ImportantHead, PruneStep, RankCorrelation
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -42,7 +42,7 @@ def show_importance() -> None:
         width="content",
     )
     show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), place=right)
-    for agreement in ImportanceCorrelation.among(rows):
+    for agreement in RankCorrelation.among(rows):
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
     pick_and_link(stored.of, [head.name for head in heads], here="interventions/pruning", key="weighed_head")

@@ -96,7 +96,7 @@ def _results() -> None:
     counts = (race.matters, race.does_not_matter, race.open)
     for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
         column.metric(name, f"{count} of {len(verdicts)}")
-    st.markdown(plain(verdict_sentence(rows[0])))
+    st.markdown(plain(verdict_sentence(race)))
     st.altair_chart(intervals(verdicts, race.margin))
     left, right = st.columns(2)
     if all(verdict.head is not None for verdict in verdicts):
