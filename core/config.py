@@ -135,7 +135,7 @@ def keep_to_folders() -> None:
 def within(path: str | Path) -> bool:
     """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere where it is not set.
 
-    Links are followed first. Errors: OSError, ValueError or RuntimeError for what is no path.
+    Links are followed first. Raises OSError, ValueError or RuntimeError for what is no path.
     """
     chosen = settings()
     if chosen.folders is None:
@@ -146,7 +146,7 @@ def within(path: str | Path) -> bool:
 
 
 def inside(path: str | Path) -> Path:
-    """`path`, its ~ written out. Errors: InputError where people may not name it, whether it exists or not."""
+    """`path`, its ~ written out. Raises InputError where people may not name it, whether it exists or not."""
     try:
         if within(path):
             return Path(path).expanduser()
@@ -159,7 +159,7 @@ def inside(path: str | Path) -> Path:
 
 
 def read_text(file: str | Path, encoding: str = "utf-8", most: int = LARGEST_FILE) -> str:
-    """The text of a file, read up to a bound: some files have no end. Errors: OSError past it, UnicodeDecodeError."""
+    """The text of a file, read up to a bound: some files have no end. Raises OSError past it, UnicodeDecodeError."""
     with Path(file).open("rb") as stream:
         data = stream.read(most + 1)
     if len(data) > most:

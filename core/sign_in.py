@@ -34,8 +34,8 @@ class SignIn:
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
     """Read secrets files, later ones over earlier ones. chosen: somebody named them, so one must be there.
 
-    Errors: ConfigError in one sentence for a file that is there and cannot be read, or that names sign-in
-    incompletely.
+    Raises:
+        ConfigError: in one sentence for a file that is there and cannot be read, or that names sign-in incompletely.
     """
     there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
     if chosen and not there:
@@ -96,7 +96,7 @@ def _folder(path: Path) -> dict[str, Any]:
 
 
 def _checked(read: dict[str, Any], where: str) -> SignIn:
-    """Errors: ConfigError for anything that looks like sign-in and is not the whole of it."""
+    """Raises ConfigError for anything that looks like sign-in and is not the whole of it."""
     hinted = [key for key in read if key.strip().lower() in {"auth", "roles", *SHARED, *PROVIDER}]
     wrong = [key for key in hinted if key not in ("auth", "roles")]
     if wrong:

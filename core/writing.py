@@ -18,7 +18,7 @@ def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterat
     """A new file beside `place` to be filled; it takes the place when the block ends well, and is removed otherwise.
 
     A link is followed and stays one; whatever `place` held before is kept until the new file is whole and on the disk.
-    The folder is made where it is missing. Errors: `error` in one sentence for a full disk, a folder or a device in
+    The folder is made where it is missing. Raises `error` in one sentence for a full disk, a folder or a device in
     the place, a name too long, links that lead round, and folders that cannot be written.
     """
     part = None
@@ -40,14 +40,14 @@ def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterat
 
 
 def write_whole(place: str | Path, content: str | bytes, error: type[AtlasError] = InputError) -> None:
-    """Put `content` (text as UTF-8) in `place`, all of it or nothing. Errors: as `replacing`."""
+    """Put `content` (text as UTF-8) in `place`, all of it or nothing. Raises as `replacing`."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     with replacing(place, error) as part:
         part.write_bytes(data)
 
 
 def _target(place: Path, error: type[AtlasError]) -> Path:
-    """Where the file will lie: links followed. Errors: OSError, ValueError, RuntimeError, or `error` for no file."""
+    """Where the file will lie: links followed. Raises OSError, ValueError, RuntimeError, or `error` for no file."""
     target = place.resolve()
     if target.is_symlink():  # only a loop is left as a link
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

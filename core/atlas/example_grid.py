@@ -17,7 +17,7 @@ from core.models.parts import parts_of
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
     """All heads on the example pair, `head` (default: the most telling one) enlarged. The bundled encoder's are stored.
 
-    weights_hash: what the weights must be, where that is known. Errors: CheckpointError where the checkpoint is not on
+    weights_hash: what the weights must be, where that is known. Raises CheckpointError where the checkpoint is not on
     this disk or has other weights by now; InputError for an encoder-decoder, whose heads lie in three sets.
     """
     shown = example.stored(checkpoint, example.TEXT, example.PAIR) or _captured(checkpoint, weights_hash)

@@ -18,7 +18,7 @@ TASK, LIMIT = "sst2", 300
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
     """Scores of every head of `checkpoint` by these studies (all of STUDIES, unless named) on at most LIMIT dev rows.
 
-    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Errors: CheckpointError,
+    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Raises CheckpointError,
     InputError with the first study's sentence.
     """
     rows: list[ScoreRow] = []

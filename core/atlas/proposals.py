@@ -19,6 +19,7 @@ def proposals(scores: pd.DataFrame, head: Head, *, margin: str = "") -> list[Pro
 
     Args:
         scores: of the atlas, on one task.
+        head: the head that they are looked up for, zero-based.
         margin: what the loss must rise by, where the checkpoint has a classifier of its rows; "" elsewhere.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]

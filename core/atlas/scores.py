@@ -32,7 +32,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
     db: None where there is none to ask. task: only scores of this task, and those that belong to none. measure: where
     nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the bundled SST-2 ones).
-    Errors: CheckpointError, InputError from measuring.
+    Raises:
+        CheckpointError, InputError: from measuring.
     """
     now = present_weights(checkpoint)
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))

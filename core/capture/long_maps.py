@@ -129,7 +129,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Errors: InputError for a prompt beyond the context."""
+    """Raises InputError for a prompt beyond the context."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; it has "

@@ -200,7 +200,7 @@ def _plain(checkpoint: Checkpoint) -> dict[str, bool]:
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Errors: InterventionError where rows give a part to a sink, for statistics of weights among tokens."""
+    """Raises InterventionError where rows give a part to a sink, for statistics of weights among tokens."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic is of rows that are shared among tokens; {checkpoint.family.model_type} gives a part "

@@ -55,7 +55,7 @@ def _show_sweep(ran: Ran) -> None:
 def earlier_sweep(run: str) -> list[Row]:
     """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
     with database() as db:
-        known = runs.runs(db, "disable")
+        known = runs.runs(db, sweeps.STUDY.name)
         if run in set(known.run):
             return runs.run_rows(db, run)
     there = "; ".join(f"{row.run} ({row.title})" for row in known.head(5).itertuples()) or "none"

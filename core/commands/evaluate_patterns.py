@@ -87,7 +87,7 @@ def evaluate(asked: Options, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """The labels of maps that can have a pattern, and how many are too small. Errors: InputError where all are."""
+    """The labels of maps that can have a pattern, and how many are too small. Raises InputError where all are."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -147,7 +147,7 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """The class set whose bundled labels have this source. Errors: InputError where none has."""
+    """The class set whose bundled labels have this source. Raises InputError where none has."""
     for class_set, sources in config.LABELLED.items():
         if source in sources:
             return class_set
@@ -201,7 +201,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """The classifier asked for and its class set. Errors: InputError when it is of another set or is none."""
+    """The classifier asked for and its class set. Raises InputError when it is of another set or is none."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):

@@ -17,6 +17,7 @@ from core.store import hypotheses as store
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Flag, as_json
+from core.studies.hypotheses.hypothesis import STUDY
 from core.studies.hypotheses.predicates import PREDICATES
 from core.studies.hypotheses.records import CRITERIA, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
@@ -71,16 +72,16 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
     """Test all hypotheses of a batch that were not withdrawn: which of seven criteria each meets."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
-    known, rows = ran("hypothesis", as_json(options), where=where)
+    known, rows = ran(STUDY.name, as_json(options), where=where)
     found = Criterion.among(rows)
     if form != "table":
-        show_rows("hypothesis", known, rows, form)
+        show_rows(STUDY.name, known, rows, form)
         return
     for one in dict.fromkeys(criterion.hypothesis for criterion in found):
         mine = [criterion for criterion in found if criterion.hypothesis == one]
         typer.echo(f"{mine[0].sentence} ({one})")
         names = ("criterion", "state", "measure", "amount", "low", "high", "n", "adjusted", "level", "note")
-        show_rows("hypothesis", {}, [{name: getattr(c, name) for name in names} for c in mine], form)
+        show_rows(STUDY.name, {}, [{name: getattr(c, name) for name in names} for c in mine], form)
 
 
 @app.command("withdraw")

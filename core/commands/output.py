@@ -57,7 +57,7 @@ class StoppedError(SystemExit):
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """The one form asked for. Errors: InputError when there are several."""
+    """The one form asked for. Raises InputError when there are several."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
         raise InputError(f"Rows are printed in one form, but --{' and --'.join(chosen)} were given; keep one.")
@@ -154,7 +154,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
     The same command given again goes on where the last one stopped. While another process holds the database, the
     work is done beside it and the rows are left in a file that the Jobs page imports.
-    Errors: JobError with the study's own sentence.
+    Raises:
+        JobError: with the study's own sentence.
     """
     options = api.asked(options)
     db, holder = open_or_beside(study, options)
@@ -197,10 +198,15 @@ def _file_of(run: str, study: str) -> Path:
 
 @contextmanager
 def database(*, held: Held = "refuse") -> Iterator[Database]:
-    """The database. held: what to do where another process holds it: refuse in a sentence; read a copy that it is asked
-    for, so that nothing stored is overlooked; or prepare the work in an empty one, where nothing stored is needed.
+    """The database.
 
-    Errors: LockedError; StoreError where the copy is needed and not made.
+    Args:
+        held: what to do where another process holds it: refuse in a sentence; read a copy that it is asked for, so that
+            nothing stored is overlooked; or prepare the work in an empty one, where nothing stored is needed.
+
+    Raises:
+        LockedError: another process holds it, and it is to be refused then.
+        StoreError: where the copy is needed and not made.
     """
     passing = None
     try:
@@ -242,7 +248,7 @@ def _job(db: Database, study: str, options: Row, title: str, where: JobPlacement
 def follow(db: Database, job: str) -> str:
     """Wait for `job`, with a bar where standard error is a terminal; returns its run's id.
 
-    Ctrl-C stops it, keeping what is stored. Errors: JobError with the job's own sentence.
+    Ctrl-C stops it, keeping what is stored. Raises JobError with the job's own sentence.
     """
     console = Console(stderr=True)
     columns = (

@@ -25,6 +25,7 @@ from core.patterns.snapshot import from_file, snapshot
 from core.store.rows import Row
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
+from core.studies.patterns import classify_maps, train_patterns
 from core.studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from core.studies.patterns.trained_classifier import headline
 from core.studies.stored_runs import StoredRun
@@ -59,7 +60,9 @@ class Training:
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
     """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
-    known, rows = ran("train-patterns", _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where)
+    known, rows = ran(
+        train_patterns.STUDY.name, _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where
+    )
     run = StoredRun.of(known)
     about = {"seed": run.seed, "created": run.created, "code_version": run.code_version}
     about |= {"classifier": run.run[:12], "class_set": asked.class_set, "kind": asked.kind, "epochs": asked.epochs}
@@ -86,7 +89,7 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
     if form == "json":
         parts = ("scores", "checkpoint", "curve")
         printed = {
-            "study": "train-patterns",
+            "study": train_patterns.STUDY.name,
             "class_set": class_set,
             **{name: getattr(best, name) for name in HEADLINE},
             "per_class": per_class,
@@ -96,7 +99,7 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
         }
         typer.echo(json.dumps(printed, default=str))
         return
-    show_rows("train-patterns", provenance, per_class, form)
+    show_rows(train_patterns.STUDY.name, provenance, per_class, form)
     if form != "table":
         return
     fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.SURE
@@ -144,7 +147,7 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
             f'The classifier {name} knows the classes of "{class_set}", not "{asked.class_set}": choose another '
             "classifier or leave --class-set out."
         )
-    known, rows = ran("classify-maps", options, title=f"Class shares, {asked.task}", where=where)
+    known, rows = ran(classify_maps.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
     shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
     about = {key: value for key, value in known.items() if key != "options"}
     show_rows("shares", about | {"classifier": name, "class_set": class_set}, shown, form)

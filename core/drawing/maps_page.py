@@ -80,7 +80,8 @@ def maps_page(
 ) -> str:
     """The page as text. most: bytes of the maps; what does not fit is left out, and the page says what.
 
-    Errors: InputError where nothing fits.
+    Raises:
+        InputError: where nothing fits.
     """
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

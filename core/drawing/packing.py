@@ -41,7 +41,8 @@ class Packed:
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
     """The grid in at most `most` bytes of text, with as much of each weight as that allows.
 
-    Errors: InputError where the maps' tokens and scores alone take more.
+    Raises:
+        InputError: where the maps' tokens and scores alone take more.
     """
     for bits, block in _ways(grid.panes, most):
         if _guessed(grid.panes, bits, block) > ROUGH * most:
@@ -59,7 +60,8 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
     """Several grids in at most `most` bytes of text together; each has room by how many weights it holds.
 
-    Errors: InputError where one of them cannot be made so small.
+    Raises:
+        InputError: where one of them cannot be made so small.
     """
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]

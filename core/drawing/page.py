@@ -85,7 +85,8 @@ class _Placed:
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
     """The whole page as text. lead: under the title. most: bytes that all maps of the page may take together.
 
-    Errors: InputError where the maps cannot be made so small.
+    Raises:
+        InputError: where the maps cannot be made so small.
     """
     placed = _placed(list(parts), most)
     grids = any(placed_part.maps for placed_part in placed)

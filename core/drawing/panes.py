@@ -61,7 +61,11 @@ class Pane:
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """What the browser reads of it. offset: where its weights begin, in numbers."""
+        """What the browser reads of it.
+
+        Args:
+            offset: where its weights begin, in numbers.
+        """
         return {
             "title": self.title,
             "layers": self.layers,

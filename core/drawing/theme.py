@@ -36,7 +36,12 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """CSS declarations of the theme's colours. names: variable to the theme's key. mode: light or dark."""
+    """CSS declarations of the theme's colours.
+
+    Args:
+        names: variable to the theme's key.
+        mode: light or dark.
+    """
     return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
 
 

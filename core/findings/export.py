@@ -72,7 +72,8 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
     """Write the files that are asked for; pictures of `text` go into a folder beside it. Returns what was written.
 
-    Errors: InputError where there is nothing to write, or a file cannot be.
+    Raises:
+        InputError: where there is nothing to write, or a file cannot be.
     """
     if not findings:
         raise InputError("There are no findings yet: pin a result on its page first.")

@@ -22,7 +22,7 @@ from core.store.database import Database
 from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, hypotheses
 from core.store.rows import plain
 from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import Options
+from core.studies.hypotheses.hypothesis import STUDY, Options
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import hypothesis_of
@@ -284,10 +284,10 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
 
 def computed(options: Options) -> list[dict[str, Any]]:
     """The rows of a test, run in this process."""
-    divided = worker.divide("hypothesis", as_json(options))
+    divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"]
-            for row in worker.run_unit("hypothesis", divided["options"], unit)["rows"]]  # fmt: skip
-    return list(worker.summarize("hypothesis", divided["options"], rows)["rows"])
+            for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]  # fmt: skip
+    return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])
 
 
 def _compared(then: Criterion, now: Criterion | None) -> list[CrateMismatch]:

@@ -34,12 +34,12 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Pin a stored run with a note; returns the finding's id. Errors: StoreError for an unknown run; RightsError."""
+    """Pin a stored run with a note; returns the finding's id. Raises StoreError for an unknown run; RightsError."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """A stored run as a finding that is not kept. Errors: StoreError for an unknown run."""
+    """A stored run as a finding that is not kept. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), runs.run_rows(db, run)
     return Finding(
         kind="run",
@@ -65,7 +65,9 @@ def pin_maps(
 ) -> str:
     """Pin the maps of one input with a note; returns the finding's id. maps: of the first stack, for the picture.
 
-    Errors: InputError where they are too large; RightsError.
+    Raises:
+        InputError: the maps are too large.
+        RightsError: one who only views asks.
     """
     head = str((grid.opened or {}).get("head") or grid.head)
     picture = (picture_of_map(maps, Head.parse(head)),) if head != "none" else ()
@@ -99,7 +101,8 @@ class HeadFacts:
 def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, remark: Remark) -> str:
     """Pin what is known of a head; returns the finding's id. source: the checkpoint, and what gives the scores again.
 
-    Errors: RightsError.
+    Raises:
+        RightsError: one who only views asks.
     """
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
@@ -124,7 +127,11 @@ def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, rem
 
 
 def command(known: Row) -> str:
-    """What a terminal types to get a stored run again. known: as `runs.one_run` gives it."""
+    """What a terminal types to get a stored run again.
+
+    Args:
+        known: as `runs.one_run` gives it.
+    """
     if known["study"] == report.STUDY_NAME:
         return command_of(About.of(known).options)
     try:

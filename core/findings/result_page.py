@@ -12,7 +12,7 @@ from core.store.findings import Finding
 
 
 def result_page(db: Database, run: str) -> str:
-    """The page as text. Errors: StoreError for an unknown run."""
+    """The page as text. Raises StoreError for an unknown run."""
     finding = finding_of_run(db, run)
     return export.html([finding], _maps(finding))
 

@@ -119,7 +119,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Refuse now what a job of `study` could not do with its checkpoint and rows. Errors: InputError."""
+    """Refuse now what a job of `study` could not do with its checkpoint and rows. Raises InputError."""
     try:
         declared = find_study(study)
     except JobError:  # which the job itself says
@@ -137,7 +137,7 @@ def _active_like(db: Database, study: str, options: Any) -> str | None:
 
 
 def status(db: Database, job: str) -> JobStatus:
-    """How `job` is doing now. Errors: JobError when there is no such job."""
+    """How `job` is doing now. Raises JobError when there is no such job."""
     keeper = runner(db)
     known, counted = one_job(db, job), progress(db, job)
     return JobStatus(
@@ -229,7 +229,7 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Store the run that a terminal left in `file` and what its study keeps of it; returns its id. Errors: StoreError,
+    """Store the run that a terminal left in `file` and what its study keeps of it; returns its id. Raises StoreError,
     RightsError, those of the study."""
     with db.write():
         run = exchange.import_run(db, file)

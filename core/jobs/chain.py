@@ -48,7 +48,7 @@ def run_in_turn(
 
     watch: returns once the job has stopped. before: told the number of each job and its id (None: it is done
     already) before it is waited for. anew: run what is done once more. A job that is cancelled or interrupted ends
-    the sequence. Errors: JobError then.
+    the sequence. Raises JobError then.
     """
     ended: list[Ended] = []
     for number, request in enumerate(requests):
@@ -105,7 +105,8 @@ def at_work(db: Database) -> AtWork | None:
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
     """Run `requests` in a thread of this process, then call `then` with what became of it.
 
-    Errors: JobError while another sequence is at work.
+    Raises:
+        JobError: while another sequence is at work.
     """
     now = at_work(db)
     if now is not None and not now.over:

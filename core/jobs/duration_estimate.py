@@ -120,6 +120,8 @@ def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping
     times how much longer it took than this says of it.
 
     Args:
+        db: where earlier such jobs are stored.
+        checkpoint: a name, a folder or a hub id.
         asked: the options of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
     """
     usual = _together(checkpoint, asked)
@@ -134,7 +136,8 @@ def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping
 def keep_partial(db: Database, job: str) -> str:
     """Store what a stopped job has done as a result of its own, its title saying of how much; returns the run's id.
 
-    Errors: JobError while it is at work, when it is done, or when no unit is.
+    Raises:
+        JobError: while it is at work, when it is done, or when no unit is.
     """
     db.person.must("annotator", "keep a part of a job")
     known, counted = one_job(db, job), progress(db, job)

@@ -55,7 +55,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """One answer. Errors: JobError with the sentence the worker gave, or Stopped."""
+        """One answer. Raises JobError with the sentence the worker gave, or Stopped."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -119,7 +119,7 @@ class Execution:
         return future
 
     def _next_ended(self) -> tuple[JobUnit | None, Future[Any]] | None:
-        """The next future that ended, with its unit; None after LOOK_SECONDS. Errors: Stopped."""
+        """The next future that ended, with its unit; None after LOOK_SECONDS. Raises Stopped."""
         if self._stopped():
             raise Stopped
         try:

@@ -85,7 +85,7 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """What is known of `job`. Errors: JobError when there is no such job."""
+    """What is known of `job`. Raises JobError when there is no such job."""
     return Job.of(jobs.one_job(db, job))
 
 

@@ -222,7 +222,7 @@ class Runner:
         return bool(units)
 
     def _all_done(self, job: str) -> None:
-        """Errors: JobError where units failed."""
+        """Raises JobError where units failed."""
         outcomes = unit_outcomes(self._db, job)
         failed = [outcome.error for outcome in outcomes if outcome.state == "failed"]
         if failed:
@@ -274,7 +274,7 @@ class Runner:
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
     """Have the study of a stored run keep what else the run leaves. partials: rows of its units, where there are any.
 
-    A run of what is no study here (a report, say) has its rows and nothing else. Errors: those of the study.
+    A run of what is no study here (a report, say) has its rows and nothing else. Raises what the study does.
     """
     known = one_run(db, run)
     try:

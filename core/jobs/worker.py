@@ -28,7 +28,7 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """`options` over the study's defaults, as JSON has them. Errors: AtlasError naming one that it does not have."""
+    """`options` over the study's defaults, as JSON has them. Raises AtlasError naming one that it does not have."""
     return as_json(study.read(options))
 
 
@@ -46,7 +46,7 @@ def divide(name: str, options: Row) -> Outcome:
 
 
 def _find_checkpoints(study: Study[Any, Any], chosen: Any) -> None:
-    """What cannot be found is said before the work is divided, not by each of its units. Errors: CheckpointError."""
+    """What cannot be found is said before the work is divided, not by each of its units. Raises CheckpointError."""
     names = study.checkpoints(chosen)
     if names:
         for name in names:

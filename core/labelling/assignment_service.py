@@ -81,7 +81,7 @@ def board_of(db: Database, project: str) -> Board:
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Fill what a person holds up to the project's `ahead` maps. Errors: InputError unless the project is open."""
+    """Fill what a person holds up to the project's `ahead` maps. Raises InputError unless the project is open."""
     db.person.signs(person)
     check_annotator(person)
     moment = now or utc_now()
@@ -114,7 +114,7 @@ def record(
     """Store label events of one batch, as `core.store.labels.record_events` does; those with a "project" answer it.
 
     A label takes a place where one is free and is surplus otherwise, also in a project that is closed, and of somebody
-    who was paused. All or none are stored. Errors: InputError for a label of a map that its person was not handed in
+    who was paused. All or none are stored. Raises InputError for a label of a map that its person was not handed in
     that project, and for one of another class set.
     """
     moment = now or utc_now()

@@ -17,7 +17,8 @@ LABELS = Path("data") / "labels.parquet"
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
     """Write the label events of a class set with their maps, and a card with counts; returns the number of events.
 
-    Errors: InputError where the folder holds something already, or nothing is labelled.
+    Raises:
+        InputError: where the folder holds something already, or nothing is labelled.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"A dataset needs a folder that is new or empty, but {folder} is not; name another one.")

@@ -27,7 +27,8 @@ MOST_BYTES = 200 * 2**20
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
     """Store the maps of an .npz with their lines of facts; returns (maps in the file, new ones). All or none.
 
-    Errors: InputError naming the map whose facts are missing, come twice, or are not those of a map.
+    Raises:
+        InputError: naming the map whose facts are missing, come twice, or are not those of a map.
     """
     db.person.must("admin", "import maps")
     weights, lines = read_map_file(maps), _lines(facts)

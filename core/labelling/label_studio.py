@@ -169,7 +169,7 @@ def import_studio(
     """Read Label Studio's JSON; tasks of maps that are stored, or that our own export wrote.
 
     people: names by Label Studio's ids of users, where annotations have no e-mail address. An annotation that cannot
-    be used (several choices, nobody known, no such class or map) is reported. Errors: InputError for another file.
+    be used (several choices, nobody known, no such class or map) is reported. Raises InputError for another file.
     """
     db.person.must("admin", "import labels")
     data = read_bytes(file)

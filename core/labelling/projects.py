@@ -158,7 +158,8 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
     """Hand the maps that want labels out by what the classifier is least sure of now; returns how many these are.
 
-    Errors: InputError when no classifier suggests (`hints`), or every map has its labels.
+    Raises:
+        InputError: when no classifier suggests (`hints`), or every map has its labels.
     """
     db.person.must("admin", "order the maps of a project")
     names = assignment_service.board_of(db, project).open_maps

@@ -99,7 +99,8 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 def choose_device(device: str) -> str:
     """ "auto" is what ATLAS_DEVICE says; where it says nothing, CUDA, then MPS, then the CPU.
 
-    Errors: CheckpointError naming a device that this machine lacks.
+    Raises:
+        CheckpointError: naming a device that this machine lacks.
     """
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -222,7 +223,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
 
 
 def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Errors: CheckpointError for a tokenizer whose pieces are not those that the model has rows for."""
+    """Raises CheckpointError for a tokenizer whose pieces are not those that the model has rows for."""
     transformer = model if hasattr(model, "get_input_embeddings") else model.base  # under a head of ours
     rows = transformer.get_input_embeddings().num_embeddings
     try:

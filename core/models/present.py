@@ -14,7 +14,8 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 def present_weights(name: str) -> str | None:
     """SHA-256 of the weights that `name` opens now, as `Checkpoint.weights_hash`; None where they are not at hand.
 
-    name: bundled, of a package, a folder, or a hub id (with @revision) that was downloaded before.
+    Args:
+        name: bundled, of a package, a folder, or a hub id (with @revision) that was downloaded before.
     """
     try:
         folder = _folder(name)

@@ -26,7 +26,7 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Errors: CheckpointError for a layer whose window is longer than the positions that the model has. Where positions
+    """Raises CheckpointError for a layer whose window is longer than the positions that the model has. Where positions
     were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072) it stands for no window at all."""
     if stretched(config):
         return

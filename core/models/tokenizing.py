@@ -29,7 +29,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Before anything of a checkpoint is read. Errors: CheckpointError for files past their bound, and for a
+    """Before anything of a checkpoint is read. Raises CheckpointError for files past their bound, and for a
     config.json that is no JSON object."""
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
@@ -43,7 +43,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Before a tokenizer is built. Errors: CheckpointError for rules nested without end, and for rules that make a text
+    """Before a tokenizer is built. Raises CheckpointError for rules nested without end, and for rules that make a text
     longer and longer."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
@@ -105,7 +105,7 @@ def distrust(tokenizer: Any) -> None:
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """`tokenizer(*texts, **options)`. Errors: CheckpointError where its library fails, or it takes too long."""
+    """`tokenizer(*texts, **options)`. Raises CheckpointError where its library fails, or it takes too long."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:

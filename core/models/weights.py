@@ -20,7 +20,8 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     """The safetensors files that are loaded from `folder`, and those called `beside` where they are there.
 
-    Errors: CheckpointError for pickles, no weights, or an index that names files elsewhere.
+    Raises:
+        CheckpointError: for pickles, no weights, or an index that names files elsewhere.
     """
     extra = [folder / other for other in beside if (folder / other).is_file()]
     if (folder / WHOLE).is_file():
@@ -58,7 +59,7 @@ def _json(file: Path) -> Any:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Links are followed first. Errors: CheckpointError for a file of `folder` outside what the app may read."""
+    """Links are followed first. Raises CheckpointError for a file of `folder` outside what the app may read."""
     for file in folder.iterdir():
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -68,7 +69,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
-    """Errors: CheckpointError where config.json names weights of its own, or where there is no vocabulary."""
+    """Raises CheckpointError where config.json names weights of its own, or where there is no vocabulary."""
     try:
         said = _json(folder / "config.json")
     except (OSError, ValueError, RecursionError):

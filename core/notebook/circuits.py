@@ -17,8 +17,11 @@ Rows = Sequence[Mapping[str, Any]]
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
     """Every edge of a circuit, strongest first, a row each; `circuit_edges("circuit.json").to_parquet(...)` keeps them.
 
-    rows: of `study circuit`, or the file that its `--json` was written to.
-    Errors: InputError where there is no edge among them.
+    Args:
+        rows: of `study circuit`, or the file that its `--json` was written to.
+
+    Raises:
+        InputError: where there is no edge among them.
     """
     edges = sorted(CircuitEdge.among(_rows(rows)), key=lambda edge: edge.rank)
     if not edges:
@@ -30,8 +33,10 @@ def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: 
     """A circuit as a directed graph: a node a component, an edge a way from one to another, keyed by the input it feeds
     ("q", "k", "v", or "" of blocks and the output), with all columns of its row.
 
-    rows: as of `circuit_edges`. most: only so many of the strongest edges. verdict: only those with this one, as
-    "matters".
+    Args:
+        rows: as of `circuit_edges`.
+        most: only so many of the strongest edges.
+        verdict: only those with this one, as "matters".
     """
     frame = circuit_edges(rows)
     frame = frame if verdict is None else frame[frame["verdict"] == verdict]

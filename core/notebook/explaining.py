@@ -21,9 +21,11 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
     """What decides where a head looks: of every token's strongest key, the largest terms of the score.
 
     Args:
-        model, tokenizer: as in `show`; a name or folder with tokenizer None.
-        text, pair: the input.
+        model: as in `show`: a model, or a name or folder.
+        tokenizer: of the model; None with a name or folder.
+        text: the input, or the first of a pair.
         head: "L2H5", or a Head.
+        pair: the second text, if there is one.
 
     Returns:
         A row a term: query, key (zero-based places), query_token, key_token, weight, score (less the row's mean, which
@@ -65,7 +67,11 @@ def why_maps(
     """The head's map, and beside it the map that each group of contributions to one side would draw alone.
 
     Args:
-        model, tokenizer, text, pair, head: as in `why`.
+        model: as in `why`.
+        tokenizer: as in `why`.
+        text: as in `why`.
+        head: as in `why`.
+        pair: as in `why`.
         side: whose contributions; the other side is whole.
         height: pixels.
 

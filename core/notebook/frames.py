@@ -23,10 +23,18 @@ Text = str | tuple[str, str]
 def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) -> pd.DataFrame:
     """What every head looks at in your texts: one row a head and score, L1H1 first.
 
-    model, tokenizer: as in `show`. texts: a sentence, a pair (a tuple of two), or a list of them. Columns: layer, head
-    (zero-based), name, score, value (mean over the texts that have it), low and high (its 95 % interval; NaN for fewer
-    texts than carry one), baseline (the mean if every query looked evenly at all it sees), n (texts).
-    Errors: CheckpointError, InputError.
+    Args:
+        model: as in `show`.
+        tokenizer: as in `show`.
+        texts: a sentence, a pair (a tuple of two), or a list of them.
+
+    Returns:
+        Columns: layer, head (zero-based), name, score, value (mean over the texts that have it), low and high (its
+        95 % interval; NaN for fewer texts than carry one), baseline (the mean if every query looked evenly at all it
+        sees), n (texts).
+
+    Raises:
+        CheckpointError, InputError: the model cannot be opened or seen into; there is no text.
     """
     if isinstance(model, str) and not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
         tokenizer, texts = None, tokenizer
@@ -50,7 +58,7 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
     checkpoint: a bundled name, a folder or a hub id. task: only scores of this task. Columns: those of
     `core.atlas.rows.ScoreRow` (checkpoint, task, layer, head, score, value, low, high, n, baseline, q, source); a
     frame of one score: `frame.pivot(index="layer", columns="head", values="value")`. While the app holds the
-    database, its results are left out, and a warning says so. Errors: CheckpointError, InputError.
+    database, its results are left out, and a warning says so. Raises CheckpointError, InputError.
     """
     if not isinstance(checkpoint, str):
         raise InputError(

@@ -28,9 +28,11 @@ def hypothesis(
     Args:
         checkpoint: a bundled name, a folder or a hub id.
         head: such as "L1H1".
-        predicate: one of docs/dossier.md, such as "offset", with its parameters, such as {"offset": "first"}.
-        thought, judged: rows that it was thought of on, and others that judge it, as task:split:limit:seed; rows of
-            SST-2 and MRPC, or what the predicate takes, where they are not said.
+        predicate: one of docs/dossier.md, such as "offset".
+        parameters: the predicate's, by name, such as {"offset": "first"}.
+        thought: rows that it was thought of on, as task:split:limit:seed; without them rows of SST-2, or what the
+            predicate takes.
+        judged: other rows, which judge it; without them rows of MRPC, or what the predicate takes.
         author: who says so.
 
     Returns:

@@ -15,7 +15,8 @@ from core.models.encoding import Encoding
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
     """A checkpoint around a loaded model and its tokenizer, or opened where `model` is a name or folder.
 
-    Errors: CheckpointError where `model` is no Transformer of the transformers library, or its tokenizer is missing.
+    Raises:
+        CheckpointError: where `model` is no Transformer of the transformers library, or its tokenizer is missing.
     """
     if isinstance(model, str):
         return models.opening.open_checkpoint(model)
@@ -55,8 +56,9 @@ def borrowed(checkpoint: Checkpoint) -> Iterator[None]:
 def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
     """All maps of one input.
 
-    Errors: CheckpointError where some layers do not go through transformers' attention interface (as when somebody
-    replaced a layer or its forward), so that their maps cannot be seen.
+    Raises:
+        CheckpointError: where some layers do not go through transformers' attention interface (as when somebody
+            replaced a layer or its forward), so that their maps cannot be seen.
     """
     with borrowed(checkpoint):
         try:
@@ -78,7 +80,8 @@ def _unseen(checkpoint: Checkpoint, layers: int) -> CheckpointError:
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
     """Split a text into pieces; with a tokenizer that has no character offsets too, then without words.
 
-    Errors: InputError for an empty text.
+    Raises:
+        InputError: for an empty text.
     """
     if checkpoint.tokenizer.is_fast:
         return checkpoint.encode(text, pair, max_length=most)
@@ -112,7 +115,7 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Errors: CheckpointError where the tokenizer cannot say which characters a piece is of."""
+    """Raises CheckpointError where the tokenizer cannot say which characters a piece is of."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             "Maps between words need a tokenizer with character offsets; "

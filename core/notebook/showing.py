@@ -41,7 +41,8 @@ class MapsWidget(anywidget.AnyWidget):
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
         """Write the maps as one HTML file that needs no server; what does not fit is said in it.
 
-        Errors: InputError where the file cannot be written.
+        Raises:
+            InputError: where the file cannot be written.
         """
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
@@ -62,10 +63,19 @@ def show(
 ) -> MapsWidget:
     """Every head of a model on a sentence or pair, to explore in the notebook: the same drawing as the app's.
 
-    model: an object that from_pretrained returned, with its tokenizer; or a checkpoint's name or folder, and then the
-    text may come second. It is put into eval mode and given our attention function while it runs, and then left as it
-    was. words: between words instead of pieces. most: pieces; longer inputs are cut, and the widget says so.
-    Errors: CheckpointError, InputError.
+    Args:
+        model: an object that from_pretrained returned, with its tokenizer; or a checkpoint's name or folder, and then
+            the text may come second. It is put into eval mode and given our attention function while it runs, and then
+            left as it was.
+        tokenizer: of the model; None with a name or folder.
+        text: a sentence, or the first of a pair.
+        pair: the second one.
+        words: between words instead of pieces.
+        height: pixels.
+        most: pieces; longer inputs are cut, and the widget says so.
+
+    Raises:
+        CheckpointError, InputError: the model cannot be opened or seen into; there is no text.
     """
     if isinstance(model, str) and isinstance(tokenizer, str):
         tokenizer, text, pair = None, tokenizer, text if text is not None else pair

@@ -54,7 +54,7 @@ def class_set_names(db: Database) -> list[str]:
 
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
-    """Store a class set of one's own; returns it. Errors: InputError, saying which, for a name that is taken, too few
+    """Store a class set of one's own; returns it. Raises InputError, saying which, for a name that is taken, too few
     or too many classes, and classes that look alike; then nothing is stored."""
     name = wanted.name.strip()
     taken = class_set_names(db)
@@ -111,7 +111,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class. Errors: InputError where the set is full or another looks like it."""
+    """Add a class. Raises InputError where the set is full or another looks like it."""
     check_unlike(new, classes.classes)
     if new.name in dict(classes.merged):
         raise InputError(
@@ -125,7 +125,7 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Give a class another title, eye, colour or key; what is empty stays as it was. Errors: as `add_class`."""
+    """Give a class another title, eye, colour or key; what is empty stays as it was. Raises as `add_class`."""
     before = classes.named(name)
     after = replace(before, **{what: value for what, value in told.items() if value.strip()})
     check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])
@@ -143,8 +143,10 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
     """Delete a class. into: the class that its labels are from now on; None: they are retired, and what each person
     thought before stands again. Returns how many labels that was about.
 
-    Errors: InputError where fewer than two classes would be left, or a project tells by this class whether people are
-    right; RightsError unless an admin acts.
+    Raises:
+        InputError: where fewer than two classes would be left, or a project tells by this class whether people are
+            right.
+        RightsError: unless an admin acts.
     """
     if len(classes) <= FEWEST:
         raise InputError(

@@ -92,14 +92,17 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 def unfamiliar(unsure: float, outside: float) -> bool:
     """Whether a checkpoint's maps differ so much from what a classifier was trained on that its shares say little.
 
-    unsure, outside: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps
-    trained on lie outside by construction.
+    Args:
+        unsure: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps trained
+            on lie outside by construction.
+        outside: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps trained
+            on lie outside by construction.
     """
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE
 
 
 def bundled_weights(class_set: str) -> bytes:
-    """The bundled classifier of a class set as its file holds it. Errors: InputError where none is bundled."""
+    """The bundled classifier of a class set as its file holds it. Raises InputError where none is bundled."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in config.LABELLED or not file.is_file():
         raise InputError(

@@ -60,7 +60,8 @@ def evaluated(
     """Judge `classifier` on maps [query, key] and their classes. inputs, heads: of each map; intervals are over heads,
     over inputs where no heads are given.
 
-    Errors: InputError where a class is none of the classifier's.
+    Raises:
+        InputError: where a class is none of the classifier's.
     """
     unknown = sorted(set(labels) - set(classifier.classes))
     if unknown:

@@ -63,7 +63,8 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 def read_map_file(file: Path) -> dict[str, Map]:
     """Every map of an .npz (key -> square float array whose rows sum to 1).
 
-    Errors: InputError for a file that is no such archive, is too large, holds objects, or holds anything but maps.
+    Raises:
+        InputError: for a file that is no such archive, is too large, holds objects, or holds anything but maps.
     """
     _check_directory(file)
     maps: dict[str, Map] = {}
@@ -171,7 +172,8 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     """Labels of a .jsonl file, a line each: {"key", "class"}, and "length", "head" and
     "class_set" where they are said. An exported file says "map_id" instead of "key".
 
-    Errors: InputError naming the line that is not JSON, lacks a key, comes twice, or has a class or set not known.
+    Raises:
+        InputError: naming the line that is not JSON, lacks a key, comes twice, or has a class or set not known.
     """
     try:
         if file.stat().st_size > MOST_LABEL_BYTES:

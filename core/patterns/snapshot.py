@@ -90,7 +90,7 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
     """Retire every label of no class of the set, and any such that then stands below it; returns how many.
 
-    What the person thought before stands again. Errors: RightsError unless an admin acts.
+    What the person thought before stands again. Raises RightsError unless an admin acts.
     """
     total = 0
     while unknown := unknown_labels(db, name):

@@ -35,7 +35,9 @@ def true_changes(
     Args:
         change: of the counted share of each class.
         halves: of its interval over inputs; those of all classes are added, whatever they have in common.
+        held_out: left-out labelled maps by group, true class and class that the classifier gave.
         several: classes that the interval of the confusions shall hold for at once (Bonferroni).
+        seed: of the draws of confusions.
 
     Returns:
         Value, low and high of each class; the errors of inputs and of confusions are independent, so the squares of

@@ -20,7 +20,7 @@ class Ragged:
 
     @classmethod
     def create(cls, folder: Path, name: str, shapes: Sequence[tuple[int, ...]]) -> "Ragged":
-        """Room for arrays of these shapes. Errors: InputError where the disk has none."""
+        """Room for arrays of these shapes. Raises InputError where the disk has none."""
         total = max(1, sum(int(np.prod(shape)) for shape in shapes))
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write one array. Errors: ValueError where its shape is not the one that was said."""
+        """Write one array. Raises ValueError where its shape is not the one that was said."""
         if value.shape != self.shapes[number]:
             raise ValueError(f"array {number} was said to be {self.shapes[number]}; it is {value.shape}")
         self.data[self.starts[number] : self.starts[number + 1]] = value.reshape(-1)

@@ -26,6 +26,7 @@ def stored_beside(
     """What other settings left on each task that `results` fine-tune on, from the same weights and rows.
 
     Args:
+        results: what the plan measured.
         stored: runs of `finetune`, as the store describes them, the newest first.
         rows_of: the rows of a run.
     """

@@ -27,9 +27,14 @@ class Group:
 def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: float) -> list[Group]:
     """Clusters of two heads or more by average linkage, the closest first.
 
-    distances: between heads, layer by layer. heads: of one layer. within: two clusters are joined while the mean
-    distance between their heads is at most this share of the mean between any two heads. Raises InputError unless it
-    is above 0 and below 1.
+    Args:
+        distances: between heads, layer by layer.
+        heads: of one layer.
+        within: two clusters are joined while the mean distance between their heads is at most this share of the mean
+            between any two heads.
+
+    Raises:
+        InputError: unless it is above 0 and below 1.
     """
     if not 0 < within < 1:
         raise InputError(

@@ -43,8 +43,11 @@ def spread_of(
 ) -> Spread:
     """The spread of a mean (or ratio of sums) from what each unit adds to it.
 
-    values: of each unit; used: which units have one; mean: of the values, over units used. own: the units' own means,
-    where values are not these (a ratio's): they say which differ from 0.
+    Args:
+        values: of each unit.
+        used: which units have one.
+        mean: of the values, over units used.
+        own: the units' own means, where values are not these (a ratio's): they say which differ from 0.
     """
     own = values if own is None else own
     n = used.sum(0).astype(float)

@@ -63,7 +63,11 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """As `to_own_keys` of maps. number: 0 for the first token, 1 for separators."""
+        """As `to_own_keys` of maps.
+
+        Args:
+            number: 0 for the first token, 1 for separators.
+        """
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )

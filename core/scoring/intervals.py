@@ -135,8 +135,9 @@ class Means:
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
         """The means and how sure they are.
 
-        minus: another accumulator over the same inputs; the result is then the difference of the means, paired input
-        by input. n is that of this one.
+        Args:
+            minus: another accumulator over the same inputs; the result is then the difference of the means, paired
+                input by input. n is that of this one.
         """
         value, parts, part_means, used = self._parts()
         if minus is not None:

@@ -110,7 +110,11 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """What the layer gave; the next one begins. cells: the weights of `cells`."""
+        """What the layer gave; the next one begins.
+
+        Args:
+            cells: the weights of `cells`.
+        """
         contrast = contrasts_of(cells.reshape(len(cells), -1, 6), self.hexagons)
         found = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

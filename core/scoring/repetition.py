@@ -84,7 +84,8 @@ def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> 
     head, both means are high.)
 
     Args:
-        sums, pairs: as `OwnAndOthers` has them.
+        sums: as `OwnAndOthers` has them, by half of the pairs: values, then their squares.
+        pairs: of inputs, in each half.
 
     Returns:
         None for fewer than LEAST_PAIRS pairs or two heads.

@@ -31,7 +31,8 @@ def covariances(
     """Covariance of every pair's term with the whole score, summed over queries, for each way that keys count.
 
     Args:
-        query, key: contributions to the queries and the keys.
+        query: contributions to the queries.
+        key: contributions to the keys.
         centred: the whole scores, centred under each way (`centred_scores`).
         scaling: of products of queries and keys.
 
@@ -91,6 +92,7 @@ def cell_terms(
         keys: contributions to all its keys.
         key: the cell's key.
         visible: which keys the query sees.
+        scaling: of products of queries and keys.
 
     Raises:
         InputError: the query does not see the key.

@@ -42,7 +42,7 @@ def back_up(db: Database, file: str | Path) -> int:
     """Copy the database to `file` as it is at this moment; returns the copy's size in bytes.
 
     Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
-    The copy is read to its end. Errors: StoreError where a file is there already, where none can be written, or where
+    The copy is read to its end. Raises StoreError where a file is there already, where none can be written, or where
     the database itself is damaged.
     """
     target = Path(file).expanduser().resolve()
@@ -63,7 +63,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
 def _copy_held(source: Path, target: Path) -> None:
     """Copy a file that this process has a lock on, in another process: here, closing what was read would let go of the
-    lock (POSIX, fcntl), and a second process could write to the database. Errors: OSError."""
+    lock (POSIX, fcntl), and a second process could write to the database. Raises OSError."""
     copied = subprocess.run(  # noqa: S603 - this interpreter, and paths as arguments
         [sys.executable, "-I", "-S", "-c", _COPY, str(source), str(target)], capture_output=True, text=True, check=False
     )
@@ -76,7 +76,8 @@ def _copy_held(source: Path, target: Path) -> None:
 def restore(file: str | Path, database: Path) -> int:
     """Put the copy `file` where `database` is to be; returns how many events of labels it holds.
 
-    Errors: StoreError where `file` is no database of ours that opens whole, or where something lies at `database`.
+    Raises:
+        StoreError: where `file` is no database of ours that opens whole, or where something lies at `database`.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not source.is_file():
@@ -88,7 +89,7 @@ def restore(file: str | Path, database: Path) -> int:
 
 
 def _checked(part: Path, source: Path) -> int:
-    """How many events of labels the copy holds. Errors: StoreError where it is no sound database of ours."""
+    """How many events of labels the copy holds. Raises StoreError where it is no sound database of ours."""
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
             if not migrations.applied(connection):
@@ -108,7 +109,8 @@ def _checked(part: Path, source: Path) -> int:
 def _must_be_whole(part: Path, source: Path) -> None:
     """Read all of the copy `part`: every column of every table, and every block of an index.
 
-    Errors: StoreError where `source`, which it is a copy of, is damaged.
+    Raises:
+        StoreError: where `source`, which it is a copy of, is damaged.
     """
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
@@ -134,7 +136,7 @@ def _must_be_new(target: Path, what: str) -> None:
 
 
 def _fold(part: Path) -> None:
-    """Errors: OSError where the disk has no room for the folded file."""
+    """Raises OSError where the disk has no room for the folded file."""
     try:
         with duckdb.connect(str(part), config=CONFIG) as connection:
             connection.execute("CHECKPOINT")
@@ -150,7 +152,8 @@ def _fold(part: Path) -> None:
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
     """Have the process that holds `database` copy it to `file`; returns the copy's size in bytes.
 
-    Errors: StoreError with the holder's own sentence, or where it does not answer within `seconds`.
+    Raises:
+        StoreError: with the holder's own sentence, or where it does not answer within `seconds`.
     """
     folder = runs_folder(database.expanduser().resolve())
     folder.mkdir(parents=True, exist_ok=True)
@@ -200,7 +203,8 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 def back_up_now(database: Path, file: str | Path) -> int:
     """Copy the database to `file`, whether another process holds it or none does; returns the copy's size in bytes.
 
-    Errors: StoreError.
+    Raises:
+        StoreError: there is no database, or the copy cannot be made or written.
     """
     if not database.expanduser().is_file():
         raise StoreError(

@@ -74,7 +74,7 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Everything about one: also weights (bytes), snapshot and scores. Errors: StoreError when there is none."""
+    """Everything about one: also weights (bytes), snapshot and scores. Raises StoreError when there is none."""
     cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     names = [column[0] for column in cursor.description]
     row = cursor.fetchone()
@@ -97,7 +97,7 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """What classifying needs of one. Errors: StoreError when there is none."""
+    """What classifying needs of one. Raises StoreError when there is none."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 

@@ -48,10 +48,12 @@ def _lock_of(path: Path) -> threading.RLock:
 class Database:
     """The database file at `path`, created with its folder when missing, brought up to date when older.
 
-    Errors: StoreError in one sentence when the file is held by another process (which one), written by newer
-    code, damaged, not a database, or not writable. `notice` is a sentence for people when the file was recovered
-    without the end of its log, else None. `person` is who acts: whoever opens the file may do everything, and
-    `acting_as` gives out handles that may do less.
+    `notice` is a sentence for people when the file was recovered without the end of its log, else None. `person` is who
+    acts: whoever opens the file may do everything, and `acting_as` gives out handles that may do less.
+
+    Raises:
+        StoreError: in one sentence when the file is held by another process (which one), written by newer code,
+            damaged, not a database, or not writable.
     """
 
     person: Person = OWNER
@@ -158,7 +160,7 @@ class Database:
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside one transaction and under the write lock: all of it is stored, or nothing.
 
-        Nested in the same thread, the inner block joins the outer transaction. Errors: RightsError for a viewer;
+        Nested in the same thread, the inner block joins the outer transaction. Raises RightsError for a viewer;
         StoreError when the file was deleted, replaced or cut since it was opened: what was written is then not
         acknowledged.
         """

@@ -41,7 +41,9 @@ def tables(db: Database) -> list[str]:
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
     """Write every table to `folder`/<table>.parquet as it is at one moment; returns rows by table.
 
-    Errors: InputError when the folder holds something already; StoreError when it cannot be written.
+    Raises:
+        InputError: when the folder holds something already.
+        StoreError: when it cannot be written.
     """
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -86,7 +88,7 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 def import_all(db: Database, folder: str | Path) -> dict[str, int]:
     """Read an export of `export_all` into a database whose tables are still empty; returns rows by table.
 
-    All or nothing. Errors: InputError when the folder is no export, is of newer code, or the database is in use.
+    All or nothing. Raises InputError when the folder is no export, is of newer code, or the database is in use.
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
@@ -137,7 +139,8 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
     """Append an Arrow table by column name; returns how many rows.
 
-    Errors: InputError for a column that the table has not, and for a row that cannot be one of it.
+    Raises:
+        InputError: for a column that the table has not, and for a row that cannot be one of it.
     """
     listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     check_columns(table, rows, [name for (name,) in listed])
@@ -187,7 +190,7 @@ def export_run(db: Database, run: str, file: Path) -> Path:
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """A run file's heading and rows. Errors: InputError in one sentence when it is not a whole run file."""
+    """A run file's heading and rows. Raises InputError in one sentence when it is not a whole run file."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(

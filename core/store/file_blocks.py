@@ -21,7 +21,7 @@ def damaged_blocks(path: Path, free: int) -> list[int]:
     """Numbers of the blocks in use of the closed file at `path` that are not what was written, or not there.
 
     free: how many blocks DuckDB says are free. Where the list of them cannot be read so, in a form that is not known
-    here, nothing is said of any block. Errors: OSError.
+    here, nothing is said of any block. Raises OSError.
     """
     with path.open("rb") as stream:
         there = (path.stat().st_size - _FIRST) // _BLOCK

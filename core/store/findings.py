@@ -56,7 +56,7 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Keep a finding; returns its id. Errors: InputError for a note too long; RightsError for a viewer."""
+    """Keep a finding; returns its id. Raises InputError for a note too long; RightsError for a viewer."""
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
             f"A note may have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}: shorten it."
@@ -85,7 +85,7 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Take a finding away: one's own; admins any. Errors: RightsError, StoreError if it is not there."""
+    """Take a finding away: one's own; admins any. Raises RightsError, StoreError if it is not there."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError("A finding must be one of those pinned, but this one is gone; reload the page.")

@@ -120,7 +120,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Say that a hypothesis is no longer held; it stays and counts. Errors: StoreError where there is none of this id,
+    """Say that a hypothesis is no longer held; it stays and counts. Raises StoreError where there is none of this id,
     or it was withdrawn before."""
     db.person.must("annotator", "withdraw a hypothesis")
     stored = next(

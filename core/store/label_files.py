@@ -73,7 +73,8 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
     """Write labels to a .jsonl or .parquet file, whole or not at all; returns the number of events.
 
-    Errors: InputError for another ending, and for a place that cannot be written.
+    Raises:
+        InputError: for another ending, and for a place that cannot be written.
     """
     ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
     if ending == ".parquet":
@@ -124,7 +125,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     """Add the labels of a file; a row that cannot be used is reported with its number and the reason.
 
     keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was.
-    Importing a file twice changes nothing. Errors: InputError for a file that
+    Importing a file twice changes nothing. Raises InputError for a file that
     cannot be read at all, or is larger than LARGEST or MOST_ROWS.
     """
     db.person.must("admin", "import labels")
@@ -166,7 +167,7 @@ def _short(error: BaseException) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """A file's bytes. Errors: InputError for one that cannot be read or is larger than LARGEST."""
+    """A file's bytes. Raises InputError for one that cannot be read or is larger than LARGEST."""
     try:
         with file.open("rb") as stream:
             data = stream.read(LARGEST + 1)
@@ -363,5 +364,5 @@ def import_folder(db: Database, folder: Path) -> list[Imported]:
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows as JSONL, whole or not at all. Errors: InputError for a place that cannot be written."""
+    """Rows as JSONL, whole or not at all. Raises InputError for a place that cannot be written."""
     write_whole(file, "".join(as_line(row) for row in rows))

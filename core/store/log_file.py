@@ -37,7 +37,7 @@ class LogContent:
 
 
 def read_log(log: Path) -> LogContent:
-    """What can be read of `log`, which is not empty. Errors: OSError."""
+    """What can be read of `log`, which is not empty. Raises OSError."""
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_ends(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
         whole, end, root = max(ends, key=lambda each: each[1] or 0, default=(None, None, None))
@@ -75,7 +75,7 @@ def _block_of(content: bytes) -> int:
 def root_block(path: Path) -> int | None:
     """The root block of the database file at `path`: checksum, iteration and root stand first in each of two headings.
 
-    None where the file is too short to have them. Errors: OSError.
+    None where the file is too short to have them. Raises OSError.
     """
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)

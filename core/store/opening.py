@@ -61,7 +61,7 @@ class Opening:
         self._own = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """The cursor of the thread that asks. Errors: StoreError."""
+        """The cursor of the thread that asks. Raises StoreError."""
         if not hasattr(self._own, "cursor"):
             with self.explaining():
                 self._own.cursor = self.connection.cursor()
@@ -103,7 +103,8 @@ class Opening:
     def end(self) -> None:
         """Let go of the file, with all cursors, as soon as no other thread's statement runs.
 
-        Errors: StoreError when one still runs after BUSY seconds; the file is let go of in part, so end it again.
+        Raises:
+            StoreError: when one still runs after BUSY seconds; the file is let go of in part, so end it again.
         """
         self.stopped = True
         last = time.monotonic() + BUSY

@@ -82,7 +82,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
     """The role of a signed-in person by the configured `roles`: lists of names by role, and "default".
 
     The highest role that lists the name counts, "none" among them; addresses compare without case, a `sub:` exactly.
-    Nobody listed, no default: "none". Errors: RightsError when `roles` is not of this form, so that a slip never
+    Nobody listed, no default: "none". Raises RightsError when `roles` is not of this form, so that a slip never
     gives more than was meant.
     """
     listed = []

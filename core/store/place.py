@@ -21,9 +21,10 @@ class DatabaseFileGuard:
             raise explain(error, path) from error
 
     def must_hold(self, cursor: Any) -> None:
-        """Errors: StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
+        """Raises StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
 
-        cursor: of the open file, asked only where sizes leave a doubt.
+        Args:
+            cursor: of the open file, asked only where sizes leave a doubt.
         """
         log = self.path.with_name(self.path.name + ".wal")
         try:

@@ -110,7 +110,7 @@ def projects(db: Database) -> list[Project]:
 
 
 def one_project(db: Database, project: str) -> Project:
-    """One project. Errors: InputError when there is none of this id."""
+    """One project. Raises InputError when there is none of this id."""
     for project_row in _read_projects(db, project.encode(errors="replace").decode()):  # half a letter is in no id
         return project_row
     raise InputError(

@@ -32,7 +32,7 @@ class Reader:
         self._cursor = self._opening.cursor()
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
-        """Run one statement. Errors: StoreError for one that does not only read."""
+        """Run one statement. Raises StoreError for one that does not only read."""
         if not _only_reads(sql):
             raise StoreError(
                 "A cursor outside write() only reads, but the statement it was given does more; use write() for what "

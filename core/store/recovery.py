@@ -127,7 +127,8 @@ class LogCopy:
     Where one connection folds and another commits meanwhile, DuckDB writes a second log (`.wal.checkpoint`): a copy of
     it is kept where its end is missing, which DuckDB passes over.
 
-    Errors: StoreError when there is a log and no copy of it can be made, or no database beside it.
+    Raises:
+        StoreError: when there is a log and no copy of it can be made, or no database beside it.
     """
 
     def __init__(self, path: Path):
@@ -154,7 +155,7 @@ class LogCopy:
         return self.path.with_name(self.path.name + ".wal")
 
     def _keep_torn(self, second: Path) -> None:
-        """Copy the second log where bytes behind its whole writes are no whole write. Errors: OSError."""
+        """Copy the second log where bytes behind its whole writes are no whole write. Raises OSError."""
         if second.is_file() and second.stat().st_size > 0:
             content = read_log(second)
             if not content.is_torn and (lacking := content.size - (content.end or 0)):
@@ -175,7 +176,8 @@ class LogCopy:
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
         """What people should know of a log that was read in part, or None; the copy is kept then.
 
-        Errors: StoreError, closing `connection`, when nothing was read of a log that holds something.
+        Raises:
+            StoreError: when nothing was read of a log that holds something; `connection` is closed.
         """
         if self.copy is None:
             return self._notice(self._torn)
@@ -230,7 +232,7 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """`copy`, made whole with its folder, or not there at all. Errors: OSError."""
+    """`copy`, made whole with its folder, or not there at all. Raises OSError."""
     try:
         copy.parent.mkdir(exist_ok=True)
         shutil.copy2(source, copy)

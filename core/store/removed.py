@@ -26,14 +26,14 @@ class Removed:
 
 
 def remove_run(db: Database, run: str) -> Removed:
-    """Take a stored run away with all its rows. Errors: StoreError if unknown; RightsError."""
+    """Take a stored run away with all its rows. Raises StoreError if unknown; RightsError."""
     removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
     delete_runs(db, [run])
     return removed
 
 
 def remove_finding(db: Database, finding: str) -> Removed:
-    """Take a pinned result away. Errors: StoreError if it is gone; RightsError where another pinned it."""
+    """Take a pinned result away. Raises StoreError if it is gone; RightsError where another pinned it."""
     title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
@@ -41,7 +41,7 @@ def remove_finding(db: Database, finding: str) -> Removed:
 
 
 def put_back(db: Database, removed: Removed) -> None:
-    """Undo the removal. Errors: RightsError for a viewer."""
+    """Undo the removal. Raises RightsError for a viewer."""
     db.person.must("annotator", "put a result back")
     with db.write() as cursor:
         for name, rows in removed.tables.items():

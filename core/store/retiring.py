@@ -17,7 +17,7 @@ _ABOUT = "class_set, map_id, pass"
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
     """Take back labels, skips, flags or notes by their event, whoever made them; `annotator` is who does it.
 
-    What stood before each stands again. Errors: RightsError unless an admin acts; InputError for an event that is not
+    What stood before each stands again. Raises RightsError unless an admin acts; InputError for an event that is not
     stored or is itself an undo, and without a reason; then nothing is retired.
     """
     db.person.must("admin", "retire labels of others")

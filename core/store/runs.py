@@ -135,7 +135,7 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
 
 def one_run(db: Database, run: str) -> Row:
     """What is known of `run`, of the database or of the record that ships: study, title, options and the fields of
-    Provenance. Errors: StoreError if unknown."""
+    Provenance. Raises StoreError if unknown."""
     import pandas as pd  # a start's 0.4 s
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names

@@ -186,7 +186,8 @@ class Study(Generic[O, P]):
     def read(self, given: Mapping[str, Any]) -> O:
         """Options by name, the others at their defaults; earlier names are known too.
 
-        Errors: InputError naming an option that there is not, or one that cannot have its value.
+        Raises:
+            InputError: naming an option that there is not, or one that cannot have its value.
         """
         return read_options(self.options, self.name, {self.renamed.get(name, name): given[name] for name in given})
 
@@ -196,7 +197,7 @@ class Study(Generic[O, P]):
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate `given` as options of `kind`. Errors: InputError in one sentence."""
+    """Validate `given` as options of `kind`. Raises InputError in one sentence."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(

@@ -15,7 +15,7 @@ from core.tuning.saved import LOG, shown_folder
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Errors: InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
+    """Raises InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
     classifier, or one of another task; or where it needs labels and the rows have none. A hub id is asked when it is
     opened."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):

@@ -15,7 +15,8 @@ _BETWEEN = re.compile(r", | and ")
 def standing(run: Mapping[str, Any]) -> Standing:
     """Whether a run is of the weights that its checkpoints' names lead to now.
 
-    run: study, checkpoint, weights_hash and options of a stored run, as `core.store.runs.one_run` gives them.
+    Args:
+        run: study, checkpoint, weights_hash and options of a stored run, as `core.store.runs.one_run` gives them.
 
     Returns:
         "earlier" where a name leads to other weights now; "unrecorded" where the run does not say its weights;

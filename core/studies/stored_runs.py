@@ -38,5 +38,5 @@ class StoredRun(TitledRun):
 
 
 def one_run(db: Database, run: str) -> StoredRun:
-    """What is known of `run`. Errors: StoreError if unknown."""
+    """What is known of `run`. Raises StoreError if unknown."""
     return StoredRun.of(runs.one_run(db, run))

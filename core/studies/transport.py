@@ -20,7 +20,7 @@ ARRAY, NUMBER = "array", "number"  # keys that mark what JSON has no form for
 
 
 def encode(value: Any) -> Any:
-    """A record, or what one may hold, in JSON's own types. Errors: TypeError for what has no form here."""
+    """A record, or what one may hold, in JSON's own types. Raises TypeError for what has no form here."""
     if isinstance(value, np.ndarray):
         whole = np.ascontiguousarray(value)
         data = base64.b64encode(whole.tobytes()).decode()

@@ -157,7 +157,7 @@ def sampled(text: str) -> str:
 
 
 def must_have_labels(task: str | Task) -> None:
-    """Errors: InputError of a list of sentences without labels, where a model learns from them or is judged by them."""
+    """Raises InputError of a list of sentences without labels, where a model learns from them or is judged by them."""
     if not (known := task_of(task)).labelled:
         raise InputError(
             f'Learning and judging need labels; {known.name} has no "label" (or "score"): add such a column, or choose '

@@ -80,7 +80,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """The file, checked. Errors: InputError naming the file, and the column or row that must be mended."""
+    """The file, checked. Raises InputError naming the file, and the column or row that must be mended."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -124,7 +124,7 @@ def _separator(path: Path, stream: io.StringIO) -> str:
 
 
 def _kind(path: Path, columns: list[str]) -> str:
-    """ "label" or "score", whichever column there is, or "". Errors: InputError naming the column that is missing."""
+    """ "label" or "score", whichever column there is, or "". Raises InputError naming the column that is missing."""
     if "sentence" not in columns:
         raise InputError(
             f"A task of your own needs the column sentence, and label (or score) to be learned; {path.name} has no "
@@ -198,7 +198,7 @@ def _split_of(number: int) -> str:
 
 
 def _complete(own: OwnFile) -> OwnFile:
-    """The file. Errors: InputError where it has no dev rows, or one with a label that no train row has."""
+    """The file. Raises InputError where it has no dev rows, or one with a label that no train row has."""
     if not own.of("dev"):
         raise InputError(
             f"A task has dev rows; {own.path.name} has {len(own.rows)} rows and none is dev: add some, or a column "

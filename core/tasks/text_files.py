@@ -22,7 +22,7 @@ def is_text_file(task: str) -> bool:
 
 
 def stretches(path: str) -> list[str]:
-    """The text in parts of about STRETCH characters, cut at white space. Errors: InputError."""
+    """The text in parts of about STRETCH characters, cut at white space. Raises InputError."""
     file = config.inside(path.strip())
     try:
         text = config.read_text(file, "utf-8-sig", LARGEST)

@@ -35,6 +35,50 @@ def tables(folder: str) -> dict[str, list[str]]:
     return found
 
 
+# What a call or a comparison of core says of a study that is not its own.
+SINGLE = {
+    "core/__main__.py": "the commands' names, which people type",
+    "core/atlas/head.py": "which study a sentence of *One head* is of: its scores are stored under that name",
+    "core/atlas/proposals.py": "which study's score proposes a hypothesis",
+    "core/capture/interventions.py": "disable is an operator",
+    "core/capture/knockout.py": "separators are a kind of edge",
+    "core/capture/losses.py": "disable is an operator",
+    "core/capture/patching.py": "patch is an operator",
+    "core/capture/selfcheck.py": "disable is an operator",
+    "core/capture/stacks.py": "disable is an operator",
+    "core/models/refusals.py": "a key of what training wrote",
+    "core/report/claims/disabling.py": "an order of pruning",
+    "core/report/claims/registry.py": "ids of the report's claims",
+    "core/scoring/definitions.py": "which study a score is of: scoring lies below the studies",
+    "core/scoring/registry.py": "which study a score is of: scoring lies below the studies",
+    "core/sign_in.py": "a key of the settings",
+    "core/store/label_checks.py": "separators are a column of the maps",
+    "core/tasks/features.py": "separators are a feature of tokens",
+}
+
+
+def singles(folder: str) -> set[str]:
+    """Files outside the studies in which a call or a comparison has a study's name for itself."""
+    found = set()
+    for file in files_of(folder):
+        where = str(file.relative_to(PROJECT))
+        for node in () if where.startswith("core/studies/") else nodes_of(file):
+            if isinstance(node, ast.Call):
+                said = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "study")]
+            elif isinstance(node, ast.Compare):
+                said = [node.left, *node.comparators]
+            else:
+                continue
+            if any(isinstance(value, ast.Constant) and value.value in NAMES for value in said):
+                found.add(where)
+    return found
+
+
+def test_core_calls_no_study_by_a_name_of_its_own():
+    """A page says which study it starts and shows; in core that is STUDY.name, but for these."""
+    assert singles("core") == set(SINGLE)
+
+
 # Of pages: which view opens a study's results, old addresses (names of pages), questions and forms of one view.
 IN_PAGES = {
     "pages/parts/shell/page_table.py", "pages/parts/shell/addresses.py", "pages/parts/perturb/rows.py",

@@ -37,7 +37,7 @@ NO_MAPS = GridTabs({})
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
     """Write report.html, report.md and a Parquet file for each kind of row; returns the page's path.
 
-    figures: the pictures as SVG, too. Errors: StoreError when the folder cannot be written.
+    figures: the pictures as SVG, too. Raises StoreError when the folder cannot be written.
     """
     page = folder / "report.html"
     for name, content in parquet_files(records).items():

@@ -47,7 +47,7 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """The code's steps that the file lacks. Errors: StoreError when the file has steps the code does not know."""
+    """The code's steps that the file lacks. Raises StoreError when the file has steps the code does not know."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
@@ -77,7 +77,8 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 def back_up(path: Path, step: Migration) -> Path:
     """Copy the closed file (and its log) beside itself before `step` changes it; returns the copy.
 
-    Errors: StoreError when that cannot be done whole; then no copy is left, and the file is as it was.
+    Raises:
+        StoreError: when that cannot be done whole; then no copy is left, and the file is as it was.
     """
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"

@@ -101,7 +101,7 @@ class Disable(Study[Options, Swept]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> Options:
-        """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""
+        """Typed heads are groups. Raises InputError where something else is to be disabled with them."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have

@@ -177,7 +177,7 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Given options; heads that are named are groups. Errors: InputError where something else is asked for too."""
+    """Given options; heads that are named are groups. Raises InputError where something else is asked for too."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

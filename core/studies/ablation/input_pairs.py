@@ -91,7 +91,10 @@ class LogitDifference:
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
     """Between what A predicts and what B predicts; its strongest rival on A where they agree.
 
-    first, second: logits [pair, choice] of one pair."""
+    Args:
+        first: logits [pair, choice] of one pair.
+        second: logits [pair, choice] of one pair.
+    """
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

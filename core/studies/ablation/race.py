@@ -83,7 +83,7 @@ class RaceStudy(Study[Options, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> Options:
-        """Typed heads are groups. Errors: InputError where something else is to race with them."""
+        """Typed heads are groups. Raises InputError where something else is to race with them."""
         return super().read(disabling.with_groups(given))
 
     def title(self, options: Options) -> str:

@@ -165,6 +165,8 @@ def layer_scores(
     """The scores of a layer on one input, from one pass up to it.
 
     Args:
+        checkpoint: the model.
+        encoding: the input.
         layer: zero-based, in its set of heads.
         part: which set of heads of an encoder-decoder; "" is the first.
         by_head: whether each earlier head is a contribution of its own, or a layer's heads together.

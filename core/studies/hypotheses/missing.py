@@ -23,6 +23,7 @@ def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set:
     """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
 
     Args:
+        checkpoint: a name, a folder or a hub id.
         task: whose rows are used; None for the bundled SST-2.
         measured: names of studies that have scores.
         class_set: of the bundled classifier that names patterns.
