@@ -1,10 +1,10 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check lint mutants release site tests types screenshots
+.PHONY: app check lint mutants release screenshots scripts site tests types
 
 app:
 	streamlit run app.py
 
-check: lint types tests
+check: lint types scripts tests
 
 lint:
 	ruff check .
@@ -16,6 +16,10 @@ types:
 
 tests:
 	python -m pytest -n 2 --dist loadfile -m "slow or not slow" --jaxtyping-packages=core,beartype.beartype
+
+scripts:
+	npm ci --silent --no-audit --no-fund --prefix tests
+	python -m tests.scripts
 
 mutants:
 	python -m tests.mutants

@@ -98,7 +98,7 @@ function describe(workbench, { parts, pane }, { q, k }) {
 }
 
 // The sentence with every token tinted by a weight of its own.
-function showRow({ theme, view, weights: numbers }, row, pane, weights, self) {
+function showRow({ theme, view }, row, pane, weights, self) {
   const ramp = pane.signed ? theme.differences : theme.ink;
   const scale = view.scale === "own" || pane.signed ? Math.max(...weights.map(Math.abs)) || 1 : 1;
   const chips = pane.tokens.map((token, position) => {

@@ -9,11 +9,11 @@ const nameOf = (pane, index) => pane.named || (pane.whole ? `Layer ${index + 1}`
 
 function indexOf(pane, name) {
   if (pane.named) return name === pane.named ? 0 : null;
-  const layer = pane.whole && /^\s*l(?:ayer)?\s*(\d+)\s*$/i.exec(name || "");
-  if (pane.whole) return layer && layer[1] >= 1 && layer[1] <= pane.layers ? layer[1] - 1 : null;
+  const layer = pane.whole && Number((/^\s*l(?:ayer)?\s*(\d+)\s*$/i.exec(name || "") || [])[1]);
+  if (pane.whole) return layer >= 1 && layer <= pane.layers ? layer - 1 : null;
   const parts = /^\s*(enc|dec|cross)?\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
   if (!parts || (parts[1] && parts[1].toLowerCase() !== (pane.part || "").toLowerCase())) return null;
-  const [row, head] = [parts[2] - 1, parts[3] - 1];
+  const [row, head] = [Number(parts[2]) - 1, Number(parts[3]) - 1];
   return row >= 0 && head >= 0 && row < pane.layers && head < pane.heads ? row * pane.heads + head : null;
 }
 
@@ -26,6 +26,7 @@ function ordered(pane, view) {
   return all.filter(kept).sort((a, b) => values[b] - values[a] || a - b).map((index) => ({ index, faint: false }));
 }
 
+/** @type {(pane: any) => [queries: number, keys: number]} */
 const sides = (pane) => [pane.length, pane.keys];
 const areaOf = (pane) => pane.length * pane.keys;
 const offsetOf = (pane, index) => pane.offset + index * areaOf(pane);

@@ -25,8 +25,9 @@ function restored(bytes) {
 // A workbench lives in a shadow root, so that its styles and the page's leave each other alone. Of a shelf its buttons
 // choose which maps it shows; the look (matrix or lines) stays.
 async function openFile(place) {
-  place.attachShadow({ mode: "open" }).append(document.getElementById("workbench").content.cloneNode(true));
-  const root = place.shadowRoot.querySelector(".root"), buttons = [...document.querySelectorAll(`#${place.id}-shelf button`)];
+  place.attachShadow({ mode: "open" }).append(/** @type {HTMLTemplateElement} */ (document.getElementById("workbench")).content.cloneNode(true));
+  const root = place.shadowRoot.querySelector(".root");
+  const buttons = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(`#${place.id}-shelf button`)]);
   const room = () => Math.max(SMALLEST, Math.min(window.innerHeight - UNDER, 760));
   const workbench = startWorkbench(root, { tell: () => {}, room });
   let payload, wanted = 0;

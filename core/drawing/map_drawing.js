@@ -144,7 +144,7 @@ function canvasPen(canvas, width, height, scale, theme) {
   ink.fillStyle = theme.paper;
   ink.fillRect(0, 0, canvas.width, canvas.height);
   return {
-    rect(x, y, w, h, { fill, stroke, line = 1 }) {
+    rect(x, y, w, h, /** @type {{ fill?: string, stroke?: string, line?: number }} */ { fill, stroke, line = 1 }) {
       if (fill) { ink.fillStyle = fill; ink.fillRect(x * scale, y * scale, w * scale, h * scale); }
       if (stroke) {
         ink.strokeStyle = stroke; ink.lineWidth = line * scale;
@@ -228,7 +228,7 @@ function svgPen(width, height, theme) {
       const fill = add("linearGradient", { id: `scale-${root.childElementCount}` });
       for (let k = 0; k <= 16; k++) {
         const stop = document.createElementNS(space, "stop");
-        stop.setAttribute("offset", k / 16); stop.setAttribute("stop-color", cssOf(ramp, (k / 16) * 255));
+        stop.setAttribute("offset", String(k / 16)); stop.setAttribute("stop-color", cssOf(ramp, (k / 16) * 255));
         fill.append(stop);
       }
       add("rect", { x, y, width: w, height: h, fill: `url(#${fill.id})` });

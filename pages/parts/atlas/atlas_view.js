@@ -55,7 +55,7 @@ const nameOf = (index, data) => `L${Math.floor(index / data.heads) + 1}H${(index
 
 function numberOf(name, data) {
   const [, layer, head] = /^L(\d+)H(\d+)$/.exec(name) || [];
-  return (layer - 1) * data.heads + (head - 1);
+  return (Number(layer) - 1) * data.heads + (Number(head) - 1);
 }
 
 // ---------------------------------------------------------------- two drawings of the same heads
@@ -213,7 +213,7 @@ function brushing(svg, view, marks) {
     const [x, y] = at(event);
     if (!view.dragged && Math.hypot(x - start[0], y - start[1]) < 6) return;
     if (!view.dragged) { view.dragged = view.dragging = true; svg.setPointerCapture(event.pointerId); box = draw("rect", { class: "brush" }, svg); }
-    const area = [Math.min(x, start[0]), Math.min(y, start[1]), Math.max(x, start[0]), Math.max(y, start[1])];
+    const area = /** @type {[left: number, top: number, right: number, low: number]} */ ([Math.min(x, start[0]), Math.min(y, start[1]), Math.max(x, start[0]), Math.max(y, start[1])]);
     for (const [name, value] of [["x", area[0]], ["y", area[1]], ["width", area[2] - area[0]], ["height", area[3] - area[1]]]) box.setAttribute(name, value);
     view.selected = new Set(marks.flatMap((mark, index) => (mark && inside(mark.getBBox(), area) ? [index] : [])));
     paint(view);

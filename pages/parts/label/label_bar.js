@@ -7,7 +7,9 @@ function made(name, attributes = {}, text = "") {
   return element;
 }
 
-function button(label, key, does, { pressed, colour, title, name, disabled } = {}) {
+/** @typedef {{ pressed?: boolean, colour?: string, title?: string, name?: string, disabled?: boolean }} ButtonLook */
+
+function button(label, key, does, /** @type {ButtonLook} */ { pressed, colour, title, name, disabled } = {}) {
   const element = made("button", { type: "button", title: title || label, "data-act": name || label });
   if (colour) { const swatch = made("span", { class: "swatch" }); swatch.style.background = colour; element.append(swatch); }
   element.append(label);
@@ -18,6 +20,7 @@ function button(label, key, does, { pressed, colour, title, name, disabled } = {
   return element;
 }
 
+/** @param {Sheet} sheet */
 function fillBar(sheet) {
   const { parts, header } = sheet, hints = header.maps.some((map) => map.hint);
   const does = (work) => () => { work(); parts.canvas.focus({ preventScroll: true }); };
@@ -28,6 +31,7 @@ function fillBar(sheet) {
   parts.canvas.classList.toggle("brush", Boolean(sheet.brush));
 }
 
+/** @param {Sheet} sheet */
 function tools(sheet, does) {
   const single = sheet.mode === "single", own = sheet.scale === "own";
   return [
@@ -44,6 +48,7 @@ function tools(sheet, does) {
   ];
 }
 
+/** @param {Sheet} sheet */
 function accepting(sheet, does) {
   const rest = restOf(sheet).length;
   return [button("Accept", "Enter", does(() => accept(sheet)), { name: "accept" }),
@@ -51,6 +56,7 @@ function accepting(sheet, does) {
       title: "Label the maps of this sheet that were on screen as suggested" })];
 }
 
+/** @param {Sheet} sheet */
 function turning(sheet, does) {
   const { header } = sheet, older = sheet.older.reduce((sum, box) => sum + box.events.length, 0);
   return [
@@ -63,14 +69,16 @@ function turning(sheet, does) {
 }
 
 // How many "accept the rest" would take, as more maps come into the window.
+/** @param {Sheet} sheet */
 function nameRest(sheet) {
-  const shown = sheet.parts.acts.querySelector('[data-act="rest"]'), rest = restOf(sheet).length;
+  const shown = /** @type {HTMLButtonElement} */ (sheet.parts.acts.querySelector('[data-act="rest"]')), rest = restOf(sheet).length;
   if (!shown) return;
   shown.firstChild.textContent = `Accept the rest (${rest})`;
   shown.disabled = !rest;
 }
 
 // The field stays with its words, whatever is painted while somebody writes.
+/** @param {Sheet} sheet */
 function askNote(sheet) {
   const map = sheet.header.maps[sheet.cursor], field = made("input", { class: "note", type: "text", placeholder: "Note on this map; Enter keeps it, Esc leaves", maxlength: "500", "aria-label": "Note" });
   const done = () => { sheet.noting = false; fillBar(sheet); sheet.parts.canvas.focus({ preventScroll: true }); };
@@ -85,12 +93,14 @@ function askNote(sheet) {
 }
 
 // Why a class is suggested for a map that nobody decided on yet: what the codebook measures of it.
+/** @param {Sheet} sheet */
 function whyOf(sheet, map, given) {
   if (map.small) return " · too small to have a pattern: nothing is suggested or trained on";
   if (given || !map.hint || !map.hint[2]) return "";
   return ` · ${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
 }
 
+/** @param {Sheet} sheet */
 function showStatus(sheet) {
   if (!sheet.header || !sheet.layout) return; // the maps are still on their way
   const { header, parts } = sheet, map = header.maps[sheet.cursor], done = decidedOf(sheet), all = allOf(sheet);

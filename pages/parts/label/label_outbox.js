@@ -29,6 +29,7 @@ function secretOf() {
 }
 
 // A new outbox for a database, or the one that this tab had for it before.
+/** @param {Sheet} sheet */
 function openOutbox(sheet, database) {
   if (sheet.database) sheet.parked.set(sheet.database, { batch: sheet.batch, sequence: sheet.sequence, outbox: sheet.outbox });
   const before = sheet.parked.get(database) || { batch: `tab-${randomName()}`, sequence: 0, outbox: [] };
@@ -37,8 +38,10 @@ function openOutbox(sheet, database) {
   sheet.older = oldBoxes(`${OUTBOX}tab-`); // of before outboxes named their database
 }
 
+/** @param {Sheet} sheet */
 const keyOf = (sheet, batch, event) => `${EVENT}${sheet.database}:${batch}:${event.sequence}`;
 
+/** @param {Sheet} sheet */
 function emit(sheet, map, event) {
   const now = performance.now(), { header } = sheet;
   const hint = event.kind === "label" && map.hint ? map.hint : null;
@@ -80,6 +83,7 @@ function setAside(key) {
 }
 
 // Outboxes that other tabs left behind, or have still; sending them again is harmless.
+/** @param {Sheet} sheet */
 function leftBoxes(sheet) {
   const prefix = `${EVENT}${sheet.database}:`, boxes = [...oldBoxes(`${OUTBOX}${sheet.database}:`), ...sheet.adopted.map((box) => ({ ...box }))];
   const batches = new Map(boxes.map((box) => [box.batch, box]));
@@ -110,6 +114,7 @@ function oldBoxes(prefix) {
 }
 
 // Labels from before an update go to this database only when somebody says that they belong to it.
+/** @param {Sheet} sheet */
 function adoptOlder(sheet) {
   sheet.adopted.push(...sheet.older);
   sheet.older = [];
@@ -118,6 +123,7 @@ function adoptOlder(sheet) {
   fillBar(sheet);
 }
 
+/** @param {Sheet} sheet */
 function flush(sheet, more = {}) {
   const { database } = sheet, own = { batch: sheet.batch, events: sheet.outbox };
   const boxes = [...sheet.left, own].filter((box) => box.events.length).map(({ batch, events }) => ({ database, batch, events }));
@@ -128,6 +134,7 @@ function flush(sheet, more = {}) {
   else sheet.send(sent);
 }
 
+/** @param {Sheet} sheet */
 function acknowledged(sheet, saved) {
   if (!sheet.database) return;
   const before = sheet.outbox.length, reached = (box) => saved[box.batch] || 0;
@@ -143,6 +150,7 @@ function acknowledged(sheet, saved) {
 }
 
 // Take what the store has out of the storage, each event by its own key.
+/** @param {Sheet} sheet */
 function forget(sheet, box, events, reached) {
   for (const event of events) {
     if (event.sequence > reached) break;
@@ -156,6 +164,7 @@ function forget(sheet, box, events, reached) {
 }
 
 // Other tabs may have left more since: what is new among it is sent.
+/** @param {Sheet} sheet */
 function lookAgain(sheet) {
   const sent = new Set(sheet.left.flatMap((box) => box.events.map((event) => keyOf(sheet, box.batch, event))));
   sheet.left = leftBoxes(sheet);

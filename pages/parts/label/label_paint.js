@@ -5,20 +5,25 @@ const GAP = 12, STRIP = 16, FOOT = 15, LEAST_TILE = 112, LEAST_HEIGHT = 300, BEL
 const GROUND = rampOf(LIGHT.sequential); // in every theme: what a label says must not depend on the reader's
 
 // The height from the canvas to the window's lower edge, wherever the page is scrolled to.
+/** @param {Sheet} sheet */
 function roomOf(sheet) {
   const main = document.querySelector('[data-testid="stMain"]'), { canvas } = sheet.parts;
   const top = canvas.getBoundingClientRect().top + (main ? main.scrollTop : 0);
   return Math.max(LEAST_HEIGHT, window.innerHeight - top - BELOW);
 }
 
+/** @param {Sheet} sheet */
 const widthOf = (sheet) => Math.max(280, sheet.parts.box.clientWidth);
+/** @param {Sheet} sheet */
 const fits = (sheet) => sheet.layout.width === widthOf(sheet) && Math.abs(sheet.layout.room - roomOf(sheet)) < 5;
 
+/** @param {Sheet} sheet */
 function layoutOf(sheet) {
   const width = widthOf(sheet), room = roomOf(sheet);
   return { ...(sheet.mode === "single" ? singleLayout(sheet, width, room) : sheetLayout(sheet, width, room)), width, room };
 }
 
+/** @param {Sheet} sheet */
 function sheetLayout(sheet, width, room) {
   const most = sheet.header.per_sheet;
   for (let columns = Math.max(2, Math.min(16, Math.floor(width / (LEAST_TILE + GAP)))); ; columns--) {
@@ -28,6 +33,7 @@ function sheetLayout(sheet, width, room) {
   }
 }
 
+/** @param {Sheet} sheet */
 function singleLayout(sheet, width, room) {
   const map = sheet.header.maps[sheet.cursor], tokens = (map && map.tokens) || [];
   const longest = Math.max(0, ...tokens.map((token) => shortened(token, MOST_TOKEN).length));
@@ -36,11 +42,13 @@ function singleLayout(sheet, width, room) {
   return { columns: 1, tile, left: margin, margin, pitch: room, count: 1, height: tile + margin + STRIP + FOOT };
 }
 
+/** @param {Sheet} sheet */
 function placeOf(sheet, place) {
   const k = place - firstOf(sheet), { columns, tile, pitch, left, margin = 0 } = sheet.layout;
   return { x: left + (k % columns) * (tile + GAP), y: margin + STRIP + Math.floor(k / columns) * pitch };
 }
 
+/** @param {Sheet} sheet */
 function paintAll(sheet) {
   const began = performance.now(), { parts, theme } = sheet;
   sheet.layout = layoutOf(sheet);
@@ -52,6 +60,7 @@ function paintAll(sheet) {
   sheet.root.dataset.sheetMilliseconds = (performance.now() - began).toFixed(1);
 }
 
+/** @param {Sheet} sheet */
 function repaint(sheet, place) {
   const first = firstOf(sheet);
   if (place < first || place >= first + perSheet(sheet)) return;
@@ -62,6 +71,7 @@ function repaint(sheet, place) {
   showStatus(sheet);
 }
 
+/** @param {Sheet} sheet */
 function paintMap(sheet, place) {
   const { header, theme, pen } = sheet, map = header.maps[place], { tile } = sheet.layout, { x, y } = placeOf(sheet, place);
   const state = stateOf(sheet, map.id), given = state && state.kind === "label" ? classOf(sheet, state.class) : null;
@@ -82,6 +92,7 @@ function paintMap(sheet, place) {
 }
 
 // What stands above a map, from long to short.
+/** @param {Sheet} sheet */
 function captionsOf(sheet, map) {
   const right = sheet.verdicts && sheet.verdicts.get(map.id), mark = `${right === undefined ? "" : right ? "✓ " : "✗ "}${sheet.marks.has(map.id) ? "⚑ " : ""}`;
   const most = `${mark}max ${map.maximum.toFixed(2)}`;
@@ -97,12 +108,14 @@ function fitted(pen, texts, x, y, width, look) {
 }
 
 // The key of the suggested class, in the corner above the map.
+/** @param {Sheet} sheet */
 function paintCorner({ pen }, cls, right, y) {
   if (!cls.key) return; // picked by a click alone
   pen.rect(right - 15, y - 15, 15, 14, { fill: cls.colour });
   pen.text(cls.key, right - 7.5, y - 8, { size: 10, align: "center", bold: true, colour: textOn(cls.colour) });
 }
 
+/** @param {Sheet} sheet */
 function paintSeparators({ pen, theme }, map, x, y, tile) {
   for (const position of map.separators) {
     const at = ((position + 0.5) / map.length) * tile;
@@ -112,6 +125,7 @@ function paintSeparators({ pen, theme }, map, x, y, tile) {
 }
 
 // Queries at the left, keys above; in a long input every second or third one, so that they can be read.
+/** @param {Sheet} sheet */
 function paintTokens({ pen }, map, x, y, tile) {
   const cell = tile / map.length, every = Math.ceil(9 / cell), size = Math.max(8, Math.min(12, cell * every * 0.85));
   (map.tokens || []).forEach((token, k) => {
@@ -128,6 +142,7 @@ function textOn(colour) {
 }
 
 // Which maps of the sheet are inside the window now: only what was looked at may be accepted unseen.
+/** @param {Sheet} sheet */
 function look(sheet) {
   if (!sheet.layout) return;
   const area = sheet.parts.canvas.getBoundingClientRect(), { tile } = sheet.layout, before = sheet.seen.size;
@@ -139,6 +154,7 @@ function look(sheet) {
 }
 
 // Scroll as far as the chosen map needs to be whole on the screen.
+/** @param {Sheet} sheet */
 function bringCursor(sheet) {
   const main = document.querySelector('[data-testid="stMain"]'), { tile } = sheet.layout;
   const top = sheet.parts.canvas.getBoundingClientRect().top + placeOf(sheet, sheet.cursor).y - STRIP;

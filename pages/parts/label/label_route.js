@@ -19,6 +19,7 @@ const post = (name, body) => fetch(doorOf(name), { method: "POST", credentials: 
 const earliestOf = (sent) => ({ ...sent, boxes: sent.boxes.map((box) => ({ ...box, events: box.events.slice(0, AT_ONCE) })) });
 
 // Send what waits; of several calls while one is on its way, the last one goes after it.
+/** @param {Sheet} sheet */
 async function sendByDoor(sheet, sent) {
   sheet.unsent = sent;
   if (sheet.sending) return;
@@ -47,6 +48,7 @@ async function sendByDoor(sheet, sent) {
 }
 
 // What the server says of the labels: which it has, what was right, and how the person stands.
+/** @param {Sheet} sheet */
 function heard(sheet, reply) {
   acknowledged(sheet, reply.acknowledged || {});
   for (const one of reply.feedback || []) {
@@ -61,6 +63,7 @@ function heard(sheet, reply) {
 }
 
 // A small picture of the map that a verdict is of: by then the next one is on the sheet.
+/** @param {Sheet} sheet */
 function showVerdict(sheet, { map_id: id, right }) {
   const map = sheet.header.maps[sheet.index.get(id)];
   sheet.verdicts.set(id, right);
@@ -75,14 +78,17 @@ function showVerdict(sheet, { map_id: id, right }) {
   if (sheet.mode === "sheet") repaint(sheet, sheet.index.get(id));
 }
 
+/** @param {Sheet} sheet */
 const allDecided = (sheet) => Boolean(sheet.header.project) && sheet.header.maps.every((map) => stateOf(sheet, map.id));
 
 // When everything on a project's sheet is decided and stored, the next maps come.
+/** @param {Sheet} sheet */
 function onwards(sheet) {
   if (!sheet.header || sheet.refused || !sheet.header.maps.length) return;
   if (allDecided(sheet) && !sheet.outbox.length) fetchMaps(sheet);
 }
 
+/** @param {Sheet} sheet */
 async function fetchMaps(sheet) {
   if (sheet.fetching) return;
   sheet.fetching = true;
@@ -105,6 +111,7 @@ async function fetchMaps(sheet) {
   showWord(sheet);
 }
 
+/** @param {Sheet} sheet */
 function showWord(sheet) {
   const { word: line } = sheet.parts, map = sheet.header && sheet.header.maps[sheet.cursor];
   const held = HELD.size ? `This browser's storage takes no more: ${HELD.size} of what you did waits in this tab alone. Leave it open until it is saved.` : "";
@@ -114,6 +121,7 @@ function showWord(sheet) {
   sheet.root.dataset.word = sheet.word || "";
 }
 
+/** @param {Sheet} sheet */
 function verdictLine(sheet) {
   const box = made("div", { class: "told" }), { toldOf } = sheet;
   if (toldOf) box.append(toldOf.canvas);
@@ -121,6 +129,7 @@ function verdictLine(sheet) {
   return box;
 }
 
+/** @param {Sheet} sheet */
 function dropRefused(sheet) {
   sheet.refused = "";
   sheet.memory.decided.clear();

@@ -20,6 +20,7 @@ export default function ({ data, parentElement, setStateValue }) {
 }
 
 // The maps come through a component of their own (label_sheet.py), so that a label's rerun need not look at them.
+/** @param {Sheet} sheet */
 function open(sheet) {
   if (!window.atlasLabels) return;
   const bytes = window.atlasLabels, theme = themeOf(sheet.root), look = JSON.stringify([theme.paper, theme.text, theme.sequential]);
@@ -37,6 +38,7 @@ function open(sheet) {
 
 // ------------------------------------------------------------ acts
 
+/** @param {Sheet} sheet */
 function give(sheet, place, name) {
   const map = sheet.header.maps[place], before = stateOf(sheet, map.id);
   if (before && before.kind === "label" && before.class === name) return;
@@ -47,6 +49,7 @@ function give(sheet, place, name) {
   repaint(sheet, place);
 }
 
+/** @param {Sheet} sheet */
 function skip(sheet) {
   const map = sheet.header.maps[sheet.cursor], before = stateOf(sheet, map.id), place = sheet.cursor;
   count(sheet, before, -1);
@@ -56,6 +59,7 @@ function skip(sheet) {
   fillBar(sheet);
 }
 
+/** @param {Sheet} sheet */
 function undo(sheet) {
   if (!sheet.stack.length) return;
   const entries = popBatch(sheet), place = sheet.index.get(entries.at(-1).map_id);
@@ -63,6 +67,7 @@ function undo(sheet) {
   paintAll(sheet);
 }
 
+/** @param {Sheet} sheet */
 function flag(sheet) {
   const map = sheet.header.maps[sheet.cursor];
   act(sheet, { event: emit(sheet, map, { kind: "flag" }), kind: "flag", map_id: map.id });
@@ -70,21 +75,25 @@ function flag(sheet) {
   repaint(sheet, sheet.cursor);
 }
 
+/** @param {Sheet} sheet */
 function note(sheet, map, text) {
   if (text.trim()) act(sheet, { event: emit(sheet, map, { kind: "note", note: text.trim() }), kind: "note", map_id: map.id });
 }
 
+/** @param {Sheet} sheet */
 function accept(sheet) {
   const map = sheet.header.maps[sheet.cursor];
   if (map.hint) labelAndGo(sheet, map.hint[0]);
 }
 
+/** @param {Sheet} sheet */
 function acceptRest(sheet) {
   const rest = restOf(sheet);
   asBatch(sheet, () => rest.forEach((map) => give(sheet, sheet.index.get(map.id), map.hint[0])));
   paintAll(sheet);
 }
 
+/** @param {Sheet} sheet */
 function labelAndGo(sheet, name) {
   if (allDecided(sheet)) return; // the next maps are on their way: a quick key is not for the last one
   const place = sheet.cursor;
@@ -94,6 +103,7 @@ function labelAndGo(sheet, name) {
   fillBar(sheet);
 }
 
+/** @param {Sheet} sheet */
 function onward(sheet) {
   const { maps } = sheet.header;
   for (let k = sheet.cursor + 1; k < maps.length; k++) if (!stateOf(sheet, maps[k].id)) return moveTo(sheet, k);
@@ -101,6 +111,7 @@ function onward(sheet) {
   showStatus(sheet);
 }
 
+/** @param {Sheet} sheet */
 function moveTo(sheet, place) {
   const before = firstOf(sheet), old = sheet.cursor;
   sheet.cursor = Math.max(0, Math.min(sheet.header.maps.length - 1, place));
@@ -109,18 +120,23 @@ function moveTo(sheet, place) {
   bringCursor(sheet);
 }
 
+/** @param {Sheet} sheet */
 const turn = (sheet, by) => moveTo(sheet, firstOf(sheet) + by * perSheet(sheet));
 
 // A click on a class labels the chosen map; with the brush in hand it is the brush that takes the class.
+/** @param {Sheet} sheet */
 function pick(sheet, name) {
   if (sheet.brush) setBrush(sheet, name);
   else if (sheet.header.maps.length) labelAndGo(sheet, name);
 }
 
+/** @param {Sheet} sheet */
 const brushOf = (sheet) => sheet.given || sheet.header.classes[0].name;
 
+/** @param {Sheet} sheet */
 function setBrush(sheet, name) { sheet.brush = sheet.mode === "sheet" ? name : null; fillBar(sheet); showStatus(sheet); }
 
+/** @param {Sheet} sheet */
 function setMode(sheet, mode) {
   sheet.mode = mode; sheet.brush = null;
   like(sheet, modeName(sheet.header), mode);
@@ -128,6 +144,7 @@ function setMode(sheet, mode) {
   bringCursor(sheet);
 }
 
+/** @param {Sheet} sheet */
 function setScale(sheet) {
   sheet.scale = sheet.scale === "absolute" ? "own" : "absolute";
   like(sheet, "scale", sheet.scale);
@@ -136,6 +153,7 @@ function setScale(sheet) {
 
 // ------------------------------------------------------------ keys and pointer
 
+/** @param {Sheet} sheet */
 function actOf(sheet, press) {
   const cls = sheet.header.classes.find((each) => each.key && (each.key === press.key || `Digit${each.key}` === press.code));
   const { columns } = sheet.layout, moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
@@ -148,6 +166,7 @@ function actOf(sheet, press) {
     m: (now) => setMode(now, now.mode === "single" ? "sheet" : "single"), PageDown: (now) => turn(now, 1), PageUp: (now) => turn(now, -1) }[press.key];
 }
 
+/** @param {Sheet} sheet */
 function onKey(sheet, press) {
   if (press.altKey || !sheet.header) return;
   const held = press.ctrlKey || press.metaKey, works = actOf(sheet, press);
@@ -158,7 +177,7 @@ function onKey(sheet, press) {
   works(sheet);
   requestAnimationFrame(() => requestAnimationFrame(() => {
     sheet.root.dataset.paintMilliseconds = (performance.now() - began).toFixed(1);
-    sheet.root.dataset.paints = Number(sheet.root.dataset.paints || 0) + 1;
+    sheet.root.dataset.paints = String(Number(sheet.root.dataset.paints || 0) + 1);
   }));
 }
 
@@ -168,12 +187,13 @@ const OF_MOVES = ["Enter", " ", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown
 
 // A name that was typed, a choice that was made: the next keys are labels and no more letters of it.
 function leaveField() {
-  const field = document.activeElement;
+  const field = /** @type {HTMLInputElement} */ (document.activeElement);
   if (!field || !field.value) return;
   if (field.closest(".st-key-annotator") || field.matches("[role=combobox][aria-expanded=false]")) field.blur();
 }
 
 // A key wherever the focus is, but in a field that is written in or under a dialog.
+/** @param {Sheet} sheet */
 function onAnyKey(sheet, press) {
   if (press.key === "Enter") setTimeout(leaveField);
   const path = press.composedPath(), matches = (what) => path.some((part) => part.matches && part.matches(what));
@@ -182,6 +202,7 @@ function onAnyKey(sheet, press) {
   if (actOf(sheet, press)) onKey(sheet, press);
 }
 
+/** @param {Sheet} sheet */
 function tileAt(sheet, x, y) {
   const start = firstOf(sheet), { tile } = sheet.layout;
   for (let k = 0; k < onSheet(sheet).length; k++) {
@@ -191,6 +212,7 @@ function tileAt(sheet, x, y) {
   return null;
 }
 
+/** @param {Sheet} sheet */
 function onPointer(sheet, press) {
   if (!sheet.header) return;
   const area = sheet.parts.canvas.getBoundingClientRect();
@@ -217,8 +239,8 @@ function startSheet(root) {
   parts.bar.append(parts.word, parts.classes, parts.acts, line);
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.bar, parts.box);
-  const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),
-    saved: 0, verdicts: new Map(), seen: new Set(), touched: new Set(), group: null, stroke: null };
+  const sheet = /** @type {Sheet} */ ({ root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),
+    saved: 0, verdicts: new Map(), seen: new Set(), touched: new Set(), group: null, stroke: null });
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   listen(sheet);
@@ -226,6 +248,7 @@ function startSheet(root) {
   return sheet;
 }
 
+/** @param {Sheet} sheet */
 function listen(sheet) {
   const resized = () => { if (sheet.header) { paintAll(sheet); bringCursor(sheet); } };
   const heard = { pointerup: () => { sheet.stroke = null; }, "atlas-saved": (message) => acknowledged(sheet, message.detail),

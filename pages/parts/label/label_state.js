@@ -25,11 +25,13 @@ function keepJson(store, key, value) {
 // The scale, and whether one map or a sheet is shown, outlive page and reload.
 const modeName = (header) => `${header.mode}_mode`; // by what a queue opens with
 
+/** @param {Sheet} sheet */
 function like(sheet, name, value) {
   sheet.likes = { ...sheet.likes, [name]: value };
   keepJson(localStorage, LIKES, sheet.likes);
 }
 
+/** @param {Sheet} sheet */
 function openQueue(sheet) {
   const { header } = sheet;
   sheet.memory = memoryOf(header);
@@ -54,24 +56,28 @@ function openQueue(sheet) {
   sheet.mode = sheet.likes[modeName(header)] || header.mode;
   sheet.brush = null;
   sheet.last = performance.now();
-  sheet.root.dataset.sheets = Number(sheet.root.dataset.sheets || 0) + 1;
+  sheet.root.dataset.sheets = String(Number(sheet.root.dataset.sheets || 0) + 1);
   sheet.cursor = Math.max(0, header.maps.findIndex((map) => !stateOf(sheet, map.id)));
 }
 
 // What was decided on a map: its newest label or skip that no undo took back.
+/** @param {Sheet} sheet */
 const stateOf = (sheet, id) => { const steps = sheet.steps.get(id); return steps && steps.length ? steps[steps.length - 1] : null; };
 
+/** @param {Sheet} sheet */
 function step(sheet, entry) {
   if (!sheet.steps.has(entry.map_id)) sheet.steps.set(entry.map_id, []);
   sheet.steps.get(entry.map_id).push(entry);
 }
 
+/** @param {Sheet} sheet */
 function push(sheet, entry) {
   sheet.stack.push(entry);
   if (entry.kind === "label" || entry.kind === "skip") step(sheet, entry);
 }
 
 // An act of now: beside the stack it is remembered, and with it what belongs to the same stroke or batch.
+/** @param {Sheet} sheet */
 function act(sheet, entry) {
   push(sheet, { ...entry, group: sheet.group });
   if (entry.kind === "label" || entry.kind === "skip") sheet.memory.decided.set(keyOfMap(entry.map_id, entry.pass), sheet.stack.at(-1));
@@ -81,11 +87,13 @@ function act(sheet, entry) {
 }
 
 // Everything that `work` does is one step of the undo.
+/** @param {Sheet} sheet */
 function asBatch(sheet, work) {
   sheet.group = randomName();
   try { work(); } finally { sheet.group = null; }
 }
 
+/** @param {Sheet} sheet */
 function recall(sheet) {
   for (const map of sheet.header.maps) {
     const entry = sheet.memory.decided.get(keyOfMap(map.id, map.pass));
@@ -96,6 +104,7 @@ function recall(sheet) {
 }
 
 // What waits in this browser from before a reload is decided, too: the page that was made meanwhile knows nothing of it.
+/** @param {Sheet} sheet */
 function recallWaiting(sheet) {
   const { header } = sheet, stored = new Set(header.stack.map((entry) => entry.event));
   const isHere = (event) => event.class_set === header.class_set && event.annotator === header.annotator
@@ -113,12 +122,14 @@ function recallWaiting(sheet) {
   }
 }
 
+/** @param {Sheet} sheet */
 function passOf(sheet, id) {
   const map = sheet.header.maps[sheet.index.get(id)];
   return map && (map.pass || sheet.header.pass || 1);
 }
 
 // The counts of classes follow what a map is before and after `work`.
+/** @param {Sheet} sheet */
 function recount(sheet, id, work) {
   const before = stateOf(sheet, id);
   work();
@@ -127,6 +138,7 @@ function recount(sheet, id, work) {
   count(sheet, stateOf(sheet, id), 1);
 }
 
+/** @param {Sheet} sheet */
 function forgetStep(sheet, name) {
   const entry = sheet.stack.find((each) => each.event === name);
   if (!entry) return;
@@ -135,11 +147,13 @@ function forgetStep(sheet, name) {
   if (steps && steps.includes(entry)) recount(sheet, entry.map_id, () => steps.splice(steps.indexOf(entry), 1));
 }
 
+/** @param {Sheet} sheet */
 function count(sheet, entry, change) {
   if (entry && entry.kind === "label") sheet.counts[entry.class] = (sheet.counts[entry.class] || 0) + change;
 }
 
 // Take back the newest entry, and with it all of its batch; returns them.
+/** @param {Sheet} sheet */
 function popBatch(sheet) {
   const entries = [];
   do entries.push(sheet.stack.pop());
@@ -148,6 +162,7 @@ function popBatch(sheet) {
   return entries;
 }
 
+/** @param {Sheet} sheet */
 function takeBack(sheet, entry) {
   sheet.memory.decided.delete(keyOfMap(entry.map_id, entry.pass));
   sheet.memory.undone.add(entry.event);
@@ -157,12 +172,19 @@ function takeBack(sheet, entry) {
   if (entry.kind === "flag") sheet.marks.delete(entry.map_id);
 }
 
+/** @param {Sheet} sheet */
 const classOf = (sheet, name) => sheet.header.classes.find((cls) => cls.name === name);
+/** @param {Sheet} sheet */
 const perSheet = (sheet) => (sheet.mode === "sheet" ? sheet.layout.count : 1);
+/** @param {Sheet} sheet */
 const firstOf = (sheet) => Math.floor(sheet.cursor / perSheet(sheet)) * perSheet(sheet);
+/** @param {Sheet} sheet */
 const onSheet = (sheet) => sheet.header.maps.slice(firstOf(sheet), firstOf(sheet) + perSheet(sheet));
+/** @param {Sheet} sheet */
 const decidedOf = (sheet) => sheet.before + sheet.header.maps.filter((map) => stateOf(sheet, map.id)).length;
+/** @param {Sheet} sheet */
 const allOf = (sheet) => Math.max(sheet.header.total || 0, sheet.before + sheet.header.maps.length);
 
 // What "accept the rest" would take: suggestions on maps of this sheet that were on screen and have no label.
+/** @param {Sheet} sheet */
 const restOf = (sheet) => onSheet(sheet).filter((map) => map.hint && sheet.seen.has(map.id) && !stateOf(sheet, map.id));

@@ -16,7 +16,7 @@ function whenPainted(say) {
 export default function () {
   const fold = () => {
     const sidebar = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
-    if (window.innerWidth < NARROW && sidebar) sidebar.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
+    if (window.innerWidth < NARROW && sidebar) /** @type {HTMLElement} */ (sidebar.querySelector('[data-testid="stSidebarCollapseButton"] button'))?.click();
   };
   if (!window.atlasFolds) {
     let wide = window.innerWidth >= NARROW;
