@@ -19,6 +19,9 @@ clipped, a row changes it by at most c, and every interval reaches farther by
 since rows that make up a share q of the task are all missed with (1 - q)^n <= exp(-q n), whatever they are like. Looks
 need no correction here: rows that are missing at a look were missing at all looks before. First-order effects are no
 bound, however small; d reaches as far as c and c g together.
+
+A head that would hardly get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
+stopping early without a verdict makes none wrong.
 """
 
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy  # its parts load when they are used
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from core.errors import InputError
 
@@ -35,6 +38,7 @@ Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FIRST = 64  # rows at the first look: fewer, and sparse effects are far from normal
 ALPHA = 0.05
+LATER = 1.2  # times as many rows at each look, once heads can be found not to matter
 
 HeadRows = Float[np.ndarray, "head row"]
 PerHead = Float[np.ndarray, " head"]
@@ -47,6 +51,7 @@ class Rules:
     margin: of the mean effect, in its units. clip: c, the most that a row's effect can be. rows: N, all that may be
     drawn. heads: how many race. alpha: the chance of any wrong verdict over all heads and looks. first: rows at the
     first look. anytime: intervals that hold whenever somebody stops (a confidence sequence), instead of at the looks.
+    hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
     """
 
     margin: float
@@ -56,6 +61,7 @@ class Rules:
     alpha: float = ALPHA
     first: int = FIRST
     anytime: bool = False
+    hopeless: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.margin > 0 or not np.isfinite(self.margin):
@@ -74,10 +80,24 @@ class Rules:
                 f"A race looks first after {self.first} rows (at least 4), and there are {self.rows}: take more rows, "
                 "or sweep in full."
             )
+        if not 0 <= self.hopeless < 1:
+            raise InputError(
+                f"The chance of a verdict below which a head takes no more rows must be 0 or more and below 1; seen "
+                f"{self.hopeless:g}: change it."
+            )
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Rows at each look: the first, twice, three, four, six, eight times as many, ..., all."""
+        """Rows at each look: the first, then a fifth more than `fewest`, and a fifth more each time, then all. Where
+        heads may be found not to matter at the first look: that, twice, three, four, six, eight times as many, ..."""
+        if self.fewest > self.first:
+            after = range(1, 1 + max(0, int(np.log(self.rows / self.fewest) / np.log(LATER))))
+            grown = (int(np.ceil(self.fewest * LATER**times)) for times in after)
+            return (
+                self.first,
+                *(look for look in grown if look < self.rows),
+                *((self.rows,) * (self.rows > self.first)),
+            )
         steps, times = [1], 2
         while times * self.first < self.rows:
             steps += [times, times * 3 // 2]
@@ -193,6 +213,27 @@ def sequence_half_widths(estimate: EffectEstimate, rules: Rules, control: Contro
     return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g + unseen
 
 
+def chance_left(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
+    """The chance that a head has a verdict after all N rows, from what n say.
+
+    theta moves by a normal step whose variance is s_d^2 (1/n - 1/N): rows that are still to come are like those seen,
+    and their mean is as unsure as n rows leave it. The interval at N is as wide as spreads of today make it.
+    """
+    moved = estimate.residual**2 * (1 / estimate.n - 1 / rules.rows)
+    left = np.sqrt(np.maximum(estimate.error**2 - moved, 0))
+    whole = EffectEstimate(
+        estimate.value, left, estimate.degrees + rules.rows - estimate.n, estimate.residual, rules.rows
+    )
+    half = (sequence_half_widths if rules.anytime else batch_half_widths)(whole, rules, control)
+    step, value = np.maximum(np.sqrt(moved), 1e-12), np.abs(estimate.value)
+
+    def below(end: PerHead) -> PerHead:
+        return np.asarray(scipy.special.ndtr((end - value) / step))
+
+    within = np.maximum(below(rules.margin - half) - below(half - rules.margin), 0)
+    return within + 1 - below(rules.margin + half) + below(-rules.margin - half)
+
+
 def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
     """matters: the interval lies beyond the margin; does not matter: within it; else open."""
     beyond = (low > margin) | (high < -margin)
@@ -209,7 +250,7 @@ class Standings:
 
     verdicts; rows: how many rows the interval rests on (of a verdict: those of its look); value, low, high: theta and
     its interval; always_low, always_high: of the confidence sequence, which may be looked at any time. NaN before the
-    first look.
+    first look. hopeless: open, and takes no more rows.
     """
 
     verdicts: list[Verdict]
@@ -219,11 +260,17 @@ class Standings:
     high: PerHead
     always_low: PerHead
     always_high: PerHead
+    hopeless: Bool[np.ndarray, " head"]
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
         """The heads without a verdict."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
+
+    @property
+    def going(self) -> Int[np.ndarray, " some"]:
+        """The open heads that take more rows."""
+        return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
@@ -253,10 +300,11 @@ def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None
         return state
     measured = _Seen.of(exact, rules, first_order)
     for look in rules.looks:
-        judged = np.array([k for k in state.open if ready[k] >= look], dtype=int)
+        judged = np.array([k for k in state.going if ready[k] >= look], dtype=int)
         if len(judged):
             _look(state, judged, look, measured)
-    reached = np.where([verdict == "open" for verdict in state.verdicts], ready, state.rows)
+    reached = state.rows.copy()
+    reached[state.going] = ready[state.going]
     for n in np.unique(reached):
         _go_on(state, np.flatnonzero(reached == n), int(n), measured)
     return state
@@ -291,7 +339,7 @@ class _Seen:
 
 def _before_the_first_look(rules: Rules) -> Standings:
     unknown = [np.full(rules.heads, np.nan) for _ in range(5)]
-    return Standings(["open"] * rules.heads, np.zeros(rules.heads, dtype=int), *unknown)
+    return Standings(["open"] * rules.heads, np.zeros(rules.heads, dtype=int), *unknown, np.zeros(rules.heads, bool))
 
 
 def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _Seen) -> None:
@@ -303,6 +351,9 @@ def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured
     state.low[heads], state.high[heads] = estimate.value - half, estimate.value + half
     for head, verdict in zip(heads, verdicts(state.low[heads], state.high[heads], rules.margin), strict=True):
         state.verdicts[head] = verdict
+    if look < rules.rows and rules.hopeless:
+        state.hopeless[heads] = chance_left(estimate, rules, some) < rules.hopeless
+        state.hopeless[[k for k in heads if state.verdicts[k] != "open"]] = False
 
 
 def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _Seen) -> None:
@@ -310,91 +361,3 @@ def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: 
     estimate, some = measured.after(n, heads)
     half = sequence_half_widths(estimate, measured.rules, some)
     state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half
-
-
-# ---------------------------------------------------------------- what to measure next
-
-
-@dataclass(frozen=True)
-class Work:
-    """What measuring costs, in forward passes of one row. heads: of each head's exact effect [head], the untouched
-    pass left out; backward: of all first-order effects."""
-
-    heads: PerHead
-    backward: float
-
-
-@dataclass(frozen=True)
-class FirstOrderChoice:
-    """Whether first-order effects of all rows are taken, and what was foreseen, in forward passes after the first
-    look: without them, and with them (their own cost included)."""
-
-    use: bool
-    without: float
-    with_control: float
-
-
-def foreseen(
-    estimate: EffectEstimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
-) -> Int[np.ndarray, " head"]:
-    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would.
-
-    beside: the most that the control variate of a row is, where there is one.
-    """
-    distance = np.abs(np.abs(estimate.value) - rules.margin)
-    level = rules.alpha / (rules.heads * len(rules.looks))
-    needed = np.full(len(distance), rules.rows)
-    for n in reversed(rules.looks):
-        more = estimate.residual**2 * (1 / n - 1 / rules.rows)
-        error = np.sqrt(spread**2 / rules.rows + more) if beside is not None else estimate.residual / np.sqrt(n)
-        half = scipy.special.stdtrit(n - 2, 1 - level / 2) * error + rules.unseen(n, 0.0 if beside is None else beside)
-        needed = np.where(half <= distance, n, needed)
-    return needed
-
-
-def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> FirstOrderChoice:
-    """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
-    control = control_of(exact, first_order)
-    plain = estimated(exact, rules.rows)
-    left = spreads(exact - control.slope[:, None] * first_order, 2)
-    helped = EffectEstimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
-    costs = []
-    for estimate, beside in ((plain, None), (helped, control.beside)):
-        looks = foreseen(estimate, rules, plain.residual, beside=beside)
-        exact_work = (work.heads * (looks - rules.first)).sum() + looks.max() - rules.first
-        costs.append(float(exact_work + (beside is not None) * work.backward * (rules.rows - rules.first)))
-    return FirstOrderChoice(costs[1] < costs[0], *costs)
-
-
-@dataclass(frozen=True)
-class RaceStep:
-    """What to measure next. heads: whose exact effects; start, stop: rows of the draw; exact, first_order: what of
-    these rows. `over`: nothing."""
-
-    heads: Int[np.ndarray, " some"]
-    start: int
-    stop: int
-    exact: bool = True
-    first_order: bool = False
-
-    @property
-    def over(self) -> bool:
-        """Whether the race has ended."""
-        return self.start == self.stop
-
-
-def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: FirstOrderChoice | None) -> RaceStep:
-    """What the race wants next, from all that was measured: the first look with both kinds of effects, then
-    first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
-    all_heads = np.arange(rules.heads)
-    if (taken(exact) < rules.first).any():
-        return RaceStep(all_heads, 0, rules.first, first_order=True)
-    used = choice is not None and choice.use
-    if used and (taken(first_order) < rules.rows).any():
-        return RaceStep(all_heads, rules.first, rules.rows, exact=False, first_order=True)
-    state = standings(exact, rules, first_order if used else None)
-    done = int(state.rows[state.open].max(initial=0))
-    later = [look for look in rules.looks if look > done]
-    if not len(state.open) or not later:
-        return RaceStep(state.open, done, done)
-    return RaceStep(state.open, done, later[0])

@@ -23,8 +23,9 @@ from core.capture.packed import PACK_TOKENS, cost_of
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.racing import FirstOrderChoice, Rules, Standings, Work, choose, next_step, standings, verdicts
-from core.studies.ablation.races import BACKWARD, SHARE, clipped
+from core.scoring.race_steps import FirstOrderChoice, Work, choose, next_step
+from core.scoring.racing import Rules, Standings, standings, verdicts
+from core.studies.ablation.races import BACKWARD, HOPELESS, SHARE, clipped
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
 
@@ -72,7 +73,7 @@ def recorded(name: str, clip: float = CLIP) -> Recording:
 
 def rules_for(recording: Recording, margin: float) -> Rules:
     heads, rows = recording.exact.shape
-    return Rules(margin, max(CLIP, 2 * margin), rows, heads)
+    return Rules(margin, max(CLIP, 2 * margin), rows, heads, hopeless=HOPELESS)
 
 
 def joined(recording: Recording, layers: int = 12, heads: int = 12) -> Recording:

@@ -8,16 +8,14 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from core.errors import InputError
+from core.scoring.race_steps import FirstOrderChoice, Work, choose, foreseen, next_step
 from core.scoring.racing import (
-    FirstOrderChoice,
+    EffectEstimate,
     Rules,
-    Work,
     batch_half_widths,
-    choose,
+    chance_left,
     control_of,
     estimated,
-    foreseen,
-    next_step,
     sequence_half_widths,
     sequence_scale,
     slope_of,
@@ -59,7 +57,16 @@ def effects(generator, means, rows, spread, noise=0.1):
     ("rows", "looks"), [(872, (64, 128, 192, 256, 384, 512, 768, 872)), (64, (64,)), (65, (64, 65)), (128, (64, 128))]
 )
 def test_looks_double_up_to_all_rows(rows, looks):
-    assert Rules(0.02, 0.4, rows, 4).looks == looks
+    """Where heads may be found not to matter at the first look: four that change a row by .1 at most need 22 rows."""
+    assert Rules(0.02, 0.1, rows, 4).looks == looks
+
+
+@pytest.mark.parametrize(
+    ("rows", "looks"), [(300, (64, 159, 191, 229, 274, 300)), (159, (64, 159)), (130, (64, 130)), (64, (64,))]
+)
+def test_looks_wait_until_a_head_can_be_found_not_to_matter(rows, looks):
+    """20 ln(36 / .05) = 131.6 rows, so 132: a fifth more, and a fifth more each."""
+    assert Rules(0.02, 0.4, rows, 36).looks == looks
 
 
 @pytest.mark.parametrize(
@@ -72,6 +79,7 @@ def test_looks_double_up_to_all_rows(rows, looks):
         ({"rows": 63}, "63"),
         ({"heads": 0}, "at least one head"),
         ({"alpha": 1.0}, "between 0 and 1"),
+        ({"hopeless": 1.0}, "below 1"),
     ],
 )
 def test_rules_that_cannot_be(change, said):
@@ -118,8 +126,8 @@ def test_rows_that_were_missed_are_missed_as_seldom_as_the_bound_says():
 def test_a_head_that_changed_nothing_matters_not_once_enough_rows_say_so():
     state = standings(np.zeros((2, 300)), Rules(0.02, 0.4, 300, 2))
     assert state.verdicts == ["does not matter"] * 2
-    assert state.rows.tolist() == [128, 128]  # 20 ln(2 / .05) = 73.8 rows at least
-    assert (-state.low).tolist() == pytest.approx([0.4 * np.log(40) / 128] * 2)
+    assert state.rows.tolist() == [89, 89]  # 20 ln(2 / .05) = 73.8 rows at least, and a fifth of 74 more
+    assert (-state.low).tolist() == pytest.approx([0.4 * np.log(40) / 89] * 2)
     assert standings(np.zeros((2, 70)), Rules(0.02, 0.4, 70, 2)).verdicts == ["open"] * 2
 
 
@@ -128,7 +136,7 @@ def test_batch_intervals_are_t_intervals_at_the_shared_level():
     rules = Rules(0.02, 0.4, 256, 2)
     half = batch_half_widths(estimated(exact, 256), rules)
     for head in range(2):
-        low, high = stats.t.interval(1 - 0.05 / (2 * 4), 63, exact[head].mean(), stats.sem(exact[head]))
+        low, high = stats.t.interval(1 - 0.05 / (2 * len(rules.looks)), 63, exact[head].mean(), stats.sem(exact[head]))
         assert 2 * (half[head] - rules.unseen(64)) == pytest.approx(high - low)
 
 
@@ -173,8 +181,9 @@ def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
 def test_between_looks_only_the_confidence_sequence_goes_on():
     exact, _ = effects(np.random.default_rng(4), [0.02, 0.02], 256, 0.3)
     rules = Rules(0.02, 0.4, 256, 2)
-    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (128, 180))
-    assert at.rows.tolist() == between.rows.tolist() == [128, 128]
+    look = rules.looks[1]
+    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (look, rules.looks[2] - 1))
+    assert at.rows.tolist() == between.rows.tolist() == [look, look]
     assert np.array_equal(at.low, between.low)
     assert not np.array_equal(at.always_low, between.always_low)
 
@@ -188,6 +197,40 @@ def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
     assert raced.verdicts == whole.verdicts
     assert np.array_equal(raced.low, whole.low)
     assert taken(seen).tolist() == raced.rows.tolist()
+
+
+def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
+    """Just within the margin and far spread: no verdict can come of the rows there are, and the race ends early. One
+    that is clear, and one that has a chance, are as in a race that never gives up."""
+    generator = np.random.default_rng(16)
+    exact, first = effects(generator, [0.0, 0.019, 0.1], 600, 0.02)
+    exact[1] = generator.normal(0.018, 0.1, 600)
+    hopeful, stopping = (Rules(0.02, 0.1, 600, 3, hopeless=chance) for chance in (0.0, 0.05))
+    (all_the_way, _, _), (early, seen, _) = (run(exact, first, rules, control=False) for rules in (hopeful, stopping))
+    assert early.verdicts == all_the_way.verdicts == ["does not matter", "open", "matters"]
+    assert (all_the_way.rows[1], all_the_way.hopeless.any()) == (600, False)
+    assert early.hopeless.tolist() == [False, True, False]
+    assert taken(seen)[1] == early.rows[1] < 600
+    whole = standings(exact, stopping)  # what is known beyond where it stopped is not asked
+    assert (whole.rows.tolist(), whole.verdicts) == (early.rows.tolist(), early.verdicts)
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_the_chance_that_is_left_is_that_of_races_that_go_on(control):
+    """Of 4,000 ways to go on from 100 of 300 rows, as unsure of the mean as these leave it, so many have a verdict."""
+    generator, rules = np.random.default_rng(17), Rules(0.02, 0.04, 300, 3)
+    exact, first = effects(generator, [0.0, 0.012, 0.036], 300, 0.06, noise=0.5)
+    some = control_of(exact[:, :100], first) if control else None
+    here = estimated(exact[:, :100], 300, first_order=first[:, :100] if control else None, control=some)
+    left = np.sqrt(here.error**2 - here.residual**2 * (1 / 100 - 1 / 300))
+    half = batch_half_widths(EffectEstimate(here.value, left, here.degrees + 200, here.residual, 300), rules, some)
+    means = generator.normal(here.value, here.residual / 10, (4000, 3)).T
+    coming = generator.normal(means, here.residual[:, None] / math.sqrt(200))
+    ends = (100 * here.value[:, None] + 200 * coming) / 300
+    decided = (np.abs(ends) + half[:, None] < 0.02) | (np.abs(ends) - half[:, None] > 0.02)
+    chance = chance_left(here, rules, some)
+    assert chance == pytest.approx(decided.mean(1), abs=0.04)
+    assert 0.01 < chance.min() < chance.max()
 
 
 def test_work_falls_as_heads_get_their_verdicts():

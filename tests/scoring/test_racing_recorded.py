@@ -54,9 +54,8 @@ def test_heads_at_the_margin_seldom_get_a_verdict_where_either_is_false(name):
 
 
 @pytest.mark.parametrize("name", ["encoder", "minilm"])
-def test_verdicts_are_those_of_the_full_sweep_at_less_than_half_of_its_work(name):
+def test_verdicts_are_those_of_the_full_sweep_at_a_third_of_its_work(name):
     found = judged(recorded(name), MARGIN, seeds=5)
     assert found["contradictions"] == 0
     assert found["open"] <= 0.1
-    # what unseen rows ask for is 20 ln(heads / .05) rows before a head can be found not to matter: 132 and 146 of 872
-    assert found["forward_ratio"] >= (2.3 if name == "encoder" else 3)
+    assert found["forward_ratio"] >= 3  # what is asked for

@@ -138,7 +138,7 @@ def _nothing_is_there(causal: bool) -> list[Case]:
 def _planted() -> list[Case]:
     of_relations = [
         Case("relations", f"planted {name}, n = {INPUTS}", "found",
-             partial(_found, relation_claims, (f"{name}: forward",), "links", INPUTS, relation=name), INPUTS,
+             partial(_found, relation_claims, (f"{name}: forward",), "links at 2.5", INPUTS, relation=name), INPUTS,
              quick=1, world_of=f"links {name}")
         for name in ("verb-subject", "verb-object", "determiner-noun")
     ]  # fmt: skip

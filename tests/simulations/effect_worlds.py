@@ -16,6 +16,7 @@ from core.scoring.racing import Rules, standings
 from core.scoring.rank_agreement import operators_agree
 from core.scoring.recovered import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
+from core.studies.ablation.races import HOPELESS
 from tests.benchmarks.race import recorded
 from tests.simulations.registry import Case
 
@@ -216,7 +217,7 @@ def holds_of_losses(law: str, rows: int) -> Draw:
 
 def raced(effects: np.ndarray) -> int:
     """How many of the heads get a verdict."""
-    rules = Rules(MARGIN, CLIP, effects.shape[1], len(effects))
+    rules = Rules(MARGIN, CLIP, effects.shape[1], len(effects), hopeless=HOPELESS)
     return len(effects) - len(standings(effects, rules).open)
 
 
@@ -232,7 +233,7 @@ def effects_at(seed: int, rows: int, kind: str, mean: float, heads: int = HEADS)
         return rng.normal(mean / 2, MARGIN / 2, shape) + CLIP * (rng.random(shape) < mean / 2 / CLIP)
     if kind == "dense beyond it, rare ones against it":
         return rng.normal(2 * mean, MARGIN / 2, shape) - CLIP * (rng.random(shape) < mean / CLIP)
-    share = {"on 5 % of the rows": 0.05, "on 10 % of the rows": 0.1, "on 50 % of the rows": 0.5}[kind]
+    share = int(kind.split()[1]) / 100  # "on 5 % of the rows"
     return (mean / share) * (rng.random(shape) < share)
 
 
@@ -246,7 +247,7 @@ def finds_of_races(kind: str, rows: int) -> Draw:
 
     def draw(seed: int) -> float:
         effects = effects_at(seed, rows, kind, 2 * MARGIN)
-        state = standings(effects, Rules(MARGIN, CLIP, rows, HEADS))
+        state = standings(effects, Rules(MARGIN, CLIP, rows, HEADS, hopeless=HOPELESS))
         return float(np.mean([verdict == "matters" for verdict in state.verdicts]))
 
     return draw

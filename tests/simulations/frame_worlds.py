@@ -51,7 +51,7 @@ def _frame_rows(world: str, inputs: int, causal: bool, seed: int) -> list[Row]:
     }
     texts = [sentence.text for sentence in chosen]
     checkpoint = planting.planted(
-        planting.WORLDS[world], texts, seed, causal=causal, frames=links if world == "links" else {}
+        planting.world_of(world), texts, seed, causal=causal, frames=links if world.startswith("links") else {}
     )
     direction = "later_to_earlier" if causal else "element_to_target"
     options = frame_heads.Options(draws=DRAWS, filter=False, seed=seed, direction=direction)
@@ -66,7 +66,7 @@ def dependency_claims(world: str, inputs: int, seed: int) -> float:
 def _dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
     texts = [text if isinstance(text, str) else text[0] for text in planting.drawn("mrpc", 2 * inputs, seed)]
     checkpoint = planting.planted(
-        planting.WORLDS[world], texts, seed, relation="verb-subject" if world == "links" else None
+        planting.world_of(world), texts, seed, relation="verb-subject" if world.startswith("links") else None
     )
     parts = []
     for number, part in enumerate(dependencies.PARTS):
@@ -154,7 +154,7 @@ def _cases() -> list[Case]:
             "frame-heads",
             f"planted links, n = {INPUTS}",
             "found",
-            partial(frame_claims, "links", INPUTS, False),
+            partial(frame_claims, "links at 2.5", INPUTS, False),
             INPUTS,
             draws=100,
             quick=1,
@@ -165,7 +165,7 @@ def _cases() -> list[Case]:
             "frame-heads",
             f"planted links, decoder, n = {INPUTS}",
             "found",
-            partial(frame_claims, "links", INPUTS, True),
+            partial(frame_claims, "links at 2.5", INPUTS, True),
             INPUTS,
             draws=100,
         )
@@ -175,7 +175,7 @@ def _cases() -> list[Case]:
             "dependencies",
             f"planted verb-subject, n = {INPUTS}",
             "found",
-            partial(dependency_claims, "links", INPUTS),
+            partial(dependency_claims, "links at 2.5", INPUTS),
             INPUTS,
             draws=100,
             quick=1,

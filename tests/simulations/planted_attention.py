@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -143,11 +143,37 @@ def same_word(rng: np.random.Generator) -> Head:
     return query, bias, key
 
 
-def linked(rng: np.random.Generator) -> Head:
+def linked(rng: np.random.Generator, strength: float) -> Head:
     """From one end of the planted links to the other, and noise."""
     query, bias, key = _half_noise(rng)
-    query[NOISE:, BLOCKS["from"]] = rng.uniform(2, 3) * np.eye(LINK)
+    query[NOISE:, BLOCKS["from"]] = strength * np.eye(LINK)
     key[NOISE:, BLOCKS["to"]] = np.eye(LINK)
+    return query, bias, key
+
+
+def at_nouns(rng: np.random.Generator, strength: float) -> Head:
+    """At nouns, and noise."""
+    query, bias, key = _half_noise(rng)
+    bias[NOISE] = strength
+    key[NOISE, BLOCKS["kind"].start + KINDS.index("noun")] = 1.0
+    return query, bias, key
+
+
+def at_previous(rng: np.random.Generator, strength: float) -> Head:
+    """At the token before."""
+    query, bias, key = _nothing()
+    for m, phase in enumerate(FREQUENCIES):
+        at = BLOCKS["position"].start + 2 * m
+        turn = np.array([[math.cos(phase), math.sin(phase)], [-math.sin(phase), math.cos(phase)]])
+        query[2 * m : 2 * m + 2, at : at + 2] = strength / len(FREQUENCIES) * turn
+        key[2 * m : 2 * m + 2, at : at + 2] = np.eye(2)
+    return query, bias, key
+
+
+def at_same_word(rng: np.random.Generator, strength: float) -> Head:
+    """At words that are spelled alike, and noise."""
+    query, bias, key = same_word(rng)
+    query[NOISE:, BLOCKS["identity"]] = strength * np.eye(IDENTITY)
     return query, bias, key
 
 
@@ -158,8 +184,16 @@ def _half_noise(rng: np.random.Generator) -> Head:
 
 WORLDS: dict[str, World] = {
     "uniform": uniform, "distance": distance, "kind of word": kind, "noise": noise, "same word": same_word,
-    "links": linked,
 }  # fmt: skip
+KNOWN: dict[str, Callable[[np.random.Generator, float], Head]] = {
+    "links": linked, "nouns": at_nouns, "previous": at_previous, "the same word": at_same_word,
+}  # fmt: skip
+
+
+def world_of(name: str) -> World:
+    """One of WORLDS, or one of KNOWN at a strength: "links at 1.5"."""
+    planted_thing, _, strength = name.partition(" at ")
+    return partial(KNOWN[planted_thing], strength=float(strength)) if strength else WORLDS[name]
 
 
 # ---------------------------------------------------------------- the encoder

@@ -60,7 +60,7 @@ def drawn(
 ) -> Drawn:
     """A world by its name. Kept until another is asked for."""
     texts = planting.drawn(task, inputs, seed, causal=causal)
-    checkpoint = planting.planted(planting.WORLDS[world], texts, seed, relation=relation, causal=causal)
+    checkpoint = planting.planted(planting.world_of(world), texts, seed, relation=relation, causal=causal)
     return captured(checkpoint, texts, causal=causal)
 
 

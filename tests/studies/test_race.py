@@ -40,7 +40,7 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert whole["margin"] == pytest.approx(0.05 * np.log(2))
     assert whole["clip"] == pytest.approx(np.log(2))
     assert whole["fewest"] == np.ceil(20 * np.log(12 / 0.05)) == 110
-    assert whole["evaluations"] == 64 + 11 * 128  # the carrier at once, the others when unseen rows are few enough
+    assert whole["evaluations"] == 64 + 11 * 132  # the carrier at once, the others when unseen rows are few enough
     carrier = next(row for row in body if row["name"] == str(CARRIER))
     assert carrier["effect_low"] > whole["margin"]
     assert carrier["always_low"] < carrier["effect_low"] < carrier["effect"] == carrier["value"]
@@ -48,7 +48,7 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert carrier["accuracy_high"] < 0
     assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
     looks = [row for row in rows if row["kind"] == "look"]
-    assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (128, 11, 11)]
+    assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (132, 11, 11)]
 
 
 def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
@@ -132,7 +132,11 @@ def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     assert "A row's loss counts up to 0.69" in said
     assert "fewer than 5.0% of the rows" in said
     assert "That a head does not matter takes 110 rows, and there are 64." in said
-    before = {name: value for name, value in whole.items() if name not in ("clip", "fewest")}
+    before = {name: value for name, value in whole.items() if name not in ("clip", "fewest", "hopeless")}
+    assert whole["hopeless"] == 0  # all rows are taken
+    assert "11 stay open (2 of them without more rows: all there are would bring a verdict in less than 5%)" in (
+        verdict_sentence(RaceSummary.of(whole | {"hopeless": 2}))
+    )
     assert "counts up to" not in verdict_sentence(RaceSummary.of(before))  # of races of before, that clipped nothing
 
 

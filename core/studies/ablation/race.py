@@ -65,7 +65,12 @@ class Options:
         Flag("the most that a row's loss counts; default: the best constant's loss. More takes more rows"),
     ] = None
     alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
-    first: Annotated[int, Flag("rows at the first look; each next look takes twice as many", least=4)] = FIRST
+    first: Annotated[
+        int,
+        Flag(
+            "rows at the first look; later ones have a fifth more each, once heads can be found not to matter", least=4
+        ),
+    ] = FIRST
     anytime: Annotated[
         bool, Flag("verdicts by intervals that hold whenever somebody stops: wider", name="--anytime/--at-looks")
     ] = False

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.scoring import effects
 from core.scoring.racing import Rules, taken
-from core.studies.ablation.races import Race
+from core.studies.ablation.races import HOPELESS, Race
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.estimate import estimate_of
 from core.studies.metric_columns import Metric, Metrics
@@ -32,6 +32,7 @@ def _race(race: Race) -> RaceSummary:
         fewest=rules.fewest, alpha=rules.alpha, looks=" ".join(str(look) for look in rules.looks),
         intervals="anytime" if rules.anytime else "at looks", matters=verdicts.count("matters"),
         does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
+        hopeless=int(state.hopeless.sum()),
         over=choice is not None and race.next().over, **_control(race), **_work(race), **_gradient(race),
     )  # fmt: skip
 
@@ -136,7 +137,7 @@ def _finite(value: Any) -> float | None:
 
 def verdict_sentence(race: RaceSummary) -> str:
     """How a race went, in sentences."""
-    counts = f"{race.matters} matter, {race.does_not_matter} do not, {race.open} stay open"
+    counts = f"{race.matters} matter, {race.does_not_matter} do not, {race.open} stay open{_hopeless(race)}"
     took = (
         f"{race.evaluations:,} of {race.evaluations_full:,} row evaluations, {race.forward_ratio:.1f}x less "
         f"forward work than a full sweep ({race.passes:,.0f} against {race.passes_full:,.0f} passes of a row)"
@@ -149,6 +150,15 @@ def verdict_sentence(race: RaceSummary) -> str:
         f"{race.alpha:.0%} of such tests (all heads and looks).{_clipping(race)} It took {took}. First-order "
         f"effects {used} ({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign "
         f"for {race.gradient_wrong_signs} of those that matter: they are no verdict."
+    )
+
+
+def _hopeless(race: RaceSummary) -> str:
+    """How many of the open ones take no more rows."""
+    if not race.hopeless:
+        return ""
+    return (
+        f" ({race.hopeless} of them without more rows: all there are would bring a verdict in less than {HOPELESS:.0%})"
     )
 
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from core import capture
 from core.errors import InputError, InterventionError
-from core.scoring.racing import FirstOrderChoice, RaceStep, Rules, Standings, Work, choose, next_step, standings
+from core.scoring.race_steps import FirstOrderChoice, RaceStep, Work, choose, next_step
+from core.scoring.racing import Rules, Standings, standings
 from core.studies.ablation.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
 from core.tasks.glue import Task, TaskRow
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)
 BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward
+HOPELESS = 0.05  # chance of a verdict on all rows below which a head takes no more of them
 LEAST = 1e-6  # effects below this are rounding
 KINDS = ("heads", "layers", "all-but-one", "groups")
 
@@ -109,7 +111,7 @@ def rules_of(options: Raced, task: Task, rows: Sequence[TaskRow], heads: int) ->
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin
     clip = max(nothing, 2 * margin) if options.clip is None else options.clip
-    return Rules(margin, clip, len(rows), heads, options.alpha, options.first, options.anytime)
+    return Rules(margin, clip, len(rows), heads, options.alpha, options.first, options.anytime, HOPELESS)
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:

@@ -171,8 +171,9 @@ class OperatorAgreement(Result):
 @dataclass(frozen=True, kw_only=True)
 class RaceSummary(Result):
     """How a race went: its margin and alpha, the most that a row's loss counts (clip) and the rows below which no head
-    can be found not to matter (both None of races of before), how many have which verdict, what it took against a
-    full sweep, and how far gradients alone would lead."""
+    can be found not to matter (both None of races of before), how many have which verdict, how many of the open ones
+    take no more rows since a verdict is unlikely (None of races of before), what it took against a full sweep, and how
+    far gradients alone would lead."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -188,6 +189,7 @@ class RaceSummary(Result):
     matters: int
     does_not_matter: int = column("does not matter")
     open: int
+    hopeless: int | None = stated()
     looks: str
     intervals: str
     over: bool

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.capture.edge_names import Edge, Graph
-from core.scoring.racing import Rules, Standings, next_step, standings
+from core.scoring.race_steps import next_step
+from core.scoring.racing import Rules, Standings, standings
 from core.studies.circuits.circuit_pairs import Division, PairSet, division_of
 
 if TYPE_CHECKING:

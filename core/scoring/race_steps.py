@@ -1,0 +1,104 @@
+"""What a race measures next, and whether first-order effects pay (`racing` has its rules and verdicts)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts load when they are used
+from jaxtyping import Int
+
+from core.scoring.racing import (
+    EffectEstimate,
+    HeadRows,
+    PerHead,
+    Rules,
+    control_of,
+    estimated,
+    spreads,
+    standings,
+    taken,
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What measuring costs, in forward passes of one row. heads: of each head's exact effect [head], the untouched
+    pass left out; backward: of all first-order effects."""
+
+    heads: PerHead
+    backward: float
+
+
+@dataclass(frozen=True)
+class FirstOrderChoice:
+    """Whether first-order effects of all rows are taken, and what was foreseen, in forward passes after the first
+    look: without them, and with them (their own cost included)."""
+
+    use: bool
+    without: float
+    with_control: float
+
+
+def foreseen(
+    estimate: EffectEstimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
+) -> Int[np.ndarray, " head"]:
+    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would.
+
+    beside: the most that the control variate of a row is, where there is one.
+    """
+    distance = np.abs(np.abs(estimate.value) - rules.margin)
+    level = rules.alpha / (rules.heads * len(rules.looks))
+    needed = np.full(len(distance), rules.rows)
+    for n in reversed(rules.looks):
+        more = estimate.residual**2 * (1 / n - 1 / rules.rows)
+        error = np.sqrt(spread**2 / rules.rows + more) if beside is not None else estimate.residual / np.sqrt(n)
+        half = scipy.special.stdtrit(n - 2, 1 - level / 2) * error + rules.unseen(n, 0.0 if beside is None else beside)
+        needed = np.where(half <= distance, n, needed)
+    return needed
+
+
+def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> FirstOrderChoice:
+    """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
+    control = control_of(exact, first_order)
+    plain = estimated(exact, rules.rows)
+    left = spreads(exact - control.slope[:, None] * first_order, 2)
+    helped = EffectEstimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
+    costs = []
+    for estimate, beside in ((plain, None), (helped, control.beside)):
+        looks = foreseen(estimate, rules, plain.residual, beside=beside)
+        exact_work = (work.heads * (looks - rules.first)).sum() + looks.max() - rules.first
+        costs.append(float(exact_work + (beside is not None) * work.backward * (rules.rows - rules.first)))
+    return FirstOrderChoice(costs[1] < costs[0], *costs)
+
+
+@dataclass(frozen=True)
+class RaceStep:
+    """What to measure next. heads: whose exact effects; start, stop: rows of the draw; exact, first_order: what of
+    these rows. `over`: nothing."""
+
+    heads: Int[np.ndarray, " some"]
+    start: int
+    stop: int
+    exact: bool = True
+    first_order: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the race has ended."""
+        return self.start == self.stop
+
+
+def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: FirstOrderChoice | None) -> RaceStep:
+    """What the race wants next, from all that was measured: the first look with both kinds of effects, then
+    first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
+    all_heads = np.arange(rules.heads)
+    if (taken(exact) < rules.first).any():
+        return RaceStep(all_heads, 0, rules.first, first_order=True)
+    used = choice is not None and choice.use
+    if used and (taken(first_order) < rules.rows).any():
+        return RaceStep(all_heads, rules.first, rules.rows, exact=False, first_order=True)
+    state = standings(exact, rules, first_order if used else None)
+    done = int(state.rows[state.going].max(initial=0))
+    later = [look for look in rules.looks if look > done]
+    if not len(state.going) or not later:
+        return RaceStep(state.going, done, done)
+    return RaceStep(state.going, done, later[0])
