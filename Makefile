@@ -10,6 +10,7 @@ lint:
 	ruff check .
 	ruff format --check .
 	lint-imports --no-cache
+	python -m tests.dead_code
 
 types:
 	mypy

@@ -81,13 +81,8 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
-def eager_weights(checkpoint: Checkpoint, encoding: Encoding) -> np.ndarray:
-    """Maps [layer, head, query, key] as transformers' own eager attention returns them."""
-    return eager_parts(checkpoint, encoding)[0]
-
-
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:
-    """The same of every set of heads, from one pass."""
+    """Maps [layer, head, query, key] of every set of heads, as transformers' own eager attention returns them."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

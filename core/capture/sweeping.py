@@ -73,11 +73,6 @@ def every_head(layers: int, heads: int) -> list[Variant]:
     return [frozenset({head}) for head in all_heads(layers, heads)]
 
 
-def every_layer(layers: int, heads: int) -> list[Variant]:
-    """All heads of each layer."""
-    return [frozenset(Head(layer, head) for head in range(heads)) for layer in range(layers)]
-
-
 def sweep(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],

@@ -34,10 +34,6 @@ class Beside(Racing):
     beside: Annotated[str | None, Flag("an earlier sweep's run, for the correlation of the two")] = None
 
 
-def _earlier(_: Any, own: Beside) -> list[Row] | None:
-    return earlier_sweep(own.beside) if own.beside else None
-
-
 def _show_sweep(ran: Ran) -> None:
     other = ran.ready
     every = ran.rows if other is None else [*ran.rows, correlation(ran.rows, other)]

@@ -14,23 +14,6 @@ from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, 
 from core.frames.words import places, spaced_places
 
 
-def read_kovaleva(file: str | Path) -> FrameReading:
-    """The 473 sentences: [{"sentence", "target", "fes": [...]}], tokens separated by spaces.
-
-    Frames and element names are not in the file; all elements are in a FEcoreSet, as the notebook selected them.
-    """
-    return _kovaleva(_checked(_text(file), str(file), {"sentence", "target", "fes"}), Path(file).name)
-
-
-def read_replication(file: str | Path) -> FrameReading:
-    """The replication's 23: [{"id", "sentence", "frame", "target", "links": [{"earlier", "later"}]}].
-
-    Its links are kept as they were measured: the earlier span is the key, so it stands as `element`, and the later
-    span as `target`.
-    """
-    return _replication(_checked(_text(file), str(file), {"id", "sentence", "links"}), Path(file).name)
-
-
 def read_list(file: str | Path) -> FrameReading:
     """Either list, told apart by its rows. Raises InputError when it is neither."""
     return parse_list(_text(file), Path(file).name)

@@ -19,21 +19,15 @@ ROUNDING = 1e-6  # divergence that float32 cannot tell from 0: a distance of 0.0
 NORMAL = 1.959964  # of a 95 % interval
 
 
-def row_distances(first: Float[Tensor, "row key"], others: Float[Tensor, "head row key"]) -> Float[Tensor, "head row"]:
-    """Jensen-Shannon distance (base 2, square root) of a head's rows to the same rows of other heads. Range 0 to 1.
-
-    Rows that are equal up to float32's rounding are exactly 0 apart: entries are subtracted before they are added up.
-    """
-    own_entropy, theirs = _p_log_p(first) / 2, _p_log_p(others) / 2
-    return _distances(first / 2, others / 2, own_entropy, theirs)
-
-
 def _p_log_p(weights: Tensor) -> Tensor:
     return weights.clamp_min(SMALLEST).log_().mul_(weights)
 
 
 def _distances(first: Tensor, others: Tensor, own_entropy: Tensor, theirs: Tensor) -> Tensor:
-    """As `row_distances`, of halved weights and halved p ln p."""
+    """Jensen-Shannon distance (base 2, square root; 0 to 1) of rows to rows, of halved weights and halved p ln p.
+
+    Rows that are equal up to float32's rounding are exactly 0 apart: entries are subtracted before they are added up.
+    """
     mixture = others + first
     divergence = (own_entropy + theirs).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
     return divergence.masked_fill_(divergence < ROUNDING, 0.0).sqrt_()

@@ -33,14 +33,6 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
     return int(rows["scores"].iloc[0])
 
 
-def atlas_places(db: Database) -> pd.DataFrame:
-    """Which checkpoints have scores, on which tasks: checkpoint, task, scores (how many kinds), newest (when)."""
-    return db.read(
-        """SELECT checkpoint, task, count(DISTINCT score) AS scores, max(created) AS newest FROM atlas
-           GROUP BY checkpoint, task ORDER BY checkpoint, task"""
-    )
-
-
 def atlas_stamp(db: Database) -> tuple[int, ...]:
     """What is other once scores were stored or deleted: how many runs, the newest, how many scores."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")

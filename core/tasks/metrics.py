@@ -65,13 +65,6 @@ def shown(value: Number, digits: int = 1) -> str:
     return UNDEFINED if value is None else f"{100 * value:.{digits}f}"
 
 
-def constant_baselines(task: Task, gold: Values) -> dict[str, dict[str, Number]]:
-    """What predicting one label for every row scores, by label; for STS-B the mean score ("mean")."""
-    if task.is_score:
-        return {"mean": metrics(task, gold, [float(np.mean(gold))] * len(gold))}
-    return {name: metrics(task, gold, [k] * len(gold)) for k, name in enumerate(task.labels)}
-
-
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
     """The commonest train label (the smaller index on a tie) and what it scores on dev; "mean" for STS-B."""
     if task.is_score:

@@ -15,7 +15,6 @@ from core.atlas import measured, scores, shipped, shipped_hypotheses
 from core.atlas.rows import score_row
 from core.scoring.registry import SCORES, label_of
 from core.store import runs
-from core.store.atlas import atlas_places
 from core.store.backup import back_up_now
 from core.store.database import Database
 from core.store.runs import Provenance
@@ -65,7 +64,7 @@ def test_a_run_of_several_checkpoints_and_tasks_is_told_apart(db):
     assert scores.atlas(db, checkpoint="a", task="mrpc", measure=False)["value"].tolist() == [0.2]
     both = scores.atlas(db, checkpoint="b", measure=False).set_index("score")["value"]
     assert both.to_dict() == {"statistics/previous": 0.3, "change/cosine": 0.4}
-    assert set(atlas_places(db)["checkpoint"]) == {"a", "b"}
+    assert set(db.read("SELECT checkpoint FROM atlas")["checkpoint"]) == {"a", "b"}
 
 
 def test_scores_of_other_weights_under_one_name_never_mix(db, monkeypatch):

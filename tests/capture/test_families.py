@@ -10,7 +10,7 @@ from core.attention import Head
 from core.capture.interventions import Intervention, Knockout
 from core.capture.outputs import mean_outputs
 from core.capture.running import capture, model_inputs, prepared, run
-from core.capture.selfcheck import eager_weights, self_check
+from core.capture.selfcheck import eager_parts, self_check
 from core.errors import InterventionError
 from core.models.classifier import fresh_classifier
 from core.models.family import FAMILIES as RECORDS
@@ -76,7 +76,7 @@ def test_every_family_passes_its_self_check(checkpoint):
 def test_maps_equal_eager_output_attentions(checkpoint):
     for text, pair in ((TEXT[0], None), (TEXT[1], TEXT[2]), ("it", None)):
         encoding = checkpoint.encode(text, pair)
-        off = np.abs(capture(checkpoint, encoding).weights - eager_weights(checkpoint, encoding)).max()
+        off = np.abs(capture(checkpoint, encoding).weights - eager_parts(checkpoint, encoding)[0]).max()
         assert off <= 1e-6
 
 

@@ -7,7 +7,7 @@ import torch
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.running import batches, capture, model_inputs, predict, run
-from core.capture.selfcheck import eager_weights, self_check
+from core.capture.selfcheck import eager_parts, self_check
 from core.errors import CheckpointError
 from tests.capture.conftest import TEXT, tiny
 
@@ -20,7 +20,7 @@ def test_every_family_passes_its_self_check(checkpoint):
 def test_maps_equal_eager_output_attentions(checkpoint):
     for text, pair in ((TEXT[0], None), (TEXT[1], TEXT[2]), ("it", None)):
         encoding = checkpoint.encode(text, pair)
-        off = np.abs(capture(checkpoint, encoding).weights - eager_weights(checkpoint, encoding)).max()
+        off = np.abs(capture(checkpoint, encoding).weights - eager_parts(checkpoint, encoding)[0]).max()
         assert off <= 1e-6
 
 

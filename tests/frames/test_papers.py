@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 
 from core.errors import InputError
-from core.frames.papers import read_kovaleva, read_replication
+from core.frames.papers import read_list
 from core.frames.records import links_of, words
 from core.frames.words import distance
 
 
 @pytest.fixture(scope="module")
 def kovaleva(shared_data):
-    return read_kovaleva(shared_data / "paper/framenet_473.json")
+    return read_list(shared_data / "paper/framenet_473.json")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_strings_that_occur_twice_are_listed_and_the_first_is_taken(kovaleva):
 
 
 def test_the_replication_keeps_its_own_links(shared_data):
-    found = read_replication(shared_data / "paper/replication_23.json")
+    found = read_list(shared_data / "paper/replication_23.json")
     assert len(found.sentences) == 23
     assert sum(len(links_of(one)) for one in found.sentences) == 32
     first = found.sentences[0]
@@ -74,20 +74,19 @@ def test_the_replication_keeps_its_own_links(shared_data):
 @pytest.mark.parametrize("text", ["{", '[{"sentence": "x"}]', '{"sentence": 1}'])
 def test_a_file_of_another_form_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(InputError, match="JSON"):
-        read_kovaleva(tmp_path / "x.json")
+    with pytest.raises(InputError, match=r"JSON|given as texts"):
+        read_list(tmp_path / "x.json")
 
 
 def test_a_string_that_is_not_in_its_sentence_is_refused(tmp_path):
     row = {"sentence": "He ran .", "target": "walked", "fes": ["He"]}
     (tmp_path / "x.json").write_text(json.dumps([row]))
     with pytest.raises(InputError, match='"walked" is not in'):
-        read_kovaleva(tmp_path / "x.json")
+        read_list(tmp_path / "x.json")
 
 
 def test_the_lists_travel_through_our_own_form(shared_data):
     """Links included, so that an uploaded list is scored as the file is."""
-    from core.frames.papers import read_list
     from core.frames.rows import parse_rows, write_rows
 
     for name in ("framenet_473.json", "replication_23.json"):

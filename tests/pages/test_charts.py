@@ -7,7 +7,7 @@ from core.attention import Head
 from core.drawing import theme
 from pages.parts.charts.curves import calibration, line_with_band, points, ranked, stacked_bars, values_with_intervals
 from pages.parts.charts.encoding import CELL, LARGE, Axes, Shade
-from pages.parts.charts.export import category_colours, exported
+from pages.parts.charts.export import exported
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import matrix
 from pages.parts.widgets.files import results_page
@@ -92,7 +92,7 @@ def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
     if kind == "svg":  # on light ground, whatever the screen's theme is
         ground = f'fill="{theme.theme()["light"]["backgroundColor"]}"'
         assert all(ground in exported(one, "svg").decode() for one in made)
-        assert category_colours()[0].lower() in exported(made[1], "svg").decode().lower()
+        assert theme.theme()["chartCategoricalColors"][0].lower() in exported(made[1], "svg").decode().lower()
 
 
 def test_a_result_is_a_page_in_one_file_with_its_rows_and_pictures():

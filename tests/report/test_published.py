@@ -10,8 +10,8 @@ from core.report.ids import ExhibitId
 from core.report.measures import classifiers
 from core.report.published import PAPER, printed
 from core.tasks.glue import TASKS
-from core.tasks.metrics import constant_baselines
 from tests.report.evidence_made import CHECKPOINT, evidence, found
+from tests.tasks.constants import constant_baselines
 
 
 def test_printed_constants_are_constants():

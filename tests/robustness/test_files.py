@@ -50,8 +50,7 @@ READERS = {
     "a task's rows": tsv("sst2"),
     "rows of pairs": tsv("mrpc"),
     "annotated sentences": frame_rows.read_rows,
-    "the paper's sentences": papers.read_kovaleva,
-    "the replication's sentences": papers.read_replication,
+    "the papers' sentences": papers.read_list,
     "gold trees": conllu.read_conllu,
     "a run": exchange.read_run,
 }

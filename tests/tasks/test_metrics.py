@@ -7,7 +7,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from core.errors import InputError
 from core.tasks.glue import TASKS
-from core.tasks.metrics import constant_baselines, is_constant, majority, metrics, shown
+from core.tasks.metrics import is_constant, majority, metrics, shown
+from tests.tasks.constants import constant_baselines
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40))

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 from core import studies
 from core.errors import InputError
 from core.scoring.intervals import StatisticEstimate
-from core.scoring.roles import ROLES, TIMES, RoleMeans, role_q
+from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, ends, estimate, facts
 from core.studies.attention.partials import RoleSums
@@ -127,12 +127,3 @@ def _columns(value: StatisticEstimate, effect: StatisticEstimate, layer: int, he
 
 def _verdict(q: float) -> Row:
     return {"q": q, "has": bool(q < SURE)}
-
-
-def roles_of(rows: list[Row]) -> dict[tuple[int, int], list[str]]:
-    """The roles that each head (layer, head) has; a head may have several, or none."""
-    roles: dict[tuple[int, int], list[str]] = {}
-    for score in RoleScore.of_heads(rows):
-        if score.has and score.statistic in ROLES:
-            roles.setdefault((score.layer, score.head), []).append(score.role)  # type: ignore[arg-type]
-    return roles

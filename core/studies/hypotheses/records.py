@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from core.studies.records import Result, stated
 
-State = Literal["met", "not met", "not tested"]
 CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
 LEVELLED = ("held out", "explained")  # whose p are corrected within the batch and compared with its level
 

@@ -19,7 +19,7 @@ from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.options import Data, Limit, Seed, Split, TaskName
-from core.studies.patterns.records import ClassShare
+from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 from core.studies.prediction_changes import share_interval
 from core.studies.records import picked
 from core.tasks.glue import TaskRow, read_rows, task_of
@@ -162,29 +162,26 @@ class ClassifyMaps(Study[Options, Counts]):
             )
         )
 
-    def rows(self, options: Options, merged: Counts) -> list[Row]:
-        """Rows by `part`: share and corrected (a class each), head (a class of each head), by checkpoint; moved (a
-        class each): the change from the first checkpoint to the second, paired by input."""
-        rows: list[Row] = []
+    def results(self, options: Options, merged: Counts) -> list[ClassRow]:
+        """By checkpoint the share of each class, as counted and corrected, and the class of each head; then the change
+        of each class from the first checkpoint to the second, paired by input."""
+        results: list[ClassRow] = []
         for piece in merged.pieces:
             if not len(piece.classes):
                 raise InputError(
                     f"A pattern takes maps of more than {patterns.suggestions.TOO_SMALL} tokens; all {piece.small} "
                     f"inputs of {options.task} are shorter, too small to have one: take longer ones."
                 )
-            about = {
-                "checkpoint": piece.checkpoint,
-                "task": options.task,
-                "classifier": options.name,
-                "class_set": options.class_set,
-                "inputs": len(piece.classes),
-            }
-            rows += [{**about, **row} for row in _share_rows(options, piece.classes, piece.names)]
-            rows += [{**about, **row} for row in _head_rows(piece.classes, piece.names)]
-            doubts = {name: int(getattr(piece, name).sum()) / piece.classes.size for name in ("unsure", "outside")}
-            counts = {"cropped": int(piece.cropped.sum()), "cut": int((piece.cut > 0).sum()), "small": piece.small}
-            rows.append({**about, "part": "note", "maps": int(piece.classes.size), **doubts, **counts})
-        return rows + _moved_rows(options, merged.pieces)
+            about = _about(options, piece)
+            results += _shares(options, piece, about)
+            results += _heads(piece, about)
+            maps = int(piece.classes.size)
+            note = ClassNote(
+                **about, maps=maps, unsure=int(piece.unsure.sum()) / maps, outside=int(piece.outside.sum()) / maps,
+                cropped=int(piece.cropped.sum()), cut=int((piece.cut > 0).sum()), small=piece.small,
+            )  # fmt: skip
+            results.append(note)
+        return results + list(_moved(options, merged.pieces))
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         shares = picked(ClassShare.among(rows), part="share")
@@ -231,63 +228,66 @@ def _together(pieces: Sequence[ClassifiedChunk]) -> ClassifiedChunk:
     )  # fmt: skip
 
 
-def _moved_rows(options: Options, pieces: Sequence[ClassifiedChunk]) -> list[Row]:
-    """A row a class: the change of its share from the first checkpoint to the second, paired by input."""
+def _about(options: Options, piece: ClassifiedChunk) -> Any:
+    """What every row says of what it is of."""
+    return {"checkpoint": piece.checkpoint, "task": options.task, "classifier": options.name,
+            "class_set": options.class_set, "inputs": len(piece.classes)}  # fmt: skip
+
+
+def _moved(options: Options, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
+    """Of each class the change of its share from the first checkpoint to the second, paired by input."""
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
     first, second = pieces
-    places = [second.row_ids.index(row_id) for row_id in first.row_ids]
+    order = [second.row_ids.index(row_id) for row_id in first.row_ids]
     before, after = (
         np.stack([np.bincount(numbers.ravel(), minlength=len(first.names)) for numbers in classes])
-        for classes in (first.classes, second.classes[places])
+        for classes in (first.classes, second.classes[order])
     )
-    about = {"task": options.task, "classifier": options.name, "class_set": options.class_set}
-    about |= {"part": "moved", "checkpoint": second.checkpoint, "before": first.checkpoint}
     return [
-        about | {"inputs": len(before), "class": moved.name, "share": moved.change, "low": moved.low}
-        | {"high": moved.high, "low_all": moved.low_all, "high_all": moved.high_all}
+        MovedShare(**_about(options, second), before=first.checkpoint, name=moved.name, share=moved.change,
+                   low=moved.low, high=moved.high, low_all=moved.low_all, high_all=moved.high_all)
         for moved in patterns.evaluation.moved_shares(before, after, list(first.names), seed=options.seed)
     ]  # fmt: skip
 
 
-def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
-    counts = np.stack([(numbers == k).sum((1, 2)) for k in range(len(names))], axis=1)
+def _shares(options: Options, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
+    names = piece.names
+    counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
     parts = {"share": patterns.evaluation.shares(counts, names, seed=options.seed)}
     if len(options.confusions) and len(options.confusions[0]) == len(names):
         confusions = np.array(options.confusions, dtype=int)
         parts |= {"corrected": patterns.evaluation.corrected_shares(counts, confusions, names, seed=options.seed)}
     return [
-        {"part": part, "class": of.name, "share": of.share, "low": of.low, "high": of.high, "maps": of.count}
-        for part, some in parts.items()
-        for of in some
+        ClassShare(**about, part=part, name=of.name, share=of.share, low=of.low, high=of.high, maps=of.count)
+        for part, shares in parts.items()
+        for of in shares
     ]
 
 
-def _head_rows(numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
-    """Each head's majority class, how often it has it, and its count of every class."""
-    counts = np.stack([(numbers == k).sum(0) for k in range(len(names))])
-    return [
-        {
-            "part": "head",
-            "layer": layer,
-            "head": head,
-            "class": names[int(counts[:, layer, head].argmax())],
-            "share": float(counts[:, layer, head].max() / len(numbers)),
-            "counts": {name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)},
-            "statistic": "class",
-            **_share_of(int(counts[:, layer, head].max()), len(numbers)),
-        }
-        for layer in range(counts.shape[1])
-        for head in range(counts.shape[2])
-    ] + [
-        {"part": "head share", "layer": layer, "head": head, "class": name, "statistic": "class share",
-         "feature": name, **_share_of(int(counts[k, layer, head]), len(numbers))}
+def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
+    """Each head's majority class, how often it has it, and its count of every class; then its share of each class."""
+    names, inputs = piece.names, len(piece.classes)
+    counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
+    majority = [
+        HeadClass(
+            **about, layer=layer, head=head, name=names[int(counts[:, layer, head].argmax())],
+            share=float(counts[:, layer, head].max() / inputs),
+            counts={name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)}, statistic="class",
+            **_share_of(int(counts[:, layer, head].max()), inputs),
+        )
+        for layer, head in np.ndindex(*counts.shape[1:])
+    ]  # fmt: skip
+    shares = [
+        HeadClassShare(**about, layer=layer, head=head, name=name, feature=name,
+                       **_share_of(int(counts[k, layer, head]), inputs))
         for k, name in enumerate(names)
         for layer, head in np.ndindex(*counts.shape[1:])
     ]  # fmt: skip
+    return [*majority, *shares]
 
 
-def _share_of(count: int, inputs: int) -> Row:
+def _share_of(count: int, inputs: int) -> Any:
     """A head's share of maps of a class, with its 95% Wilson interval: the columns of a head score."""
     value, low, high = share_interval(np.arange(inputs) < count)
     return {"value": value, "low": low, "high": high, "n": inputs}

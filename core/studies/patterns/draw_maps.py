@@ -22,6 +22,7 @@ from core.store.rows import Row
 from core.studies.attention.attending import Tasks
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Checkpoint, Data, Seed, Split
+from core.studies.patterns.records import DrawnMaps
 from core.tasks.glue import TaskRow, read_rows, task_of
 
 PASTED = "text"  # the "task" of sentences a person typed
@@ -116,13 +117,14 @@ class DrawMaps(Study[Options, MapBatch]):
         """All maps."""
         return MapBatch(tuple(drawn_map for part in partials for drawn_map in part.maps))
 
-    def rows(self, options: Options, merged: MapBatch) -> list[Row]:
+    def results(self, options: Options, merged: MapBatch) -> list[DrawnMaps]:
         """How many maps of how many inputs were drawn, by task."""
-        rows = []
+        results = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
             mine = [drawn_map for drawn_map in merged.maps if drawn_map.task == task]
-            rows.append({"task": task, "maps": len(mine), "inputs": len({drawn_map.row_id for drawn_map in mine})})
-        return rows
+            inputs = len({drawn_map.row_id for drawn_map in mine})
+            results.append(DrawnMaps(task=task, maps=len(mine), inputs=inputs))
+        return results
 
     def keep(self, db: Database, run: Finished[Options, MapBatch]) -> None:
         """Store the maps, to be labelled. InputError where the run came without them."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.studies.estimate import Estimate
-from core.studies.records import Result, column
+from core.studies.records import Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,12 +13,12 @@ class ClassRow(Result):
     """What all rows of `classify-maps` say: of which checkpoint, task, classifier and how many inputs."""
 
     BY: ClassVar[str] = "part"
-    part: str
     checkpoint: str
-    inputs: int
     task: str | None = None
-    classifier: str = ""
-    class_set: str | None = None
+    classifier: str = stated("")
+    class_set: str | None = stated()
+    inputs: int
+    part: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,9 @@ class ClassShare(ClassRow):
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     name: str = column("class")
     share: float
-    low: float | None = None
-    high: float | None = None
-    maps: int = 0
+    low: float | None = stated()
+    high: float | None = stated()
+    maps: int = stated(0)
 
     @property
     def estimate(self) -> Estimate:
@@ -46,6 +46,7 @@ class HeadClass(ClassRow):
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     layer: int
     head: int
+    part: str = stated("head")
     name: str = column("class")
     share: float
     counts: Mapping[str, int]
@@ -63,13 +64,14 @@ class HeadClassShare(ClassRow):
     KINDS: ClassVar[tuple[str, ...]] = ("head share",)
     layer: int
     head: int
+    part: str = stated("head share")
     name: str = column("class")
+    statistic: str = stated("class share")
+    feature: str | None = None
     value: float
     low: float | None
     high: float | None
     n: int
-    statistic: str | None = None
-    feature: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,7 @@ class ClassNote(ClassRow):
     inputs whose maps were cropped, that were cut, and that are too small to have a pattern and were left out."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
+    part: str = stated("note")
     maps: int
     unsure: float | None = None
     outside: float | None = None
@@ -92,6 +95,7 @@ class MovedShare(ClassRow):
     high_all: one that holds for all classes together."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
+    part: str = stated("moved")
     before: str | None = None
     name: str = column("class")
     share: float

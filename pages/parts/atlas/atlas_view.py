@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from core.attention import all_heads
-from pages.parts.charts.colours import colours_of
 from pages.parts.maps.components import drawing_component
 
 _view = drawing_component("atlas_view", Path(__file__).resolve().parent)
@@ -22,7 +21,7 @@ Numbers = list[float | None]
 class Axis:
     """A score of every head, layer by layer; None where a head has none. domain: ends of its scale.
 
-    names: where values are numbers of kinds, what each is called; then heads are coloured by kind; hues: their colours.
+    names: where values are numbers of kinds, what each is called; then heads are coloured by kind.
     """
 
     label: str
@@ -33,7 +32,6 @@ class Axis:
     domain: tuple[float, float]
     diverging: bool = False
     names: tuple[str, ...] = ()
-    hues: tuple[str, ...] = ()
 
 
 def kinds_of(kinds: pd.DataFrame, label: str, shape: tuple[int, int]) -> Axis:
@@ -41,7 +39,7 @@ def kinds_of(kinds: pd.DataFrame, label: str, shape: tuple[int, int]) -> Axis:
     counts = kinds["kind"].astype(str).value_counts()
     names = tuple(sorted(counts.index, key=lambda name: (-counts[name], name)))
     rows = kinds.assign(value=[names.index(str(kind)) for kind in kinds["kind"]], low=None, high=None, n=None)
-    return replace(axis_of(rows, label, shape, diverging=False), names=names, hues=tuple(colours_of(names)))
+    return replace(axis_of(rows, label, shape, diverging=False), names=names)
 
 
 def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging: bool | None = None) -> Axis:

@@ -21,8 +21,3 @@ def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     if kind == "svg":
         return vl_convert.vegalite_to_svg(specification).encode()
     return vl_convert.vegalite_to_png(specification, scale=2)
-
-
-def category_colours() -> list[str]:
-    """The theme's colours for classes, in order."""
-    return list(theme.theme()["chartCategoricalColors"])
