@@ -15,6 +15,7 @@ from core.config import settings
 from core.errors import InputError
 from core.jobs.executors import JobPlacement
 from core.labelling.crowd import checked_method
+from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import (
     bundled_labels,
     classifying_options,
@@ -161,4 +162,4 @@ def settings_glue() -> str | None:
 
 def class_set_of(checkpoint: str) -> str:
     """Decoders are described by GPT-2's classes, encoders by BERT's."""
-    return "gpt2" if models.opening.open_checkpoint(checkpoint).causal else "bert"
+    return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

@@ -187,6 +187,11 @@ GPT2 = ClassSet(
 SHIPPED = {one.name: one for one in (BERT, GPT2)}
 
 
+def shipped_set(*, causal: bool) -> ClassSet:
+    """The shipped set that describes the maps of decoders (causal) or of encoders."""
+    return next(described for described in SHIPPED.values() if described.causal == causal)
+
+
 def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
     """A shipped or a person's own set by name, after its events; InputError when nobody made it."""
     class_events = [event for event in events if event["class_set"] == name]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from core import config
 from core.errors import InputError
+from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import classifying_options, keep_best_known
 from core.report.data import Data, Facts
 from core.report.ids import Part
@@ -324,7 +325,7 @@ class _Planned:
         )]  # fmt: skip
 
     def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:
-        classes = keep_best_known(db, "gpt2" if self.facts.causal else "bert")
+        classes = keep_best_known(db, shipped_set(causal=self.facts.causal).name)
         options = classify_maps.STUDY.read(
             classifying_options(
                 db, classes, checkpoints=[self.checkpoint, *([self._folder(task)] if tuned else [])], task=task,

@@ -11,6 +11,7 @@ import pydantic.dataclasses
 
 from core.attention import Head
 from core.errors import InputError
+from core.store.class_names import SHIPPED
 from core.tasks.features import feature_of
 from core.tasks.perturbations import KINDS
 from core.tasks.relations import SAME_WORD, relation_of
@@ -18,10 +19,7 @@ from core.tasks.relations import SAME_WORD, relation_of
 OFFSETS = ("previous", "next", "first")
 COMPONENTS = ("position", "token", "earlier heads", "feed-forward")
 DIRECTIONS = ("forward", "backward")
-CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType({  # of the bundled classifiers, by class set
-    "bert": ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"),
-    "gpt2": ("diagonal", "block", "majority", "overall"),
-})  # fmt: skip
+CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(SHIPPED)  # of the bundled classifiers, by class set
 LINKS = ("element_to_target", "target_to_element")
 CHANGES = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 INPUTS = ("q", "k", "v")

@@ -27,6 +27,7 @@ import pydantic.dataclasses
 from core import config, studies
 from core.attention import Head
 from core.errors import InputError
+from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import bundled_weights
 from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
@@ -246,7 +247,7 @@ def _key(options: Options, unit: str) -> str:
 def _classifier(causal: bool) -> bytes | None:
     """The bundled pattern classifier of the family, or None where none is bundled."""
     try:
-        return bundled_weights("gpt2" if causal else "bert")
+        return bundled_weights(shipped_set(causal=causal).name)
     except InputError:
         return None
 

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs.duration_estimate import foreseen_together
+from core.patterns.classes import shipped_set
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.missing import gives, missing
@@ -52,7 +53,7 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
 def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame, causal: bool) -> None:
     """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
     have = set(known["score"].str.partition("/")[0])
-    lacking = missing(checkpoint, task, measured=have, class_set="gpt2" if causal else "bert")
+    lacking = missing(checkpoint, task, measured=have, class_set=shipped_set(causal=causal).name)
     if lacking:
         st.markdown(f"Not measured yet: {', '.join(gives(one.study) for one in lacking)}.")
         st.caption(_time_of(checkpoint, lacking))
