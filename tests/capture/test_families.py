@@ -14,9 +14,9 @@ from core.capture.selfcheck import eager_parts, self_check
 from core.errors import InterventionError
 from core.models.classifier import fresh_classifier
 from core.models.family import FAMILIES as RECORDS
-from core.models.family import family_of
+from core.models.family import Family, family_of
 from core.models.opening import open_checkpoint
-from tests.capture.conftest import NEW_FAMILIES, SINKS, TEXT, WINDOW, built, newer, tiny
+from tests.capture.conftest import NEW_FAMILIES, SHARED, SINKS, SIZES, TEXT, WINDOW, built, newer, tiny
 
 REACHED = [name for name in NEW_FAMILIES if family_of(name).interceptable]
 OUTSIDE = ["deberta", "deberta-v2", "falcon", "gpt_neo", "xlnet"]
@@ -223,3 +223,13 @@ def test_a_fresh_classifier_is_made_where_a_family_has_no_sdpa(family):
     encoding = checkpoint.encode(TEXT[0])
     with torch.no_grad():
         assert model(**model_inputs(checkpoint, [encoding])).logits.shape == (1, 2)
+
+
+@pytest.mark.parametrize(("family", "causal"), [("granite", True), ("ernie", False)])
+def test_a_new_family_is_one_record_and_one_config(monkeypatch, family, causal):
+    """The recipe of docs/architecture.md, with two families that have no record."""
+    assert family not in RECORDS
+    monkeypatch.setitem(RECORDS, family, Family(family, causal=causal))
+    checkpoint = built(family, SHARED if causal else SIZES, encodes=not causal)
+    assert checkpoint.causal is causal
+    assert [finding for finding in self_check(checkpoint) if not finding.passed] == []
