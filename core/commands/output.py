@@ -34,6 +34,7 @@ TOO_FEW = "too few"
 FLIPS = "too few flips"
 BY_FLIPS = tuple(f"{metric}{end}" for metric in ("accuracy_", "f1_", "matthews_", "") for end in ("low", "high"))
 COPIED_WITHIN = 60.0  # seconds for the process that holds the database to make a copy
+SEEN, UNSEEN = 0.3, 2.0  # seconds between looks at a job, with a bar and without
 CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
 INTERRUPTED = 130  # exit status after Ctrl-C
 CLOSED = 141  # exit status where the reader of standard output left: 128 and SIGPIPE's number, as shells have it
@@ -263,8 +264,7 @@ def follow(db: Database, job: str) -> str:
             now = api.status(db, job)
             task = bar.add_task(Text(now.title).plain, total=None, said="")
             while now.active:
-                api.wait(db, job, 0.3)
-                now = api.status(db, job)
+                now = api.wait(db, job, SEEN if console.is_terminal else UNSEEN)
                 rate = f"{now.rate:,.0f} tokens/s" if now.rate else "starting"
                 bar.update(
                     task, total=now.size or None, completed=now.size_done, said=f"{now.done}/{now.units} units, {rate}"

@@ -30,6 +30,7 @@ FARTHEST = 0.99  # a map is outside when it is farther off than this share of th
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 Arrays = dict[str, np.ndarray]
 Probabilities = Float64[np.ndarray, "map class"]
+Statistics = Float64[np.ndarray, "map statistic"]
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,16 @@ def fit_forest(
     known: Parts | None = None,
     origins: Sequence[str],
     growth: Growth = Growth(),
+    measured: Statistics | None = None,
 ) -> Arrays:
     """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
 
     origins: what a map is calibrated apart from: its checkpoint; where all are of one, its head. With one only, the
     temperature is fitted on parts of the maps instead. known: soft labels as `parts` makes them; None: one class a map.
+    measured: the maps' `shapes`, where they were measured before.
     """
     known = known or parts(numbers, len(classes))
-    measured, labels = _statistics(maps), [classes[k] for k in numbers]
+    measured, labels = _statistics(maps, measured), [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
     held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
     temperature, boosts = _calibrated(held_out)
@@ -118,9 +121,9 @@ def fit_forest(
     return arrays | _spread(measured)
 
 
-def _statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
+def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Statistics:
     """The statistics of maps; without those of causal maps where none is causal, which would only be drawn in vain."""
-    measured = shapes(maps)
+    measured = shapes(maps) if measured is None else measured
     return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
 
 
@@ -273,8 +276,13 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
     return float(found.x), float(found.fun)
 
 
-def forest_probabilities(forest: Arrays, maps: Sequence[Map]) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Calibrated class probabilities of each map [map, class], and whether the map lies outside what was trained on."""
-    measured = shapes(maps)  # an earlier forest knows the statistics that were there first
+def forest_probabilities(
+    forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
+) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
+    """Calibrated class probabilities of each map [map, class], and whether the map lies outside what was trained on.
+
+    measured: the maps' `shapes`, where they were measured before.
+    """
+    measured = shapes(maps) if measured is None else measured  # an earlier forest knows those that were there first
     outside = _distances(forest, measured) > float(forest["farthest"])
     return _heated(_raw(forest, measured), float(forest["temperature"])), outside

@@ -47,11 +47,16 @@ class Judgement:
         return self.probabilities.max(1) < UNSURE
 
 
-def judged(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32") -> Judgement:
-    """`probabilities` of maps, and which of them the classifier should not be asked about."""
+def judged(
+    classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
+) -> Judgement:
+    """`probabilities` of maps, and which of them the classifier should not be asked about.
+
+    measured: the maps' `shapes`, which trees look at, where they were measured before.
+    """
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
-        of_trees, outside = forest_probabilities(arrays, maps)
+        of_trees, outside = forest_probabilities(arrays, maps, measured)
         return Judgement(of_trees.astype(np.float32), outside, 0)
     distributions, cropped = probabilities(classifier, maps, dtype=dtype)
     return Judgement(distributions, np.zeros(len(maps), dtype=bool), cropped)

@@ -177,12 +177,14 @@ class Known:
     soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; the labels
     are then the likeliest ones, which progress is scored by. origins: the checkpoint of each map, which trees are
     calibrated by; None: all of one. heads: the head of each map; maps of one checkpoint are calibrated in parts that
-    share no head, since those of a head are alike.
+    share no head, since those of a head are alike. measured: their `shapes`, which trees are fitted to; None: not yet
+    measured.
     """
 
     soft: Soft | None = None
     origins: Sequence[str] | None = None
     heads: Sequence[str] | None = None
+    measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
         """The part of each map that is left out together in calibration: its checkpoint, else one of three of heads."""
@@ -234,6 +236,7 @@ def fit(
             known=fitted,
             origins=known.apart(len(maps)),
             growth=Growth(seed=recipe.seed),
+            measured=known.measured,
         )
         tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         return Classifier(tuple(classes), recipe, size, tensors)

@@ -14,6 +14,7 @@ import argparse
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,10 @@ from core.patterns.evaluation import (
     sure_errors,
 )
 from core.patterns.forest import TREES
+from core.patterns.shapes import shapes
 from core.patterns.snapshot import Snapshot, snapshot
 from core.patterns.suggestions import UNSURE, Judgement, judged
-from core.patterns.training import ClassifierRecipe, Known, fit
+from core.patterns.training import Classifier, ClassifierRecipe, Known, fit
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.patterns.train_patterns import Fold, Options, split_of
@@ -61,7 +63,7 @@ class Labelled:
     agreed: np.ndarray
     clear: np.ndarray
 
-    def fitted(self, chosen: Sequence[int]):
+    def fitted(self, chosen: Sequence[int]) -> Classifier:
         """A classifier of these maps, as `patterns train` fits it."""
         rows = sorted(int(k) for k in chosen)
         labels, origins, heads = self.known.column("class"), self.known.column("checkpoint"), self.known.heads
@@ -74,8 +76,18 @@ class Labelled:
                 None if self.known.soft is None else self.known.soft[rows],
                 [origins[k] for k in rows],
                 [heads[k] for k in rows],
+                self.measured[rows],
             ),
         )
+
+    def judged(self, classifier: Classifier, chosen: Sequence[int]) -> Judgement:
+        """What a classifier says of these maps."""
+        return judged(classifier, [self.maps[k] for k in chosen], measured=self.measured[list(chosen)])
+
+    @cached_property
+    def measured(self) -> np.ndarray:
+        """The statistics of all maps."""
+        return shapes(self.maps)
 
     @property
     def truth(self) -> np.ndarray:
@@ -171,7 +183,7 @@ def unseen(data: Labelled) -> list[str]:
     by_source = {}
     for train, test in _parts(data, "checkpoints", "checkpoint"):
         source, out = data.origins[test[0]], np.array(test)
-        judgements.append(judged(data.fitted(train), [data.maps[k] for k in out]))
+        judgements.append(data.judged(data.fitted(train), test))
         every.append(out)
         by_source[source] = line(source, data, out, judgements[-1])
     rows += [by_source[source] for source in data.sources]
@@ -185,7 +197,7 @@ def shipped(data: Labelled) -> list[str]:
         order, judgements = [], []
         for train, test in _parts(data, "fold", split):
             order.append(np.array(test))
-            judgements.append(judged(data.fitted(train), [data.maps[k] for k in test]))
+            judgements.append(data.judged(data.fitted(train), test))
         every, whole = np.concatenate(order), joined(judgements)
         for source in (*data.sources, "all"):
             mine = (data.origins[every] == source) | (source == "all")
@@ -221,12 +233,12 @@ def new_labels(data: Labelled, source: str) -> list[str]:
         names = rng.permutation(np.unique(inputs[mine]))
         asked = np.isin(inputs[mine], names[: len(names) // 2])
         pool, test = mine[asked], mine[~asked]
-        first_look = judged(before, [data.maps[k] for k in pool])
+        first_look = data.judged(before, pool)
         for way, order in WAYS.items():
             ranked = pool[order(rng, first_look)]
             for count in NEW_LABELS:
                 classifier = before if not count else data.fitted(np.concatenate([others, ranked[:count]]))
-                predicted = judged(classifier, [data.maps[k] for k in test]).probabilities.argmax(1)
+                predicted = data.judged(classifier, test).probabilities.argmax(1)
                 confusion = np.zeros((1, len(data.classes), len(data.classes)), dtype=int)
                 np.add.at(confusion[0], (truth[test], predicted), 1)
                 f1 = float(macro_f1(confusion, enough_maps(confusion[0]))[0])

@@ -94,6 +94,24 @@ def test_the_same_labels_give_the_same_forest(labelled, forest):
     assert all((again[name] == value).all() for name, value in forest.items())
 
 
+def test_maps_that_were_measured_before_are_not_measured_again(labelled, monkeypatch):
+    maps, numbers = labelled
+    few = [k for k in range(len(maps)) if k % 3 == 0]
+    given = {"origins": [str(k % 2) for k in range(len(few))], "growth": Growth(10, rounds=0)}
+    alone = fit_forest([maps[k] for k in few], numbers[few], BERT.names, **given)
+    measured, measure = shapes(maps), shapes
+    count = []
+    monkeypatch.setattr("core.patterns.forest.shapes", lambda these: count.append(len(these)) or measure(these))
+    again = fit_forest([maps[k] for k in few], numbers[few], BERT.names, measured=measured[few], **given)
+    assert all((again[name] == value).all() for name, value in alone.items())
+    assert len(few) not in count, "planted maps alone"
+    found, outside = forest_probabilities(alone, maps, measured)
+    assert len(maps) not in count
+    expected, there = forest_probabilities(alone, maps)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(outside, there)
+
+
 def test_spread_is_numpys_correlation_shrunk_to_none():
     drawn = np.random.default_rng(2).normal(size=(400, 3)) @ np.array([[20, 5, 0], [0, 30, 8], [0, 0, 10]])
     known = _spread(drawn)

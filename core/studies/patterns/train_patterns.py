@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ class TrainPatterns(Study[Options, Trained]):
         fold: Fold = unit.arguments
         kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
-        labels, checkpoints = kept.column("class"), kept.column("checkpoint")
+        labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
+        measured = _measured(options.snapshot) if options.kind == QUICK else None
         log, state = _files(options, unit)
         classifier = patterns.training.fit(
             [kept.maps[k] for k in train],
@@ -119,7 +121,8 @@ class TrainPatterns(Study[Options, Trained]):
             known=patterns.training.Known(
                 None if kept.soft is None else kept.soft[train],
                 [checkpoints[k] for k in train],
-                [kept.heads[k] for k in train],
+                [heads[k] for k in train],
+                None if measured is None else measured[train],
             ),
             course=patterns.training.Course(_told(log, unit.key), state),
         )
@@ -128,7 +131,7 @@ class TrainPatterns(Study[Options, Trained]):
         if fold.part == "final":
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
-        return Done(Trained((_predictions(kept, classifier, fold, train, test),)))
+        return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
 
     def merge(self, options: Options, partials: Sequence[Trained]) -> Trained:
         """All of them."""
@@ -163,6 +166,12 @@ class TrainPatterns(Study[Options, Trained]):
 
 
 STUDY = TrainPatterns()
+
+
+@lru_cache(maxsize=1)
+def _measured(snapshot: str) -> np.ndarray:
+    """The statistics of a snapshot's maps, which every fit of a training looks at."""
+    return patterns.shapes.shapes(read(snapshot).maps)
 
 
 def _unseen_heads(kept: Snapshot, folds: int) -> list[Unit]:
@@ -236,12 +245,16 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
     return tell
 
 
-def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int]) -> Predictions:
+def _predictions(
+    kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int], measured: np.ndarray | None
+) -> Predictions:
     names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
     map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
     heads = list(zip(checkpoints, layers, numbers, strict=True))
     places = [k for k in test if headline[k]]
-    judgement = patterns.suggestions.judged(classifier, [kept.maps[k] for k in places])
+    judgement = patterns.suggestions.judged(
+        classifier, [kept.maps[k] for k in places], measured=None if measured is None else measured[places]
+    )
     guesses = patterns.evaluation.by_identity(
         [labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places]
     )
