@@ -8,11 +8,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from core import config
-from core.patterns.classes import BERT, GPT2, NEARLY_UNIFORM
+from core.patterns.classes import BERT, GPT2, NEARLY_UNIFORM, SHIPPED
 from core.patterns.codebook import BESIDE, FAINT, FOLLOWED, HALF, LINED, MARK, SHORT, STRONG, Map, measured
 
 FILE = config.ANNOTATIONS / "borders.json"
@@ -62,10 +63,9 @@ def _inside(weights: Map, separators: Sequence[int], causal: bool) -> float:
     return float(inside.mean())
 
 
-def _in_first(weights: Map, separators: Sequence[int], causal: bool) -> float:
-    """Mean share of the second sentence's rows that goes to the first sentence."""
-    cut = _cut(weights, separators)
-    return float(weights[cut:, :cut].sum(1).mean())
+def _on_first_token(weights: Map, separators: Sequence[int], causal: bool) -> float:
+    """Share of the second sentence's rows that have STRONG or more on the first token."""
+    return float((weights[_cut(weights, separators) :, 0] >= STRONG).mean())
 
 
 def _cut(weights: Map, separators: Sequence[int]) -> int:
@@ -144,10 +144,12 @@ BORDERS = (
         "first-sentence",
         GPT2.name,
         ("overall", "majority"),
-        "Majority looks back: most of what the second sentence's tokens attend to lies in the first, its first token "
-        "included. Where weight stays in both sentences it is Overall.",
-        _in_first,
-        "{value:.0%} goes to sentence 1",
+        "Majority looks back: most of what the second sentence's tokens attend to lies in the first, mostly on its "
+        f"first token, which has {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. A paler first column "
+        "leaves it Overall.",
+        _on_first_token,
+        "first token in {value:.0%} of the second sentence's rows",
+        BESIDE,
         two_sentences=True,
     ),
 )
@@ -158,12 +160,29 @@ def borders(class_set: str) -> list[Border]:
     return [border for border in BORDERS if border.class_set == class_set]
 
 
+def sides(border: Border) -> str:
+    """How the bundled maps that all their raters gave one of its classes lie to the threshold, as a sentence; "" where
+    there is none."""
+    if border.threshold is None:
+        return ""
+    titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
+    counted = _stored()[border.name]["sides"]
+    told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
+    return (
+        f"Of the bundled maps whose raters all gave the class, {told} lie on its side of the threshold; the others may "
+        "be of it by another rule."
+    )
+
+
+def _stored() -> dict[str, Any]:
+    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+
+
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
     """The bundled maps near a border, low side first, each side in the order of its values."""
-    chosen = json.loads(FILE.read_text(encoding="utf-8")).get(name, [])
     maps = []
-    for row in chosen:
+    for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:
             weights = stored[row["map_id"]].astype(np.float32)
         maps.append(BorderMap(row["class"], weights, row["value"], row["source"]))

@@ -18,7 +18,7 @@ import numpy as np
 from core import config
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
-from core.patterns.borders import BORDERS, FILE, Border, BorderMap, border_maps, borders
+from core.patterns.borders import BORDERS, FILE, Border, BorderMap, border_maps, borders, sides
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.codebook import sentences
 from data.recipes.paired_sheets import folder_maps
@@ -56,19 +56,23 @@ def candidates(border: Border) -> Iterator[dict]:
                    "raters": int(agreed.loc[row["map_id"], "size"])}  # fmt: skip
 
 
-def chosen(border: Border) -> list[dict]:
-    """The maps of a border: those of the low side, then those of the high one."""
+def chosen(border: Border) -> dict:
+    """The maps of a border, those of the low side, then those of the high one; and of each class how many maps lie on
+    their side of the threshold, of how many."""
     every = list(candidates(border))
-    sides = []
+    shown = []
+    counted = {}
     for high, name in enumerate(border.classes):
         mine = [row for row in every if row["class"] == name]
         if border.threshold is not None:
-            mine = [row for row in mine if (row["value"] >= border.threshold) == bool(high)]
+            there = [row for row in mine if (row["value"] >= border.threshold) == bool(high)]
+            counted[name], mine = [len(there), len(mine)], there
         mine.sort(key=lambda row: (row["raters"] < 2, row["value"] if high else -row["value"], row["map_id"]))
         by_head = list({row["head"]: row for row in reversed(mine)}.values())[::-1]
         nearest = sorted(by_head[:EACH], key=lambda row: row["value"])
-        sides += nearest
-    return [{name: row[name] for name in ("class", "source", "map_id", "value")} for row in sides]
+        shown += nearest
+    maps = [{name: row[name] for name in ("class", "source", "map_id", "value")} for row in shown]
+    return {"maps": maps, "sides": counted}
 
 
 def picture(border: Border, maps: tuple[BorderMap, ...]) -> bytes:
@@ -102,6 +106,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
             lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
                       f"![{low} at the left, {high} at the right](borders/{border.name}.png)", "",
                       f"Left, {low}: {told[0]}. Right, {high}: {told[1]}."]  # fmt: skip
+            lines += ["", sides(border)] if sides(border) else []
         lines.append("")
     return "\n".join(lines)
 
@@ -115,7 +120,10 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     for border in BORDERS:
         (folder / f"{border.name}.png").write_bytes(picture(border, border_maps(border.name)))
-        print(f"{border.name}: {[(row['class'], row['value'], row['source']) for row in every[border.name]]}")
+        found = every[border.name]
+        print(
+            f"{border.name} {found['sides']}: {[(row['class'], row['value'], row['source']) for row in found['maps']]}"
+        )
     Path(DOCS / "codebook.md").write_text(page(tuple(SHIPPED.values())), encoding="utf-8")
 
 
