@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import ndtri
 
+from core.scoring.chance import fisher_interval
+from core.scoring.corrections import widened
 from core.scoring.proportions import wilson_interval
 from core.studies.estimate import Estimate
 
@@ -16,11 +17,6 @@ def among(estimate: Estimate, several: int) -> Estimate:
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
     high = None if estimate.high is None else estimate.value + wider * (estimate.high - estimate.value)
     return Estimate(estimate.value, low, high)
-
-
-def widened(several: int) -> float:
-    """How many times wider an interval must be to hold for so many at once."""
-    return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
@@ -70,5 +66,4 @@ def correlation_interval(r: float, n: int) -> Estimate:
     """Pearson's r of n rows with Fisher's interval."""
     if n < 4 or abs(r) >= 1:
         return Estimate(r)
-    z, half = np.arctanh(r), 1.959964 / np.sqrt(n - 3)
-    return Estimate(r, float(np.tanh(z - half)), float(np.tanh(z + half)))
+    return Estimate(r, *fisher_interval(r, n))

@@ -79,8 +79,26 @@ class AboveZero:
         )
 
 
+def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
+    """The 95 % interval of a correlation.
+
+    Args:
+        correlation: Pearson's r, between -1 and 1.
+        rows: at least 4.
+
+    Returns:
+        Lower and upper end.
+
+    Source:
+        Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
+    """
+    reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
+    centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
+    return math.tanh(centre - reach), math.tanh(centre + reach)
+
+
 def above_zero(correlation: float, rows: int) -> AboveZero:
-    """Hold a correlation against none.
+    """Hold a correlation against none, with Fisher's interval.
 
     Args:
         correlation: Pearson's r, between -1 and 1.
@@ -88,10 +106,5 @@ def above_zero(correlation: float, rows: int) -> AboveZero:
 
     Returns:
         It with its interval.
-
-    Source:
-        Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
     """
-    reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
-    centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
-    return AboveZero(correlation, math.tanh(centre - reach), math.tanh(centre + reach), rows)
+    return AboveZero(correlation, *fisher_interval(correlation, rows), rows)

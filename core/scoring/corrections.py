@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
@@ -18,6 +19,11 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
     order, adjusted = np.argsort(p), np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
+
+
+def widened(several: int) -> float:
+    """How many times wider a normal 95 % interval must be to hold for so many at once (Bonferroni)."""
+    return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
 def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
-from scipy.stats import binomtest
+
+from core.scoring.proportions import wilson_interval
 
 LEVEL = 0.95
 
@@ -41,12 +42,12 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
     Source: methods of stability over seeds, arXiv 2602.16740.
     """
     runs, matches = len(matched), matched.sum(0)
-    ends = [binomtest(int(count), runs).proportion_ci(LEVEL, "wilson") for count in matches]
+    ends = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
     reach = stdtrit(runs - 1, (1 + LEVEL) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
     mean = float(shares.mean())
     low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
     return Recurring(
-        matches, np.array([end.low for end in ends]), np.array([end.high for end in ends]),
+        matches, *ends,
         int((matches == runs).sum()), int((matches == 0).sum()), mean, low, high,
     )  # fmt: skip

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from core.scoring.corrections import widened
 from core.scoring.distances import js_between, js_sums
 from core.scoring.mean_patterns import SIZE, resized
 
@@ -72,8 +73,7 @@ class Repeated:
 
     def share(self) -> tuple[float, float, float]:
         """The share of heads above 0, of those that surely are, and of those that may be, corrected over heads."""
-        wide = scipy.stats.norm.ppf(1 - 0.025 / len(self.value)) / scipy.stats.norm.ppf(0.975)
-        half = wide * (self.high - self.low) / 2
+        half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from core.scoring.corrections import holm_adjusted, q_values
+from core.scoring.corrections import holm_adjusted, q_values, widened
 from core.scoring.discoveries import standing
 from core.scoring.link_tests import corrected
 from core.scoring.proportions import wilson_interval
@@ -45,3 +46,10 @@ def test_wilsons_ends_are_the_shares_that_a_score_test_just_rejects():
     for observed, end in ((counts[1:], low[1:]), (counts[:-1], high[:-1])):
         z = (observed / rows - end) / np.sqrt(end * (1 - end) / rows)
         assert np.abs(z) == pytest.approx(1.959964)
+
+
+@pytest.mark.parametrize("several", [1, 2, 36, 144])
+def test_an_interval_is_widened_to_hold_for_several_at_once(several):
+    """As far as the normal quantile of a share of 5 % for each."""
+    low, high = norm.interval(1 - 0.05 / several)
+    assert np.array([-1, 1]) * 1.959963984540054 * widened(several) == pytest.approx((low, high))

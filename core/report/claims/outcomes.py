@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.report.estimates import among, widened
+from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
+from core.scoring.corrections import widened
 from core.studies.estimate import Estimate
 
 MARGIN = 0.01  # a loss below a point is none
