@@ -16,7 +16,7 @@ from core.store.rows import Row
 from core.studies.attention import features, relations, roles, statistics
 from core.tasks.features import FEATURES, feature_of, is_role
 from tests.simulations.planted_draws import AT, drawn
-from tests.simulations.registry import Case
+from tests.simulations.registry import Case, Planted, known
 
 INPUTS, MANY, FEW = 100, 250, 20
 SURE = 0.05
@@ -112,11 +112,12 @@ def _found(claims: Claims, names: Collection[str], world: str, inputs: int, seed
     return float(bool(claims(world, inputs, seed, **how) & frozenset(names)))
 
 
-def alike(same: bool, seed: int) -> float:
-    """Two runs of 6 layers of 6 heads that are alike through their layer alone, or head by head: called the same."""
+def alike(share: float, seed: int) -> float:
+    """Whether two runs of 6 layers of 6 heads are called the same, heads being alike through their layer and through so
+    much of what they have of their own."""
     layer, chance = np.repeat(range(6), 6), np.random.default_rng(seed)
     centres, own = 3 * chance.normal(size=(6, 4))[layer], chance.normal(size=(36, 4))
-    runs = [centres + (own if same else chance.normal(size=(36, 4))) + 0.3 * chance.normal(size=(36, 4)) for _ in "ab"]
+    runs = [centres + share**0.5 * own + (1 - share) ** 0.5 * chance.normal(size=(36, 4)) for _ in "ab"]
     first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in runs)
     return float(redundancy_agreement(first, other, layer=layer.tolist(), seed=seed, draws=99).p < SURE)
 
@@ -158,6 +159,12 @@ CASES: tuple[Case, ...] = (
     *_nothing_is_there(causal=False),
     *_nothing_is_there(causal=True),
     *_planted(),
-    Case("redundancy", "alike through their layer alone", "nothing", partial(alike, False), 36, quick=20),
-    Case("redundancy", "the same heads", "found", partial(alike, True), 36, quick=20),
+    Case("redundancy", "alike through their layer alone", "nothing", partial(alike, 0.0), 36, quick=20),
+    known(
+        "redundancy",
+        "the same heads",
+        Planted(0.25, "share of a head's own", lambda share: partial(alike, share)),
+        36,
+        quick=20,
+    ),  # of a quarter half are found, by draws
 )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
+from scipy.stats import f as f_law
+from scipy.stats import t as t_law
 
 from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
@@ -18,7 +20,7 @@ from core.scoring.recovered import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
 from core.studies.ablation.races import HOPELESS
 from tests.benchmarks.race import recorded
-from tests.simulations.registry import Case
+from tests.simulations.registry import Case, Planted, known, least_mean
 
 HEADS, DRAWN = 36, 300
 CLIP = float(np.log(2))
@@ -51,7 +53,7 @@ def claims_of_classes(rows: int, share: float) -> Draw:
     return draw
 
 
-def finds_of_classes(rows: int, lost: float) -> Draw:
+def finds_of_classes(rows: int, *, lost: float) -> Draw:
     """Whether a head that loses so many of the right rows is claimed among others that do nothing on the whole."""
 
     def draw(seed: int) -> float:
@@ -190,7 +192,7 @@ def claims_of_recorded(name: str, rows: int) -> Draw:
     return draw
 
 
-def finds_of_losses(law: str, rows: int, size: float) -> Draw:
+def finds_of_losses(law: str, rows: int, *, size: float) -> Draw:
     """Whether a head whose mean is so many standard deviations of a row is found among others."""
 
     def draw(seed: int) -> float:
@@ -242,11 +244,11 @@ def claims_of_races(kind: str, rows: int, heads: int = HEADS) -> Draw:
     return lambda seed: float(raced(effects_at(seed, rows, kind, MARGIN, heads)) > 0)
 
 
-def finds_of_races(kind: str, rows: int) -> Draw:
-    """The share of heads with twice the margin that are found to matter."""
+def finds_of_races(kind: str, rows: int, *, mean: float) -> Draw:
+    """The share of heads with this mean that are found to matter."""
 
     def draw(seed: int) -> float:
-        effects = effects_at(seed, rows, kind, 2 * MARGIN)
+        effects = effects_at(seed, rows, kind, mean)
         state = standings(effects, Rules(MARGIN, CLIP, rows, HEADS, hopeless=HOPELESS))
         return float(np.mean([verdict == "matters" for verdict in state.verdicts]))
 
@@ -273,7 +275,7 @@ def claims_of_patches(pairs: int, law: str) -> Draw:
     return draw
 
 
-def finds_of_patches(pairs: int, share: float) -> Draw:
+def finds_of_patches(pairs: int, *, share: float) -> Draw:
     """The share of components that are found."""
     return lambda seed: float((recovered_share(*patched(seed, pairs, share, "dense"), seed=seed).p <= 0.05).mean())
 
@@ -330,12 +332,21 @@ def claims_of_seeds(seed: int) -> float:
     return float(min(part.p for part in sources(scores, 3)[:3]) <= 0.05 / 3)
 
 
-def finds_of_seeds(seed: int) -> float:
-    """Whether a seed whose spread is ten times the rest's is found."""
-    rng = np.random.default_rng(seed)
-    levels = rng.normal(0, 0.1, 4)
-    scores = np.array([levels[i] for i in range(4) for _ in range(4)]) + rng.normal(0, 0.01, 16)
-    return float(sources(scores, 4)[0].p <= 0.05 / 3)
+def finds_of_seeds(side: int, *, spread: float) -> Draw:
+    """Whether a seed is found that spreads so many times as much as the rest."""
+
+    def draw(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        levels, rest = spread * rng.normal(size=side), rng.normal(size=side**2)
+        return float(sources(np.repeat(levels, side) + rest, side)[0].p <= 0.05 / 3)
+
+    return draw
+
+
+def least_spread(side: int) -> float:
+    """The spread of a seed, over the rest's, whose F is just significant over the three."""
+    freedom, left = side - 1, (side - 1) * (side - 2)
+    return float(np.sqrt((f_law.isf(0.05 / 3, freedom, left) - 1) / side))
 
 
 def holds_of_overlaps(count: int, alike: float) -> Draw:
@@ -381,11 +392,23 @@ def claims_of_ranks(seed: int) -> float:
     return float(rank_agreement(rng.exponential(size=HEADS), rng.normal(size=HEADS)).p <= 0.05)
 
 
-def finds_of_ranks(seed: int) -> float:
-    """Whether ranks that correlate by about .6 are found to."""
-    rng = np.random.default_rng(seed)
-    one = rng.normal(size=HEADS)
-    return float(rank_agreement(one, 0.6 * one + 0.8 * rng.normal(size=HEADS)).p <= 0.05)
+def finds_of_ranks(rho: float) -> Draw:
+    """Whether ranks that correlate by so much are found to."""
+    together = 2 * np.sin(np.pi * rho / 6)  # Pearson's r of normal numbers with this Spearman's rho (Pearson 1907)
+
+    def draw(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        one = rng.normal(size=HEADS)
+        other = together * one + np.sqrt(1 - together**2) * rng.normal(size=HEADS)
+        return float(rank_agreement(one, other).p <= 0.05)
+
+    return draw
+
+
+def least_rho(heads: int) -> float:
+    """The Spearman's rho that is just significant."""
+    far = t_law.isf(0.025, heads - 2)
+    return float(far / np.sqrt(heads - 2 + far**2))
 
 
 # ---------------------------------------------------------------- the list
@@ -399,12 +422,12 @@ def _classes() -> Iterator[Case]:
         world = f"labels at random, {share:.0%} of predictions flip, n = {rows}"
         quick = 30 if rows <= 300 else 0
         yield Case(study, world, "nothing", claims_of_classes(rows, share), rows, quick=quick)
-    world = "one head of 36 loses 8 of 100 right rows, n = 300"
-    yield Case("disable", world, "found", finds_of_classes(300, 0.08), 300,
-               quick=20)  # fmt: skip
-    yield Case(
-        "disable", "one head of 36 loses 3 of 100 right rows, n = 872", "found", finds_of_classes(872, 0.03), 872
-    )
+    for rows in (300, 872):
+        asked = (
+            rows * least_mean(rows, HEADS) ** 2 / (0.8 * rows)
+        )  # so many lost that their root is the normal quantile
+        planted = Planted(asked, "share of right rows", lambda lost, rows=rows: finds_of_classes(rows, lost=lost))
+        yield known("disable", f"one head of 36 loses right rows, n = {rows}", planted, rows, quick=20 * (rows == 300))
     few, many, dense = (0.006, 0.0), (0.05, 0.02), (0.15, 0.3)
     for name, rows, rates in (
         ("accuracy", 20, few), ("accuracy", 20, dense), ("accuracy", 100, few), ("accuracy", 300, few),
@@ -453,9 +476,11 @@ def _losses() -> Iterator[Case]:
     for name in ("encoder", "minilm"):
         yield Case("operators", f"recorded losses less their mean, {name}, n = 300", "nothing",
                    claims_of_recorded(name, 300), 300, quick=20)  # fmt: skip
-    for law, rows, size in (("dense", 300, 0.3), ("skewed", 300, 0.4), ("skewed", 872, 0.25)):
-        world = f"one head of 36 whose mean is {size} deviations, {law}, n = {rows}"
-        yield Case("operators", world, "found", finds_of_losses(law, rows, size), rows, quick=20 if rows == 300 else 0)
+    for law, rows in (("dense", 300), ("skewed", 300), ("skewed", 872)):
+        planted = Planted(least_mean(rows, HEADS), "deviations of a row",
+                          lambda size, law=law, rows=rows: finds_of_losses(law, rows, size=size))  # fmt: skip
+        yield known("operators", f"one head of 36 has a mean, {law}, n = {rows}", planted, rows,
+                    quick=20 if rows == 300 else 0)  # fmt: skip
     for law, rows in (("dense", 20), ("skewed", 20), ("dense", 300), ("skewed", 300), ("sparse, both ways", 872)):
         bound = 0.9 if rows < 100 else 0.93
         yield Case("operators", f"interval of a mean loss, {law}, n = {rows}", "covers", holds_of_losses(law, rows),
@@ -472,8 +497,8 @@ def _races() -> Iterator[Case]:
     yield Case("race", "one head at the margin, on 5 % of the rows, n = 872", "nothing",
                claims_of_races("on 5 % of the rows", 872, 1), 872, quick=60)  # fmt: skip
     for kind in ("dense", "skewed", "on 50 % of the rows"):
-        yield Case("race", f"36 heads of twice the margin, {kind}, n = 872", "found", finds_of_races(kind, 872), 872,
-                   quick=20)  # fmt: skip
+        planted = Planted(MARGIN, "nats", lambda mean, kind=kind: finds_of_races(kind, 872, mean=mean), is_margin=True)
+        yield known("race", f"36 heads of twice the margin, {kind}, n = 872", planted, 872, quick=20)
 
 
 def _patches() -> Iterator[Case]:
@@ -483,7 +508,9 @@ def _patches() -> Iterator[Case]:
         bound = 0.9 if pairs < 100 else 0.93
         yield Case("patch", f"interval of the share, {law}, {pairs} pairs", "covers", holds_of_patches(pairs, law),
                    pairs, quick=30, bound=bound)  # fmt: skip
-    yield Case("patch", "all bring back a third, 100 pairs", "found", finds_of_patches(100, 0.33), 100, quick=10)
+    gap = (0.5 + 3) / 2  # the mean difference of two inputs
+    planted = Planted(least_mean(100, HEADS) / gap, "recovered share", lambda share: finds_of_patches(100, share=share))
+    yield known("patch", "all bring the same back, 100 pairs", planted, 100, quick=10)
 
 
 def _runs() -> Iterator[Case]:
@@ -504,14 +531,14 @@ def _runs() -> Iterator[Case]:
         yield Case("operators", f"interval of tau of two operators that correlate by {alike}, n = 100", "covers",
                    holds_of_operators(alike), 100, draws=100, bound=0.9)  # fmt: skip
     yield Case("seeds", "no seed matters", "nothing", claims_of_seeds, 9, quick=60)
-    yield Case(
-        "seeds", "one seed spreads ten times as much as the rest, 16 runs", "found", finds_of_seeds, 16, quick=40
-    )
+    planted = Planted(least_spread(8), "spreads of the rest", lambda spread: finds_of_seeds(8, spread=spread))
+    yield known("seeds", "one seed spreads, 64 runs", planted, 64, quick=40)
 
 
 def _ranks() -> Iterator[Case]:
     yield Case("importance", "ranks that have nothing in common, 36 heads", "nothing", claims_of_ranks, 36, quick=60)
-    yield Case("importance", "ranks that correlate by .6, 36 heads", "found", finds_of_ranks, 36, quick=40)
+    planted = Planted(least_rho(HEADS), "Spearman's rho", finds_of_ranks)
+    yield known("importance", "ranks that correlate, 36 heads", planted, 36, quick=40)
 
 
 CASES: tuple[Case, ...] = (*_classes(), *_scores(), *_losses(), *_races(), *_patches(), *_runs(), *_ranks())

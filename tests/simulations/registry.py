@@ -15,10 +15,10 @@ of 100 such simulations.
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 _NAMES = ("attention_worlds", "frame_worlds", "share_worlds", "effect_worlds", "together_worlds")
 MODULES = tuple(f"tests.simulations.{name}" for name in _NAMES)
@@ -28,13 +28,40 @@ Expected = Literal["nothing", "found", "covers", "at most"]
 BOUNDS: dict[Expected, float] = {"nothing": 0.05, "found": 0.9, "covers": 0.93}
 
 
+TWICE = 2.0  # what is planted in known worlds, over what the study asks for
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What a known world plants.
+
+    asked: the least that the study asks for, in `unit`: its margin, or, of a test without one, the size whose estimate
+    is just significant on so many rows (`least_mean`), which half of the draws then find. draw_at: size to the draw.
+    """
+
+    asked: float
+    unit: str
+    draw_at: Callable[[float], Callable[[int], float]]
+    is_margin: bool = False
+
+    @property
+    def size(self) -> float:
+        """Twice what is asked for."""
+        return TWICE * self.asked
+
+
+def least_mean(rows: int, several: int = 1, *, sides: int = 2) -> float:
+    """The mean, in a row's standard deviations, that is just significant at 5 % over so many tests on so many rows."""
+    return float(norm.isf(0.05 / sides / several) / rows**0.5)
+
+
 @dataclass(frozen=True)
 class Case:
     """One study in one world.
 
     draw: seed to claim; inputs: n of each draw; draws: of the whole form; quick: of the form that every test run has
     (0: the whole form alone); bound: another than `BOUNDS` has; world_of: what cases of one drawn world share, so that
-    it is drawn once for all of them ("": nothing).
+    it is drawn once for all of them ("": nothing). planted: of worlds where something is to be found.
     """
 
     study: str
@@ -46,6 +73,7 @@ class Case:
     quick: int = 0
     bound: float | None = None
     world_of: str = ""
+    planted: Planted | None = None
 
     @property
     def name(self) -> str:
@@ -55,6 +83,12 @@ class Case:
     def wanted(self) -> float:
         """The rate that is asked for."""
         return BOUNDS[self.expected] if self.bound is None else self.bound
+
+
+def known(study: str, world: str, planted: Planted, inputs: int, **how: Any) -> Case:
+    """A world where twice of what is asked for is planted."""
+    draw = planted.draw_at(planted.size)
+    return Case(study, world, "found", draw, inputs, planted=planted, **how)
 
 
 @dataclass(frozen=True)

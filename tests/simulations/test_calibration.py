@@ -55,6 +55,30 @@ def test_every_study_has_its_worlds_or_a_reason() -> None:
     assert all(place in told or (config.PROJECT / place).is_file() for place in ELSEWHERE.values())
 
 
+OF_MAPS = {"relations", "features", "roles", "frame-heads", "dependencies"}  # weights of hand-made heads
+
+
+def test_known_worlds_plant_twice_what_is_asked_for() -> None:
+    """In units of the study; heads of planted maps look where they look, and how strongly stands in their worlds."""
+    known = [case for case in CASES if case.expected == "found"]
+    assert {case.study for case in known if case.planted is None} == OF_MAPS
+    planted = [case.planted for case in known if case.planted]
+    assert all(one.size == 2 * one.asked > 0 and one.unit for one in planted)
+    assert {case.study for case in known if case.planted and case.planted.is_margin} == {"race", "circuit"}
+
+
+WITHOUT_A_MARGIN = [case for case in CASES if case.planted and not case.planted.is_margin]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WITHOUT_A_MARGIN, ids=lambda case: case.name)
+def test_what_is_asked_for_is_found_in_about_half_of_the_draws(case: Case) -> None:
+    """What is called asked for is where a study begins to find: between a fifth and four fifths."""
+    assert case.planted is not None
+    draw = case.planted.draw_at(case.planted.asked)
+    assert 0.2 <= sum(draw(seed) for seed in range(60)) / 60 <= 0.8
+
+
 def test_a_limit_is_the_binomial_one() -> None:
     """At 5 % 200 draws may have 18 claims, 9 of 10 planted ones may be missed in 30."""
     assert limit("nothing", 0.05, 200) == 18 / 200

@@ -10,11 +10,11 @@ import numpy as np
 from core.scoring.circuits import most_selected, selection_probabilities
 from core.scoring.counterparts import beyond_chance
 from core.scoring.effects import max_t, mean_intervals
-from core.scoring.gate_classes import class_shares, classes_of
+from core.scoring.gate_classes import CLAIMED, class_shares, classes_of
 from core.scoring.interactions import interactions
 from core.scoring.racing import Rules, standings
-from core.scoring.ratio_moments import RatioMoments
-from tests.simulations.registry import Case
+from core.scoring.ratio_moments import RatioMoments, Ratios
+from tests.simulations.registry import Case, Planted, known, least_mean
 
 HEADS, MARGIN, EDGES, PAIRS = 36, 1.0, 300, 100
 KINDS = ("dense", "skewed", "sparse")
@@ -49,9 +49,25 @@ def claims_of_pairs(kind: str, rows: int, seed: int) -> float:
     return float((_pair_effects(kind, rows, 0.0, seed) < 0.05).any())
 
 
-def finds_of_pairs(rows: int, seed: int) -> float:
-    """Whether a pair is found whose interaction is .4 deviations of a row's."""
-    return float(_pair_effects("dense", rows, 0.4, seed)[0] < 0.05)
+def finds_of_pairs(rows: int, size: float, seed: int) -> float:
+    """Whether a pair is found whose interaction is so many deviations of a row's."""
+    return float(_pair_effects("dense", rows, size, seed)[0] < 0.05)
+
+
+def wide_of_means(kind: str, rows: int, are_pairs: bool, seed: int) -> float:
+    """The median width of intervals of interactions, or of Shapley values, over that of the estimate's own law."""
+
+    def drawn(seed: int) -> np.ndarray:
+        rng = np.random.default_rng([seed, rows])
+        values = _means_of_nothing(kind, rng, (HEADS, rows))
+        if not are_pairs:
+            return values
+        alone, pairs = rng.normal(0.5, 1.0, (HEADS, rows)), np.array([(k, (k + 1) % HEADS) for k in range(HEADS)])
+        return interactions(alone, alone[pairs].sum(1) + values, pairs)
+
+    widths = [one.high - one.low for one in mean_intervals(np.zeros(rows), drawn(seed), most=None)]
+    means = np.concatenate([drawn(1000 + k).mean(1) for k in range(60)])
+    return float(np.median(widths) / np.ptp(np.quantile(means, [0.025, 0.975])))
 
 
 # ---------------------------------------------------------------- gates
@@ -64,11 +80,11 @@ def claims_of_gates(seed: int) -> float:
     return float(any(claimed != "undecided" for claimed in classes_of(class_shares(up, down))))
 
 
-def finds_of_gates(seed: int) -> float:
-    """The share of heads with their class where a fit goes wrong one time in a hundred."""
-    rng = np.random.default_rng(seed)
+def finds_of_gates(fits: float, seed: int) -> float:
+    """The share of heads with their class where one pair of fits in so many goes wrong, under either push."""
+    rng, wrong = np.random.default_rng(seed), 1 - np.sqrt(1 - 1 / fits)
     planted = rng.integers(0, 3, HEADS)  # facilitating, interfering, irrelevant
-    up, down = (np.where(rng.random((60, HEADS)) < 0.01, ~open_, open_) * 0.8 + 0.1
+    up, down = (np.where(rng.random((60, HEADS)) < wrong, ~open_, open_) * 0.8 + 0.1
                 for open_ in (planted != 1, planted == 0))  # fmt: skip
     names = np.array(["facilitating", "interfering", "irrelevant"])[planted]
     return float(np.mean(np.array(classes_of(class_shares(up, down))) == names))
@@ -113,9 +129,9 @@ def claims_of_random_answers(seed: int) -> float:
     return float("matters" in standings(effects, RULES).verdicts)
 
 
-def finds_of_edges(seed: int) -> float:
-    """The share of edges found to matter whose mean is 1.7 times the margin (a pair counts up to twice)."""
-    effects = _edges("dense", np.random.default_rng(seed), 1.7)
+def finds_of_edges(mean: float, seed: int) -> float:
+    """The share of edges found to matter that have this mean before a pair counts up to twice the margin."""
+    effects = _edges("dense", np.random.default_rng(seed), mean)
     return float(np.mean([verdict == "matters" for verdict in standings(effects, RULES).verdicts]))
 
 
@@ -140,10 +156,10 @@ def claims_of_counterparts(seed: int) -> float:
     return float((beyond_chance(values[0], values[1:]) <= 0.05).any())
 
 
-def finds_of_counterparts(seed: int) -> float:
-    """Whether a head is found whose similarity is eight standard deviations above that to random heads."""
+def finds_of_counterparts(deviations: float, seed: int) -> float:
+    """Whether a head is found whose similarity lies so many standard deviations above that to random heads."""
     values = _similarities(np.random.default_rng(seed))
-    values[0, -1] = 0.5 + 8 * 0.3 * np.sqrt(2)
+    values[0, -1] = 0.5 + deviations * 0.3 * np.sqrt(2)
     return float(beyond_chance(values[0], values[1:])[-1] <= 0.05)
 
 
@@ -160,6 +176,18 @@ def holds_of_score_shares(inputs: int, seed: int) -> float:
     return float(found.low[0, 0] <= 0.3 <= found.high[0, 0])
 
 
+def wide_of_score_shares(inputs: int, seed: int) -> float:
+    """The width of a score share's interval over that of the share's own law."""
+
+    def found(seed: int) -> Ratios:
+        rng = np.random.default_rng([seed, inputs])
+        size, share = rng.lognormal(0.0, 0.7, inputs), rng.beta(6.0, 14.0, inputs)
+        return RatioMoments.of((size * share)[:, None, None], size[:, None]).ratios()
+
+    one, values = found(seed), [found(1000 + k).value[0, 0] for k in range(400)]
+    return float((one.high - one.low)[0, 0] / np.ptp(np.quantile(values, [0.025, 0.975])))
+
+
 def _cases() -> Iterator[Case]:
     for kind, rows in product(KINDS, (20, 200)):
         few, least = kind == "dense" and rows == 20, 0.9 if rows < 100 else 0.93
@@ -170,18 +198,28 @@ def _cases() -> Iterator[Case]:
     for kind in KINDS:
         yield Case("circuit", f"{EDGES} edges at the margin, {kind}", "nothing", partial(claims_of_edges, kind), PAIRS,
                    quick=4 * (kind == "dense"))  # fmt: skip
-    yield Case("pairs", "one pair of 630 whose interaction is 0.4 deviations, n = 200", "found",
-               partial(finds_of_pairs, 200), 200)  # fmt: skip
+    for kind, rows in product(("dense", "skewed"), (20, 200)):
+        for study, what, are_pairs in (("pairs", "an interaction", True), ("shapley", "a value", False)):
+            yield Case(study, f"width over an oracle's, {what}, {kind}, n = {rows}", "at most",
+                       partial(wide_of_means, kind, rows, are_pairs), rows, draws=20, bound=1.5)  # fmt: skip
+    of_pairs = Planted(least_mean(200, 630), "deviations of a row", lambda size: partial(finds_of_pairs, 200, size))
+    yield known("pairs", "one pair of 630 interacts, n = 200", of_pairs, 200)
     yield Case("circuit", f"random answers, {EDGES} edges", "nothing", claims_of_random_answers, PAIRS)
     yield Case("circuit", "two stable edges where all carry the same", "nothing", claims_of_stable_edges, PAIRS)
-    yield Case("circuit", f"{EDGES} edges of 1.7 times the margin", "found", finds_of_edges, PAIRS, quick=2)
+    of_edges = Planted(MARGIN, "margins", lambda mean: partial(finds_of_edges, mean), is_margin=True)
+    yield known("circuit", f"{EDGES} edges of twice the margin", of_edges, PAIRS, quick=2)
     yield Case("gates", "fits that open heads by luck", "nothing", claims_of_gates, 60, quick=4)
-    yield Case("gates", "heads of all three classes", "found", finds_of_gates, 60, quick=4)
+    of_gates = Planted(1 / (1 - CLAIMED), "fits of which one goes wrong", lambda fits: partial(finds_of_gates, fits))
+    yield known("gates", "heads of all three classes", of_gates, 60, quick=4)
     yield Case("match", "random weights beside random weights", "nothing", claims_of_counterparts, 100, quick=10)
-    yield Case("match", "a head alike beyond random ones", "found", finds_of_counterparts, 100, quick=4)
+    far = least_mean(1, HEADS, sides=1)
+    of_heads = Planted(far, "deviations of random heads", lambda size: partial(finds_of_counterparts, size))
+    yield known("match", "a head alike beyond random ones", of_heads, 100, quick=4)
     for inputs in (20, 60, 200):
         yield Case("why", f"interval of a score share, n = {inputs}", "covers", partial(holds_of_score_shares, inputs),
                    inputs, quick=20, bound=0.9 if inputs < 100 else 0.93)  # fmt: skip
+        yield Case("why", f"width over an oracle's, a score share, n = {inputs}", "at most",
+                   partial(wide_of_score_shares, inputs), inputs, draws=20, bound=1.5)  # fmt: skip
 
 
 CASES: tuple[Case, ...] = tuple(_cases())
