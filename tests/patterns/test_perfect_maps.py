@@ -23,9 +23,11 @@ def _squares(length: int, cut: int) -> np.ndarray:
 def test_two_perfect_squares_are_a_block(classifier, length):
     """Wherever the sentences meet, but of short inputs: at 12 tokens the classifier holds half of them for it."""
     maps = [_squares(length, cut) for cut in range(length // 3, 2 * length // 3 + 1)]
-    shares = judged(classifier, maps).probabilities
+    judgement = judged(classifier, maps)
+    shares = judgement.probabilities
     assert {classifier.classes[k] for k in shares.argmax(1)} == {"block"}
-    assert (shares.max(1) > 0.45).all()
+    assert (shares.max(1) > 0.45).all()  # set after the values of docs/patterns.md were seen
+    assert judgement.outside.all() or length > 24  # nothing so clean was labelled, and it is said
 
 
 @pytest.mark.parametrize("length", [12, 24, 48])
@@ -36,4 +38,4 @@ def test_perfect_maps_of_the_other_classes(classifier, length):
              "heterogeneous": np.full((length, length), 1 / length)}  # fmt: skip
     shares = judged(classifier, list(drawn.values())).probabilities
     assert [classifier.classes[k] for k in shares.argmax(1)] == list(drawn)
-    assert (shares.max(1) > 0.8).all()
+    assert (shares.max(1) > 0.8).all()  # likewise

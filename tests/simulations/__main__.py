@@ -2,6 +2,7 @@
 (`--calibration`), or docs/few-inputs.md (without either, about a minute), on standard output."""
 
 import argparse
+import datetime
 import itertools
 import json
 import pathlib
@@ -63,6 +64,9 @@ if wanted.what == "claims":
 elif wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")
 elif wanted.calibration:
-    sys.stdout.write(calibration_page.page(_outcomes()))
+    today = datetime.datetime.now(datetime.UTC)
+    before = (config.PROJECT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    made = calibration_page.page(_outcomes(), registry.cases(), before, f"{today.day} {today:%B}")
+    sys.stdout.write(made)
 else:
     sys.stdout.write(few_inputs.page(studies=wanted.studies, heads=tuple(wanted.heads), seed=wanted.seed))
