@@ -1,10 +1,12 @@
 """One context for all views: what is chosen on one is what the next reads; what it cannot hold it says."""
 
 import pytest
+import streamlit as st
 
-from pages.parts.shell import context, resources
+from pages.parts.shell import context, history, resources
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 from pages.parts.shell.short_names import short_names
+from pages.parts.views import workbench
 from pages.parts.widgets.context_bar import FIELDS_OF
 from tests.pages.opening import opened, switched
 
@@ -68,6 +70,20 @@ def test_the_demo_without_its_second_sentence_is_a_choice_that_its_link_keeps():
 def test_a_link_with_one_sentence_has_no_second():
     app = opened("maps", text="The old dog sleeps.")
     assert app.text_input(key="pair").value == ""
+
+
+def test_what_interrupts_the_run_after_back_does_not_bring_back_what_the_fields_still_hold(monkeypatch):
+    """The browser hears of that run too late and says of its fields what they held before."""
+    app = opened("maps", text="The old dog sleeps.")
+    app.text_input(key="text").set_value("The cat sat.").run()
+    app.query_params["text"] = "The old dog sleeps."
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(history, "went_back", lambda: True)
+        interrupted.setattr(workbench, "show_maps", lambda *asked: st.stop())
+        app.run()
+    app.text_input(key="text").set_value("The cat sat.").run()
+    assert app.text_input(key="text").value == "The old dog sleeps."
+    assert app.query_params["text"] in ("The old dog sleeps.", ["The old dog sleeps."])
 
 
 def test_a_sentence_too_long_for_a_link_is_named_by_its_length_and_never_opens_the_demo():

@@ -1,12 +1,17 @@
 """The labelling sheet as it meets an annotator's hands and eyes: keys, what is saved, and what a map looks like."""
 
+import io
+
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.pages.browsing import serving, settled
 from tests.pages.test_label_browser import all_saved, fill, open_sheet
 
 pytestmark = pytest.mark.browser
+PRIMARY = (31, 95, 168)
 RECORD_TEXTS = """window.texts = [];
 const write = CanvasRenderingContext2D.prototype.fillText;
 CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
@@ -23,6 +28,7 @@ def test_keys_work_wherever_the_focus_is_but_in_a_field_and_what_is_saved_is_sai
     fill(tmp_path, 12)
     with serving(tmp_path) as address:
         root = open_sheet(page, address)
+        assert share_of_track(root) == 0
         page.get_by_role("heading", name="Annotate").click()
         page.keyboard.press("1")
         expect(root).to_have_attribute("data-done", "1")
@@ -42,6 +48,14 @@ def test_keys_work_wherever_the_focus_is_but_in_a_field_and_what_is_saved_is_sai
         expect(root.locator(".status")).to_contain_text("2 of 12 maps done · 2 saved · 0 waiting")
         page.keyboard.press("4")
         expect(root).to_have_attribute("data-done", "3")
+        assert share_of_track(root) == pytest.approx(3 / 12, abs=0.03)
+
+
+def share_of_track(root) -> float:
+    """How much of the progress track is drawn as done, in the light theme."""
+    picture = np.asarray(Image.open(io.BytesIO(root.locator("progress").screenshot())).convert("RGB"), dtype=int)
+    middle = picture[len(picture) // 2, 2:-2]  # without its border
+    return float((np.abs(middle - PRIMARY).max(-1) < 40).mean())
 
 
 @pytest.mark.slow  # 6 CPU seconds, a server of its own; test_label_browser.py walks over the sheet by default

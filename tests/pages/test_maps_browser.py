@@ -4,6 +4,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -318,6 +319,60 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     page.go_forward()
     expect(grid).to_have_attribute("data-head", "L3H5")
     expect(page).to_have_url(re.compile("head=L3H5"))
+
+
+@contextmanager
+def hearing_nothing(page):
+    """What the server says waits: a line so slow that the page does not know yet that the script runs."""
+    connection = page.connection_under_test
+    connection["held"] = []
+    yield
+    held, connection["held"] = connection["held"], None
+    for message in held:
+        connection["browser"].send(message)
+
+
+def slow_line(page) -> None:
+    """Put the page's socket where `hearing_nothing` reaches it; before the page is opened."""
+    page.connection_under_test = {"held": None, "browser": None}
+
+    def connect(browser):
+        server, connection = browser.connect_to_server(), page.connection_under_test
+        connection["browser"] = browser
+        server.on_message(
+            lambda message: browser.send(message) if connection["held"] is None else connection["held"].append(message)
+        )
+
+    page.route_web_socket(re.compile("_stcore/stream"), connect)
+
+
+@pytest.mark.slow  # 9 CPU seconds; what an interrupted Back leaves is tested without a browser in test_context.py
+@pytest.mark.parametrize("acts", [False, True], ids=["nothing else", "another head at once"])
+def test_back_is_kept_where_the_page_hears_late_that_the_script_runs(page, address, acts):
+    """What the workbench tells by itself, or a click, took the fields' values of before along and undid Back."""
+    slow_line(page)
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L3H5")
+    grid = painted(page)
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill("The cat sat.")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("cat"))
+    settled(page)
+    with hearing_nothing(page):
+        page.go_back()
+        if acts:
+            grid.locator(".allBox").focus()
+            page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(600)  # the workbench tells of its view 250 ms after it rests
+    expect(box).to_have_value(SENTENCE)
+    head = "L4H5" if acts else "L3H5"
+    expect(page).to_have_url(re.compile(rf"text=The(%20|\+)keys.*head={head}"))
+    settled(page)
+    expect(grid).to_have_attribute("data-head", head)
+    grid.get_by_role("button", name="Lines").click()
+    expect(page).to_have_url(re.compile("look=lines"))
+    expect(page).to_have_url(re.compile(rf"text=The(%20|\+)keys.*head={head}"))
+    expect(box).to_have_value(SENTENCE)
 
 
 @pytest.mark.slow  # 4 CPU seconds; what the server says again is tested without a browser in test_bound.py

@@ -1,6 +1,7 @@
 """Scales, signs and colours mean the same on every page, and a heading counts what stands below it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from pages.parts.charts.colours import COLOURS, colours_of
 from pages.parts.charts.curves import points, stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.charts.matrices import token_strips
 from pages.parts.reports import attending
 from pages.parts.reports.differences import rows_second_less_first
 from pages.parts.shell import resources
@@ -107,6 +109,25 @@ def test_the_scale_of_attention_begins_at_zero_beside_a_difference(monkeypatch):
     assert [shade.diverging for shade, _ in drawn] == [False, False, True]
 
 
+@pytest.mark.parametrize(("differing", "outlined"), [(range(5), []), (range(2), ["L1H1", "L1H2"])])
+def test_most_heads_of_a_difference_are_never_outlined(monkeypatch, differing, outlined):
+    drawn = []
+    monkeypatch.setattr(attending, "head_picture", lambda frame, shade, **more: drawn.append(more) or 0)
+    monkeypatch.setattr(st.delta_generator.DeltaGenerator, "altair_chart", lambda *given, **more: None)
+    some = [score("difference", -0.3, q=0.01 if head in differing else 0.9) for head in range(6)]
+    some = [replace(one, head=head) for head, one in enumerate(some)]
+    attending.pictures(some, "value", "attention", title=lambda place: place[0])
+    assert list(map(str, drawn[0]["highlight"])) == outlined
+
+
+def test_the_scale_of_a_tokens_strip_ends_at_its_largest_weight_and_has_a_legend():
+    weights = pd.DataFrame({"line": "target", "position": range(3), "token": list("abc"), "mark": ["", "target", ""],
+                            "weight": [0.02, 0.1, 0.05]})  # fmt: skip
+    cells = json.loads(token_strips(weights, title="").to_json())["layer"][0]["encoding"]["color"]
+    assert cells["scale"]["domain"] == [0, 0.1]
+    assert cells["legend"] is not None
+
+
 # ---------------------------------------------------------------- more ink is more change
 
 
@@ -169,6 +190,26 @@ def test_pruning_says_that_its_model_is_not_above_chance(mode, tmp_path, monkeyp
     app = opened("interventions/pruning", mode=mode)
     assert not app.exception
     assert any("is not shown to be above chance" in warning.value for warning in app.warning)
+
+
+def test_a_change_says_that_its_model_is_not_above_chance(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    db, after = resources.database(), str(tmp_path / "after")
+    tuned = {"task": "mrpc", "metric": "accuracy", "dev_rows": 300}
+    scores = [tuned | {"kind": "run", "initialisation": "pretrained", "accuracy": 0.463, "seed": 0, "folder": after},
+              tuned | {"kind": "baseline", "initialisation": "equivalent", "accuracy": 0.517}]  # fmt: skip
+    alike = {"before": "atlas-encoder", "after": after, "task": "mrpc", "statistic": "cosine", "layer": 0, "n": 9,
+             "value": 0.9, "low": 0.8, "high": 0.95}  # fmt: skip
+    changes = [alike | {"kind": "head", "head": 0}, alike | {"kind": "layer"}]
+    told = {"before": "atlas-encoder", "after": [after], "limit": 9}
+    of_both = Provenance(f"atlas-encoder and {after}", task="mrpc", split="dev")
+    for study, options, about, rows in (("finetune", {"checkpoint": "atlas-encoder"}, of_both, scores),
+                                        ("change", told, of_both, changes)):  # fmt: skip
+        store_rows(db, record_run(db, study, options, about, title=study), rows)
+    app = opened("finetuning/change")
+    assert not app.exception
+    assert any("after" in one.value and "says little" in one.value for one in app.warning), [app.warning, app.error]
 
 
 def test_a_difference_of_points_is_said_as_a_person_says_it():

@@ -148,15 +148,21 @@ class RaceStudy(Study[Options, Taken]):
         race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
         named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
         return Headline(
-            f"{race.matters} of {len(verdicts)} matter beyond the margin"
+            f"{race.matters} of {len(verdicts)} {'matters' if race.matters == 1 else 'matter'} beyond the margin"
             + (f" ({', '.join(named)})" if named else "")
-            + f", {race.does_not_matter} do not, {race.open} are open.",
+            + f", {left_over(race)}.",
             race.n, "rows", f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
             f"margin {race.margin:.4f} in the task's loss",
         )  # fmt: skip
 
 
 STUDY = RaceStudy()
+
+
+def left_over(race: RaceSummary) -> str:
+    """ "1 does not, 30 are open": variants that do not matter, and those of which nothing is known yet."""
+    do, are = ("does" if race.does_not_matter == 1 else "do"), ("is" if race.open == 1 else "are")
+    return f"{race.does_not_matter} {do} not, {race.open} {are} open"
 
 
 def _race(options: Options, taken: Taken) -> Race:

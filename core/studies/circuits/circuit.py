@@ -128,8 +128,10 @@ class CircuitStudy(Study[Options, CircuitPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
         most = max(edges, key=lambda edge: abs(edge.effect) if edge.verdict != "not raced" else -1)
+        matter = "matters" if circuit.matter == 1 else "matter"
         return Headline(
-            f"Of {circuit.raced} edges {circuit.matter} matter beyond the margin and {circuit.open} are open; "
+            f"Of {circuit.raced} edges {circuit.matter} {matter} beyond the margin "
+            f"and {circuit.open} {'is' if circuit.open == 1 else 'are'} open; "
             f"{circuit_table.said_of_stability(circuit)} The strongest is {most.name}.",
             circuit.n, "pairs", "all verdicts hold together with 95 %",
             f"margin {circuit.margin_share:.0%} of the difference between A and B",

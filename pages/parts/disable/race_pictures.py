@@ -7,17 +7,19 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
+from core.studies.ablation.race import left_over
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
 
+NAMED = 40  # heads of which each is named where the page is narrow; of more, as many as have room
 VERDICTS = ("matters", "does not matter", "open")
 
 
 def verdict_counts(race: RaceSummary) -> str:
-    """ "2 matters, 130 does not matter, 12 open", in words."""
-    return f"{race.matters} matter, {race.does_not_matter} do not, {race.open} are open"
+    """ "2 matter, 130 do not, 12 are open"."""
+    return f"{race.matters} {'matters' if race.matters == 1 else 'matter'}, {left_over(race)}"
 
 
 def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = False) -> Layers:
@@ -30,7 +32,8 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = 
         line = {"name": verdict.name, "verdict": verdict.verdict, "rows": verdict.rows}
         lines.append(line | {"low": low, "high": high, "middle": middle})
     drawn = pd.DataFrame(lines).astype(dict.fromkeys(("low", "high"), float)).sort_values("middle")
-    x = alt.X("name:N", sort=list(drawn.name), title=None, axis=alt.Axis(labelAngle=-90, labelOverlap=True))
+    named = alt.Axis(labelAngle=-90, labelOverlap=len(drawn) > NAMED)
+    x = alt.X("name:N", sort=list(drawn.name), title=None, axis=named)
     colour = alt.Color("verdict:N", sort=list(VERDICTS), scale=alt.Scale(domain=list(VERDICTS)), title=None)
     tips = [alt.Tooltip(name) for name in ("name", "verdict", "rows", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)

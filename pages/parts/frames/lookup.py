@@ -74,8 +74,9 @@ def show_lookup() -> None:
 
 def _offer_examples() -> None:
     st.caption("Type a sentence above and press Enter, or start with one of these.")
-    for place, example in zip(st.columns(len(EXAMPLES)), EXAMPLES, strict=True):
-        place.button(example, on_click=_take, args=(example,), width="stretch")
+    with st.container(horizontal=True):  # one below the other where a narrow window has no room for them whole
+        for example in EXAMPLES:
+            st.button(example, on_click=_take, args=(example,))
     st.subheader("In many sentences at once")
     show_runs()
 

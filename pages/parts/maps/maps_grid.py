@@ -49,6 +49,8 @@ def show_grid(
     sentence over the maps.
     """
     header = header_of(panes, caption=caption, head=head, opened=opened, note=note)
+    if turn := history.last_turn():
+        header |= {"back": turn, "id": f"{header['id']}-{turn['turn']}"}
     result = _workbench(key=key, data=packed(header, [pane.weights for pane in panes]), on_view_change=lambda: None)
     return dict(result.view or {})
 

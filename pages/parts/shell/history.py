@@ -5,11 +5,12 @@ Back it runs the page again with the old URL, and what the page kept for itself 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-_TURNS = "history_turns"
+_TURNS, _ASKED = "history_turns", "history_asked"
 
 
 def went_back() -> bool:
@@ -28,6 +29,16 @@ def count_turn() -> None:
     """The page calls it once in a run, before anything asks for a key."""
     if went_back():
         st.session_state[_TURNS] = st.session_state.get(_TURNS, 0) + 1
+        st.session_state[_ASKED] = {name: "\n".join(st.query_params.get_all(name)) for name in st.query_params}
+
+
+def last_turn() -> dict[str, Any]:
+    """When the user last went back or forward: its number, and what the address asked for; {} before the first.
+
+    A component that keeps its own state in the browser knows by it that the page has answered.
+    """
+    turns = st.session_state.get(_TURNS, 0)
+    return {"turn": turns, "asked": st.session_state[_ASKED]} if turns else {}
 
 
 def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:

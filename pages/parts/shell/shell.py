@@ -65,11 +65,14 @@ def show() -> None:
         people.who_is_here()
         running_indicator()
         style.watch_window()
+    back = history.went_back()
     try:
         with clear_errors():
             chosen.run()
+        back = False
     finally:  # also when the page stopped early
-        context.leave()
+        if not back:  # what interrupts the run after Back still has fields of before: its address wins as a link's does
+            context.leave()
         if navigation.shown_links() != drawn:
             navigation.show_links(links)
         settle(page.name + view.name)

@@ -109,20 +109,23 @@ def show(tools: DeltaGenerator) -> None:
     if not scores:
         st.info("No input has any of these features: choose others, or give more text.")
         return
-    places = st.columns([2, 3, 3])
+    row = st.container(
+        horizontal=True, vertical_alignment="bottom"
+    )  # a choice is read whole: what has no room goes below
     names = list(dict.fromkeys(str(score.feature) for score in scores))
     label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
-    feature = bound.pick(places[0].selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__)
+    feature = bound.pick(row.selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__, width=190)
     kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
     definition = bound.pick(
-        places[1].selectbox,
+        row.selectbox,
         "Definition",
         kinds,
         key="definition",
+        width=330,
         format_func=lambda name: f"{name}: {DEFINITIONS[name]}",
     )
     value = bound.pick(
-        places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
+        row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
     )
     chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
     sure = [score for score in chosen if score.checkpoint != "difference"]
