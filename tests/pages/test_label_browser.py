@@ -208,6 +208,9 @@ def test_accepting_the_rest_takes_only_what_was_on_screen(page, tmp_path):
         page.get_by_text("Suggestions", exact=True).click()
         rest = root.get_by_role("button", name="Accept the rest")
         expect(rest).to_be_enabled(timeout=PATIENCE)
+        why = root.locator(".why")
+        expect(why).to_contain_text("strongest column")
+        assert why.evaluate("line => line.scrollHeight <= line.clientHeight"), "a reason is read whole"
         sheet = int(root.get_attribute("data-sheet"))
         assert sheet < MAPS
         rest.click()

@@ -29,6 +29,7 @@ function fillBar(sheet) {
       title: cls.eye, name: `class ${cls.name}` })));
   if (!sheet.noting) parts.acts.replaceChildren(...tools(sheet, does), ...(hints ? accepting(sheet, does) : []), ...turning(sheet, does));
   parts.canvas.classList.toggle("brush", Boolean(sheet.brush));
+  parts.why.hidden = !header.maps.some((map) => map.small || (map.hint && map.hint[2]));
 }
 
 /** @param {Sheet} sheet */
@@ -95,9 +96,9 @@ function askNote(sheet) {
 // Why a class is suggested for a map that nobody decided on yet: what the codebook measures of it.
 /** @param {Sheet} sheet */
 function whyOf(sheet, map, given) {
-  if (map.small) return " · too small to have a pattern: nothing is suggested or trained on";
+  if (map.small) return "Too small to have a pattern: nothing is suggested or trained on.";
   if (given || !map.hint || !map.hint[2]) return "";
-  return ` · ${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
+  return `${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
 }
 
 /** @param {Sheet} sheet */
@@ -113,7 +114,8 @@ function showStatus(sheet) {
     + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
   const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;
   parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
-    + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` + whyOf(sheet, map, given) : "";
+    + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` : "";
+  parts.why.textContent = map ? whyOf(sheet, map, given) : "";
   if ((map && map.said) || Number(sheet.root.dataset.held || 0) !== HELD.size) showWord(sheet);
   nameRest(sheet);
   Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done, held: HELD.size,

@@ -232,11 +232,11 @@ function startSheet(root) {
   const parts = { word: made("div", { class: "word", role: "status" }), classes: made("div", { class: "row", role: "group", "aria-label": "Classes" }),
     acts: made("div", { class: "row", role: "toolbar", "aria-label": "Tools" }), bar: made("div", { class: "bar" }), box: made("div"),
     canvas: made("canvas", { tabindex: "0", role: "application", "aria-label": "Attention maps to label; digits label, arrows move" }),
-    about: made("div", { class: "about", "aria-live": "polite" }), status: made("span", { class: "status", role: "status" }),
+    about: made("div", { class: "about", "aria-live": "polite" }), why: made("div", { class: "why", "aria-live": "polite" }), status: made("span", { class: "status", role: "status" }),
     progress: made("progress", { "aria-label": "Maps done" }) };
   const line = made("div", { class: "row line" });
   line.append(parts.progress, parts.status, parts.about);
-  parts.bar.append(parts.word, parts.classes, parts.acts, line);
+  parts.bar.append(parts.word, parts.classes, parts.acts, line, parts.why);
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.bar, parts.box);
   const sheet = /** @type {Sheet} */ ({ root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),

@@ -119,7 +119,7 @@ def why(class_set: str, name: str, row: Row) -> str:
     weights = from_float16(row["weights"], row["length"])
     found = measured(weights, separators=row["separators"], causal=row["causal"])
     disputed = dispute_of(class_set, name, row)
-    return explained(class_set, found, row["tokens"]) + (f"; the codebook disputes it: {disputed}" if disputed else "")
+    return (f"The codebook disputes it: {disputed}; " if disputed else "") + explained(class_set, found, row["tokens"])
 
 
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
