@@ -1,6 +1,6 @@
 """What heads attend to: nouns, verbs, negation, [CLS] ... against random tokens, per head."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -97,6 +97,22 @@ def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score])
         st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
 
 
+def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str, str, str]:
+    """A feature, a definition and which value of both. What has no room in a narrow window goes below, whole."""
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    feature = bound.pick(
+        row.selectbox, "Feature", list(label_of), key="feature", format_func=label_of.__getitem__, width=190
+    )
+    said = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
+    definition = bound.pick(
+        row.selectbox, "Definition", kinds, key="definition", width=330, format_func=said.__getitem__
+    )
+    value = bound.pick(
+        row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
+    )
+    return feature, definition, value
+
+
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     features = pick_features()
@@ -109,24 +125,10 @@ def show(tools: DeltaGenerator) -> None:
     if not scores:
         st.info("No input has any of these features: choose others, or give more text.")
         return
-    row = st.container(
-        horizontal=True, vertical_alignment="bottom"
-    )  # a choice is read whole: what has no room goes below
     names = list(dict.fromkeys(str(score.feature) for score in scores))
     label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
-    feature = bound.pick(row.selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__, width=190)
     kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
-    definition = bound.pick(
-        row.selectbox,
-        "Definition",
-        kinds,
-        key="definition",
-        width=330,
-        format_func=lambda name: f"{name}: {DEFINITIONS[name]}",
-    )
-    value = bound.pick(
-        row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
-    )
+    feature, definition, value = _pick_shown(label_of, kinds)
     chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
     sure = [score for score in chosen if score.checkpoint != "difference"]
     shown = sure if value == "effect" else chosen
