@@ -48,7 +48,7 @@ interface SheetLayout {
 
 interface SheetParts {
   word: HTMLElement; classes: HTMLElement; acts: HTMLElement; bar: HTMLElement; box: HTMLElement; canvas: HTMLCanvasElement;
-  about: HTMLElement; status: HTMLElement; progress: HTMLProgressElement;
+  about: HTMLElement; why: HTMLElement; status: HTMLElement; progress: HTMLProgressElement;
 }
 
 interface Sheet {
