@@ -142,8 +142,13 @@ class Study(Generic[O, P]):
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """At least one partial result, in the units' order, as one."""
-        raise NotImplementedError
+        """At least one partial result, in the units' order, as one: unless a study says otherwise, what each of their
+        fields holds, one after another."""
+        columns = {
+            field.name: tuple(item for part in partials for item in getattr(part, field.name))
+            for field in fields(self.partial)
+        }
+        return self.partial(**columns)  # type: ignore[no-any-return]  # the type that P stands for
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
         """What a person reads, as records: each becomes a row. Those with statistic, layer, head and value are head

@@ -10,7 +10,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.scoring.intervals import Means
 from core.studies.ablation import disable
-from core.studies.contract import as_json, declared, identity
+from core.studies.contract import Study, as_json, declared, identity
 from core.studies.transport import decode, encode
 
 
@@ -70,3 +70,16 @@ def test_a_declaration_has_defaults_and_help():
     assert known["checkpoint"].required
     assert (known["limit"].default, known["limit"].help[:9]) == (500, "most rows")
     assert known["device"].flag is None
+
+
+def test_what_units_left_stands_one_after_another_unless_a_study_says_otherwise():
+    @dataclass(frozen=True)
+    class Words:
+        first: tuple[str, ...]
+        second: tuple[int, ...] = ()
+
+    class Joining(Study):
+        name, partial = "joining", Words
+
+    merged = Joining().merge(None, [Words(("a",), (1, 2)), Words(()), Words(("b", "c"), (3,))])
+    assert merged == Words(("a", "b", "c"), (1, 2, 3))

@@ -93,10 +93,6 @@ class Held(Study[Options, TunedRuns]):
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
-    def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:
-        """All runs."""
-        return TunedRuns(tuple(run for part in partials for run in part.runs))
-
     def results(self, options: Options, merged: TunedRuns) -> list[Result]:
         """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
         scores = table_scores(merged.runs)

@@ -125,10 +125,6 @@ class Prune(Study[Options, Curves]):
         )  # fmt: skip
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=swept.dtype))
 
-    def merge(self, options: Options, partials: Sequence[Curves]) -> Curves:
-        """The curves, one after another."""
-        return Curves(tuple(curve for part in partials for curve in part.curves))
-
     def results(self, options: Options, merged: Curves) -> list[PruneStep]:
         """A record per curve and step: the metric on dev, its change from the whole model and the interval of that."""
         task = task_of(options.task)

@@ -117,10 +117,6 @@ class TranslationStudy(Study[Options, TranslationPartial]):
             provenance(checkpoint, [translated.id for translated in rows]),
         )
 
-    def merge(self, options: Options, partials: Sequence[TranslationPartial]) -> TranslationPartial:
-        """All measurements."""
-        return TranslationPartial(tuple(measurement for part in partials for measurement in part.seen))
-
     def rows(self, options: Options, merged: TranslationPartial) -> list[Row]:
         """The untouched model, then a row per head or step of each measurement."""
         made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}

@@ -105,13 +105,6 @@ class FrameHeads(Study[Options, Scores]):
         )
         return Done(studies.frames.frame_scoring.score_sentences(checkpoint, sentences, options), provenance)
 
-    def merge(self, options: Options, partials: Sequence[Scores]) -> Scores:
-        """All sentences."""
-        return Scores(
-            tuple(scored for part in partials for scored in part.sentences),
-            tuple(draws for part in partials for draws in part.draws),
-        )
-
     def results(self, options: Options, merged: Scores) -> list[Result]:
         """All heads together, each head (best score first), each scored sentence or link."""
         if not merged.draws:

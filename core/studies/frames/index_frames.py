@@ -7,7 +7,7 @@ which `keep` writes into the store when the job is done.
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -116,10 +116,6 @@ class IndexFrames(Study[Options, Slices]):
             base64.b64encode(zlib.compress(lines.encode(), 6)).decode(),
         )
         return Done(Slices((indexed,)))
-
-    def merge(self, options: Options, partials: Sequence[Slices]) -> Slices:
-        """All slices."""
-        return Slices(tuple(piece for part in partials for piece in part.slices))
 
     def rows(self, options: Options, merged: Slices) -> list[Row]:
         """How many annotations each slice has, and what was skipped."""

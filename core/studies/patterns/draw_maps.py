@@ -113,10 +113,6 @@ class DrawMaps(Study[Options, MapBatch]):
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
-    def merge(self, options: Options, partials: Sequence[MapBatch]) -> MapBatch:
-        """All maps."""
-        return MapBatch(tuple(drawn_map for part in partials for drawn_map in part.maps))
-
     def results(self, options: Options, merged: MapBatch) -> list[DrawnMaps]:
         """How many maps of how many inputs were drawn, by task."""
         results = []

@@ -8,7 +8,7 @@ drawn at random and labelled without a suggestion are scored; all are trained on
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -132,13 +132,6 @@ class TrainPatterns(Study[Options, Trained]):
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
-
-    def merge(self, options: Options, partials: Sequence[Trained]) -> Trained:
-        """All of them."""
-        return Trained(
-            tuple(fold for part in partials for fold in part.folds),
-            tuple(final for part in partials for final in part.finals),
-        )
 
     def rows(self, options: Options, merged: Trained) -> list[Row]:
         """Rows by `part`: scores (headline and beside it), checkpoint, curve, final; class, confusion, calibration and

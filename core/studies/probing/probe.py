@@ -140,13 +140,6 @@ class ProbeStudy(Study[Options, Probed]):
         ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
-    def merge(self, options: Options, partials: Sequence[Probed]) -> Probed:
-        """All that was seen."""
-        return Probed(
-            tuple(answered for part in partials for answered in part.answered),
-            tuple(mixed for part in partials for mixed in part.mixed),
-        )
-
     def rows(self, options: Options, merged: Probed) -> list[Row]:
         """Probes of the trained weights with the random ones' beside them, then mixing weights."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]

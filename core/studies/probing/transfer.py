@@ -139,10 +139,6 @@ class TransferStudy(Study[Options, TransferPartial]):
         done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def merge(self, options: Options, partials: Sequence[TransferPartial]) -> TransferPartial:
-        """All predictions."""
-        return TransferPartial(tuple(predicted for part in partials for predicted in part.predicted))
-
     def rows(self, options: Options, merged: TransferPartial) -> list[Row]:
         """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
         rows: list[Row] = []

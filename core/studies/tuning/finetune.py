@@ -116,10 +116,6 @@ class Finetune(Study[Options, TunedRuns]):
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
-    def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:
-        """All runs."""
-        return TunedRuns(tuple(run for part in partials for run in part.runs))
-
     def results(self, options: Options, merged: TunedRuns) -> list[TunedScore]:
         """Each run, then means and the constant predictor of each task."""
         return table_scores(merged.runs)
