@@ -145,8 +145,9 @@ def _effects(mine: pd.DataFrame) -> list[Fact]:
         sure = _luck(row)
         percent = row.copy()
         percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
-        kept.append(Fact("effect", f"{metric} {number(percent, 1)} points when changed ({operator}), {sure}",
-                         row["source"]))  # fmt: skip
+        kept.append(
+            Fact("effect", f"{metric} {number(percent, 1)} points when changed ({operator}), {sure}", row["source"])
+        )
     return kept
 
 

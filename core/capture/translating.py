@@ -102,9 +102,10 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
     for inputs in batches(encodings, BATCH_TOKENS):
         batch = [encodings[k] for k in inputs]
         maps: dict[int, torch.Tensor] = {}
-        with torch.no_grad(), prepared(
-            checkpoint, watcher=maps.__setitem__, layers=cross.calls, some=batch, inputs=inputs
-        ):  # fmt: skip
+        with (
+            torch.no_grad(),
+            prepared(checkpoint, watcher=maps.__setitem__, layers=cross.calls, some=batch, inputs=inputs),
+        ):
             checkpoint.model(**model_inputs(checkpoint, batch))
         layers = torch.stack([maps[call] for call in cross.calls]).float().cpu().numpy()
         for row, k in enumerate(inputs):

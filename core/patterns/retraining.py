@@ -142,8 +142,9 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
     members = [np.flatnonzero(numbers == k) for k in range(len(order))]
     rng = np.random.default_rng(seed)
     draws = [np.arange(len(numbers))]
-    draws += [np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))])
-              for _ in range(ECE_SAMPLES)]  # fmt: skip
+    draws += [
+        np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(ECE_SAMPLES)
+    ]
     return np.array(
         [[patterns.evaluation.calibration_error(likely[k, maps], correct[k, maps]) for k in range(2)] for maps in draws]
     )

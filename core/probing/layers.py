@@ -73,8 +73,9 @@ class LayerProbe(nn.Module):
         if hidden:
             self.hidden = nn.Parameter(torch.randn(layers, size, hidden) / size**0.5)
             self.hidden_bias = nn.Parameter(torch.zeros(layers, hidden))
-        self.weight = nn.Parameter(torch.randn(layers, inner, classes) / inner**0.5 if hidden else
-                                   torch.zeros(layers, inner, classes))  # fmt: skip
+        self.weight = nn.Parameter(
+            torch.randn(layers, inner, classes) / inner**0.5 if hidden else torch.zeros(layers, inner, classes)
+        )
         self.bias = nn.Parameter(torch.zeros(layers, classes))
 
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:

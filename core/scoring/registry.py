@@ -53,8 +53,9 @@ class HeadScore:
         return f"{self.study}/{self.name}"
 
 
-def _of_maps(name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0,
-             **others: Any) -> HeadScore:  # fmt: skip
+def _of_maps(
+    name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0, **others: Any
+) -> HeadScore:
     """A score of maps alone."""
     return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **others)
 
@@ -165,7 +166,7 @@ _EFFECTS = tuple(
         ("race", "race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
         ("race", "race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
     )
-)  # fmt: skip
+)
 _WEIGHED = (
     HeadScore("importance", "importance", "importance", "E |dL / d xi|, l2-normalised in its layer unless raw",
               ("gradients", "labels"), 0.0, None, MICHEL, about="task"),
@@ -180,8 +181,9 @@ _CLASSES = (
 )  # fmt: skip
 
 
-def _role(name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"),
-          **others: Any) -> list[HeadScore]:  # fmt: skip
+def _role(
+    name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **others: Any
+) -> list[HeadScore]:
     own = HeadScore("roles", name, f"role: {label}", formula, needs, 0.0, 1.0, source, **others)
     rest = HeadScore("roles", f"{name} without sink", f"role: {label}, no sink",
                      f"{formula}; the first token taken out, rows scaled to sum to 1", needs, 0.0, 1.0, source,
@@ -294,7 +296,8 @@ def even_scores(
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
-        maps, weights=visible / visible.sum(-1, keepdims=True), windows=tuple(maps.windows[layer] for layer in layers)
-        if maps.windows else ()
-    )  # fmt: skip
+        maps,
+        weights=visible / visible.sum(-1, keepdims=True),
+        windows=tuple(maps.windows[layer] for layer in layers) if maps.windows else (),
+    )
     return {name: values[:, 0] for name, values in map_scores(evenly, first=first, separators=separators).items()}

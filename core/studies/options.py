@@ -72,8 +72,9 @@ Seed = Annotated[
 ]
 Reference = Annotated[int, Flag("train rows that mean, resample and constant take from")]
 DrawnRows = Annotated[int, Flag("rows that resample draws for each input", name="--draws")]
-MeanBy = Annotated[str, Flag("mean: over positions of a class (first, separator, other), of a place, or all: class, "
-                             "position or all")]  # fmt: skip
+MeanBy = Annotated[
+    str, Flag("mean: over positions of a class (first, separator, other), of a place, or all: class, position or all")
+]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("float32, bfloat16 or float16")]
 
 

@@ -74,7 +74,7 @@ def measured(checkpoint: Checkpoint, rows: int) -> tuple[dict[str, Ends], int]:
     class_set = "gpt2" if checkpoint.causal else "bert"
     return scores | {"row maximum": (maxima.values.mean(0), nothing, nothing)} | class_shares(
         checkpoint, inputs, class_set
-    ), n  # fmt: skip
+    ), n
 
 
 def curve(name: str, folders: list[Path], rows: int) -> Iterator[tuple]:

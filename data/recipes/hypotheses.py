@@ -54,16 +54,18 @@ def said(about: Made, *, layers: int, heads: int) -> list[Proposal]:
     found = [one for head in all_heads(layers, heads) for one in proposals(scores, head, margin=about.margin)[:HEADS]]
     if not about.counterpart:
         return found
-    return [replace(one, parameters={**one.parameters, "counterpart": f"{about.counterpart}:{one.head}"})
-            for one in found]  # fmt: skip
+    return [
+        replace(one, parameters={**one.parameters, "counterpart": f"{about.counterpart}:{one.head}"}) for one in found
+    ]
 
 
 def made(about: Made, out: Path, *, layers: int = 6, heads: int = 6) -> Path:
     """Register one batch about every head, test it, and write its crate."""
     chosen: Sequence[Proposal] = said(about, layers=layers, heads=heads)
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "made.duckdb") as db:
-        batch, _ = register(db, about.checkpoint, chosen, thought=about.thought, judged=about.judged,
-                            annotator="Attention Atlas")  # fmt: skip
+        batch, _ = register(
+            db, about.checkpoint, chosen, thought=about.thought, judged=about.judged, annotator="Attention Atlas"
+        )
         criteria = Criterion.among(hypothesis_crate.computed(options_of(*batch_of(db, batch))))
         with db.write() as cursor:
             for one in hypotheses(db):

@@ -21,10 +21,9 @@ from core.studies.lookup import find_study
 
 NAME, TASK = config.CLASSIFIER, "sst2"
 RECIPE = {"pooling": "mean", "epochs": 6}
-COMMAND = (
-    f"python -m core finetune {config.ENCODER} --task {TASK} --preset small "
-    + " ".join(f"--set {name}={value}" for name, value in RECIPE.items())
-)  # fmt: skip
+COMMAND = f"python -m core finetune {config.ENCODER} --task {TASK} --preset small " + " ".join(
+    f"--set {name}={value}" for name, value in RECIPE.items()
+)
 KEPT = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 

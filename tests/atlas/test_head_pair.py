@@ -48,8 +48,9 @@ def test_two_heads_that_are_alike_differ_surely_in_at_most_one_draw_of_twenty():
         sample = rng.normal(0.3, 0.1, (60, 100))
         reach = stats.t.ppf(0.975, 59) * sample.std(0, ddof=1) / np.sqrt(60)
         means = sample.mean(0)
-        return pd.DataFrame({"score": names, "layer": 0, "head": of, "value": means, "low": means - reach,
-                             "high": means + reach})  # fmt: skip
+        return pd.DataFrame(
+            {"score": names, "layer": 0, "head": of, "value": means, "low": means - reach, "high": means + reach}
+        )
 
     for _ in range(draws):
         wrong += bool(scores_beside(head(0), Head(0, 0), head(1), Head(0, 1))["sure"].eq(True).any())

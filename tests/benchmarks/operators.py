@@ -94,7 +94,7 @@ def live(checkpoint: Checkpoint, rows: list) -> dict[str, float]:
         "live_ms_block_off": lambda: compare(checkpoint, first, [PartChange(LayerBlock(1, "attention"))]),
         "live_ms_knockout": lambda: predictions(checkpoint, (first, ()), (first, (cut,))),
         "live_ms_patching_all_heads": lambda: patched_live(checkpoint, pair),
-    }  # fmt: skip
+    }
     return {name: 1000 * middle(work) for name, work in answers.items()}
 
 

@@ -138,12 +138,13 @@ def main() -> dict[str, object]:
         "lengths": {
             str(length): {
                 f"{way}_{figure}": round(found[length][figure], 3)
-                for way, found in (("blocks", blocks), ("maps", whole)) if length in found
+                for way, found in (("blocks", blocks), ("maps", whole))
+                if length in found
                 for figure in ("seconds", "megabytes")
             }
             for length in LENGTHS
         },
-    }  # fmt: skip
+    }
     if os.environ.get("ATLAS_BENCHMARK_STREAMING") == "passes":
         figures |= {f"pass_16384_{name}": in_a_process(f"long_pass({name!r})", threads=2) for name in PASSES}
     return figures

@@ -89,6 +89,7 @@ def of_clicks(name: str, checkpoint: Checkpoint, encoding: Encoding) -> dict[str
         clicked.append(seconds(click))
     median = statistics.median
     return {
-        f"open_ms_{name}": 1000 * median(opened), f"click_ms_{name}": 1000 * median(clicked),
+        f"open_ms_{name}": 1000 * median(opened),
+        f"click_ms_{name}": 1000 * median(clicked),
         f"maps_ms_{name}": 1000 * median(maps),
-    }  # fmt: skip
+    }

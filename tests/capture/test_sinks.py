@@ -100,8 +100,9 @@ def test_captured_maps_have_the_sink_as_one_more_key(checkpoint, encoding):
     assert maps.sink
     assert np.allclose(maps.weights.sum(-1), 1, atol=1e-5)
     assert np.allclose(maps.weights[..., :-1], wanted, atol=1e-6)
-    assert maps.windows == tuple(WINDOW if kind == "sliding_attention" else None
-                                 for kind in checkpoint.model.config.layer_types)  # fmt: skip
+    assert maps.windows == tuple(
+        WINDOW if kind == "sliding_attention" else None for kind in checkpoint.model.config.layer_types
+    )
 
 
 def test_it_passes_its_self_check(checkpoint):

@@ -19,8 +19,9 @@ ADD = ("add", "atlas-encoder", "--head", "L1H1", "--predicate", "offset", "--tho
 @pytest.fixture
 def command(tmp_path):
     def run(*words):
-        done = CliRunner().invoke(core.__main__.app, ["hypothesis", *words],
-                                  env={"ATLAS_DB": str(tmp_path / "a.duckdb"), "COLUMNS": "300"})  # fmt: skip
+        done = CliRunner().invoke(
+            core.__main__.app, ["hypothesis", *words], env={"ATLAS_DB": str(tmp_path / "a.duckdb"), "COLUMNS": "300"}
+        )
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         return done.stdout

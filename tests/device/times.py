@@ -102,8 +102,9 @@ def features_ratio(device: torch.device, rows: int) -> float:
         tag(texts, open_pipeline())
 
     def everything() -> None:
-        measures = [module.STUDY.measure(module.STUDY.options(), checkpoint)
-                    for module in (features, relations, statistics)]  # fmt: skip
+        measures = [
+            module.STUDY.measure(module.STUDY.options(), checkpoint) for module in (features, relations, statistics)
+        ]
         passes.observe(checkpoint, open_pipeline(), sources, measures)
 
     return seconds(everything, device, rounds=1) / seconds(bare, device, rounds=1)

@@ -23,7 +23,7 @@ from tests.capture.conftest import (
     newer,
     tiny,
     translator,
-)  # fmt: skip
+)
 
 
 def maker_of(family: str) -> Callable[[], Checkpoint] | None:

@@ -26,8 +26,9 @@ from hypothesis import Phase, settings
 
 from tests.mutants.changes import Mutant, turn_into
 
-settings.register_profile("mutants", deadline=None, database=None, derandomize=True,
-                          phases=(Phase.explicit, Phase.generate))  # fmt: skip
+settings.register_profile(
+    "mutants", deadline=None, database=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
+)
 
 SURVIVED, KILLED = 0, 1
 LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took

@@ -45,8 +45,9 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
     assert make(page) == []
     made = known_class_set(resources.database(), "sea")
     assert [(one.name, one.title, one.eye, one.key) for one in made.classes] == [
-        ("wave", "Wave", "A wave.", "1"), ("dots <b>", "Dots <b>", "Single <script>dots</script>.", "2")
-    ]  # fmt: skip
+        ("wave", "Wave", "A wave.", "1"),
+        ("dots <b>", "Dots <b>", "Single <script>dots</script>.", "2"),
+    ]
     assert page.selectbox(key="class_set").value == "sea"
     assert list(page.dataframe[0].value["class"]) == ["Wave", "Dots <b>"]
     assert page.text_input(key="new_set_name").value == "", "the next form begins empty"

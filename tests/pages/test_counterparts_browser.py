@@ -27,6 +27,7 @@ def test_a_click_on_a_head_shows_its_counterpart_and_both_maps(tmp_path):
         expect(main.get_by_text("L5H2 has a counterpart: matched with L5H2")).to_be_visible(timeout=PATIENCE)
         settled(page)
         for shown in (charts.nth(1), charts.nth(2)):
-            expect(shown.locator(".role-title-text, .mark-text").filter(has_text=re.compile(f"L5H2 of {NAME}")).first
-                   ).to_be_visible(timeout=PATIENCE)  # fmt: skip
+            expect(
+                shown.locator(".role-title-text, .mark-text").filter(has_text=re.compile(f"L5H2 of {NAME}")).first
+            ).to_be_visible(timeout=PATIENCE)
             assert shown.locator(".mark-rect path").count() > 100  # a cell for each query and key

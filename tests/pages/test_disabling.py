@@ -45,8 +45,9 @@ def stored(db, study, options):
     """What a job of these options leaves in the store."""
     full = worker.complete(lookup.find_study(study), options)
     name = full["checkpoint"]
-    about = Provenance(checkpoint=name, weights_hash=present_weights(name), task="sst2", split=full["split"],
-                       dtype="float32")  # fmt: skip
+    about = Provenance(
+        checkpoint=name, weights_hash=present_weights(name), task="sst2", split=full["split"], dtype="float32"
+    )
     store_rows(db, record_run(db, study, full, about), rows_of(study, options))
 
 

@@ -29,8 +29,9 @@ def next_token_head() -> tuple[str, float]:
     layers, heads, length, _ = maps.shape
     means = {
         Head(layer, head): float(np.mean([maps[layer, head, k, k + 1] for k in range(length - 1)]))
-        for layer in range(layers) for head in range(heads)
-    }  # fmt: skip
+        for layer in range(layers)
+        for head in range(heads)
+    }
     best = max(means, key=means.__getitem__)
     return str(best), means[best]
 

@@ -94,8 +94,9 @@ def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
     assert "2 inputs" in " ".join(caption.value for caption in app.caption)
 
 
-@pytest.mark.parametrize(("lines", "said"), [("", "there is none"), ("a\tb\tc", "has 3 parts"),
-                                             ("sentence,label\na,x\nb,\n", "no label")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "said"), [("", "there is none"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
+)
 def test_what_is_no_list_is_one_sentence(db, lines, said):
     app, key = opened("prune")
     app.text_area(key=f"own_{key}_pasted").set_value(lines)

@@ -84,9 +84,10 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     assert not page.exception
     assert not page.error
     assert [one.value for one in page.header] == [
-        "What the sources say, and whether it holds here", "Heads on frame-semantic links",
+        "What the sources say, and whether it holds here",
+        "Heads on frame-semantic links",
         "Change of attention with fine-tuning",
-    ]  # fmt: skip
+    ]
     table = next(one.value for one in page.markdown if one.value.startswith("| claim"))
     line = next(one for one in table.splitlines() if "last two layers" in one)
     assert "(#change)" in line

@@ -60,7 +60,7 @@ def test_shares_of_rows_are_what_a_loop_counts(seed):
         (np.full((16, 16), 1 / 16), "vertical", "no weight reaches 0.1"),
         (np.full((16, 16), 1 / 16), "heterogeneous", None),
     ],
-)  # fmt: skip
+)
 def test_an_encoders_map_is_disputed_with_a_reason(weights, name, said):
     why = dispute("bert", name, measured(weights), sentences=2)
     assert (why is None) if said is None else said in why

@@ -71,8 +71,9 @@ def test_shuffled_distances_stay_at_the_best_fixed_distance(tmp_path):
         assert sum(np.concatenate(part.heads) == np.concatenate(other.heads)) < 0.7 * len(np.concatenate(part.heads))
         assert all(0 <= head < len(heads) for heads in other.heads for head in heads)
     learned = uas(attention.train(*moved), test)
-    hits = [trees.attached(gold, trees.at_offsets([1] * len(gold)), np.ones(len(gold), dtype=bool))
-            for gold in test.heads]  # fmt: skip
+    hits = [
+        trees.attached(gold, trees.at_offsets([1] * len(gold)), np.ones(len(gold), dtype=bool)) for gold in test.heads
+    ]
     fixed = share_of(hits, [len(gold) for gold in test.heads])
     assert learned.low <= fixed.high
     assert fixed.low <= learned.high

@@ -38,8 +38,9 @@ def statistics() -> list:
 def shares() -> list:
     """Rows of class shares on SST-2."""
     about = {"checkpoint": ENCODER, "task": "sst2", "class_set": "bert", "maps": 60}
-    heads = [about | {"part": "head", "layer": layer, "head": head, "class": "block", "share": 1.0}
-             for layer, head in HEADS]  # fmt: skip
+    heads = [
+        about | {"part": "head", "layer": layer, "head": head, "class": "block", "share": 1.0} for layer, head in HEADS
+    ]
     return heads + [about | {"part": part, "class": "block", "share": 1.0, "low": 0.9, "high": 1.0}
                     for part in ("observed", "corrected")]  # fmt: skip
 

@@ -50,8 +50,9 @@ def options(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "pairs.tsv").write_text("\n".join(lines_of(request.param)))
     return {
-        "checkpoint": str(saved(folder / "checkpoint", request.param)), "pairs_file": str(folder / "pairs.tsv"),
-    } | SIZES  # fmt: skip
+        "checkpoint": str(saved(folder / "checkpoint", request.param)),
+        "pairs_file": str(folder / "pairs.tsv"),
+    } | SIZES
 
 
 def by_hand(options):

@@ -51,8 +51,9 @@ def classed(numbers):
     """What classifying leaves; numbers: classes [input, layer, head]."""
     inputs = len(numbers)
     nothing = np.zeros(inputs)
-    piece = classify_maps.ClassifiedChunk("c", tuple(map(str, range(inputs))), CLASSES["bert"], numbers, nothing,
-                                          nothing, nothing, nothing)  # fmt: skip
+    piece = classify_maps.ClassifiedChunk(
+        "c", tuple(map(str, range(inputs))), CLASSES["bert"], numbers, nothing, nothing, nothing, nothing
+    )
     return classify_maps.Counts((piece,))
 
 
@@ -216,8 +217,9 @@ def linked(own, elsewhere, sentences=60, draws=199, seed=0):
     scored = tuple(Scored(str(k), "", None, "", [], 0, 1, row) for k, row in enumerate(scores))
     null = packed(chance.normal((elsewhere, 0.2), 0.05 / sentences**0.5, (draws, 2)) * sentences)
     observed = scores.sum(0)
-    return Scores(scored, (Draws(sentences, draws, 1, 2, False, {}, 0, 0, 0, null, null, observed, null, observed, null,
-                                 {}),))  # fmt: skip
+    return Scores(
+        scored, (Draws(sentences, draws, 1, 2, False, {}, 0, 0, 0, null, null, observed, null, observed, null, {}),)
+    )
 
 
 def test_a_frame_link_is_beyond_its_distance_and_all_four_nulls():

@@ -98,8 +98,9 @@ def test_redundancy_names_the_nearest_head_groups_and_what_tasks_share(checkpoin
     alone = rows_of("redundancy", asked | {"tasks": [], "texts": TEXTS[:1], "groups": 40})
     mine = resized(capture(checkpoint, checkpoint.encode(TEXTS[0])).weights.astype(float)).reshape(36, 12, 12)
     for row in (row for row in alone if row["kind"] == "group" and row["heads"] == 1):
-        number = next(6 * one["layer"] + one["head"] for one in alone if one["kind"] == "head"
-                      and one["group"] == row["group"])  # fmt: skip
+        number = next(
+            6 * one["layer"] + one["head"] for one in alone if one["kind"] == "head" and one["group"] == row["group"]
+        )
         np.testing.assert_allclose(row["pattern"], mine[number], atol=1e-4)
 
 

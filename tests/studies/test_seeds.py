@@ -19,6 +19,7 @@ def test_a_correlation_that_is_undefined_in_some_run_is_said():
 
 
 def test_sources_without_a_share_are_no_source():
-    source = SeedSource(name="head", **ABOUT, share=None, by_chance=0.25, deviation=None, variance=None, low=None,
-                        high=None, p=None)  # fmt: skip
+    source = SeedSource(
+        name="head", **ABOUT, share=None, by_chance=0.25, deviation=None, variance=None, low=None, high=None, p=None
+    )
     assert "there is no spread to divide" in STUDY.headline([spread(least=0.5), source.as_row(), SHARED]).sentence

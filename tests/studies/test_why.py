@@ -50,8 +50,9 @@ def test_removal_agrees_by_rank_and_says_the_median(rows):
     medians = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
     assert [record.scale for record in medians] == ["held", "recomputed", "held to recomputed"]
     for record in medians:
-        heads = [one.agreement for one in RemovalAgreement.among(rows)
-                 if one.kind == "removal" and one.scale == record.scale]  # fmt: skip
+        heads = [
+            one.agreement for one in RemovalAgreement.among(rows) if one.kind == "removal" and one.scale == record.scale
+        ]
         assert record.agreement == pytest.approx(np.median(heads))
         assert -1 <= record.low <= record.agreement <= record.high <= 1
 

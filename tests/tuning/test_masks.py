@@ -49,8 +49,9 @@ def share_gone(masks):
 def test_the_smallest_weights_go_and_as_many_as_said(classifier):
     layers, values = prunable(classifier.model), dict(classifier.model.named_parameters())
     assert len(layers) == 3
-    assert not any("embed" in name or "norm" in name.lower() or "classifier" in name for some in layers.values()
-                   for name in some)  # fmt: skip
+    assert not any(
+        "embed" in name or "norm" in name.lower() or "classifier" in name for some in layers.values() for name in some
+    )
     masks = magnitude_masks(classifier.model, 0.3, "global")
     assert share_gone(masks) == pytest.approx(0.3, abs=1e-4)
     gone = torch.cat([values[name][~mask].abs() for name, mask in masks.items()])

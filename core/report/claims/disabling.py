@@ -122,9 +122,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 def clear_losses(known: Sequence[tuple[Variant, Estimate]]) -> set[str]:
     """Names of the heads whose loss is clear among so many."""
-    return {
-        variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS
-    }  # fmt: skip
+    return {variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS}
 
 
 def nothing_changes(evidence: Evidence) -> list[Outcome]:

@@ -144,8 +144,9 @@ def good_and_bad(evidence: Evidence) -> list[Outcome]:
     """What survives pruning by importance, retrained, scores above as many components of those that went."""
 
     def test(result: StepResult) -> Outcome | None:
-        known = {score.name: score for score in Subnetwork.defined(result.rows)
-                 if score.kind in ("subnetwork", "difference")}  # fmt: skip
+        known = {
+            score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
+        }
         more = known.get("good less bad")
         if more is None or (nothing := _nothing_to_lose(result)):
             return None if more is None else nothing

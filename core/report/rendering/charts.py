@@ -108,12 +108,13 @@ def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     special = {"separator": "[SEP]", "start": "[CLS]", "noun": "nouns"}
     drawn = [
         replace(
-            mark, panel=f"{mark.task} {special.get(mark.item.partition(',')[0], '')}".strip(),
+            mark,
+            panel=f"{mark.task} {special.get(mark.item.partition(',')[0], '')}".strip(),
             position=100 * mark.position,
         )
         for mark in marks
         if mark.position is not None
-    ]  # fmt: skip
+    ]
     return _lines(
         drawn, "depth in the model, %", {"change": "cosine", "features": "weight"}.get(item.id, "change of the score")
     )

@@ -136,9 +136,10 @@ class CrossedStudy(Study[Options, Crossed]):
         agree = iter(_agreeing(options, merged))
         told = [
             replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # no score of one checkpoint
-            if isinstance(result, SweptVariant) else result
+            if isinstance(result, SweptVariant)
+            else result
             for result in swept
-        ]  # fmt: skip
+        ]
         return [*told, *_parts(options, merged)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:

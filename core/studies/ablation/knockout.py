@@ -121,8 +121,9 @@ class KnockoutStudy(Study[Options, Knocked]):
         """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
-        cuts = [(number, kind, layers) for number, kind in enumerate(options.edges)
-                for layers in layers_of(merged.layers)]  # fmt: skip
+        cuts = [
+            (number, kind, layers) for number, kind in enumerate(options.edges) for layers in layers_of(merged.layers)
+        ]
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
         before = metrics_before(task, merged.gold, merged.plain)
         words = _of_words(options)

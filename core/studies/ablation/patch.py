@@ -120,8 +120,9 @@ class PatchStudy(Study[Options, PatchPartial]):
         body, task = [], task_of(options.task).key
         variants = disabling.variants_of(options.what, "", merged.layers, merged.heads)
         for k, variant in enumerate(variants):
-            low, high, p = (None if np.isnan(column[k]) else float(column[k])
-                            for column in (shares.low, shares.high, shares.p))  # fmt: skip
+            low, high, p = (
+                None if np.isnan(column[k]) else float(column[k]) for column in (shares.low, shares.high, shares.p)
+            )
             recovered, is_head = float(shares.share[k]), options.what == "heads"
             body.append(Patched(
                 **variant.facts(), what=options.what, made_by=options.kind, task=task, n=shares.n,

@@ -111,7 +111,7 @@ class SeedStudy(Study[Options, SeedRuns]):
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
         run = studies.tuning.finetuning_run.FinetuningRun(
             task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key
-        )  # fmt: skip
+        )
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
         opened = disabling.opened(RowOptions(checkpoint=tuned.folder, task=task.key, data=options.data))

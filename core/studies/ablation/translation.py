@@ -108,7 +108,7 @@ class TranslationStudy(Study[Options, TranslationPartial]):
         """One measurement."""
         checkpoint = studies.worker_cache.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device
-        )  # fmt: skip
+        )
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]

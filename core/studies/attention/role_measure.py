@@ -76,10 +76,11 @@ class RoleMeasure:
         checkpoint = self.checkpoint
         words, ends = whole_words(checkpoint), _ends(checkpoint)
         drawn = [
-            repeated_tokens(words, period, seed=seed * 1_000_003 + k, before=ends[0], after=ends[1],
-                            causal=checkpoint.causal)
+            repeated_tokens(
+                words, period, seed=seed * 1_000_003 + k, before=ends[0], after=ends[1], causal=checkpoint.causal
+            )
             for k in range(sequences)
-        ]  # fmt: skip
+        ]
         most = max(1, BATCH_TOKENS // (2 * drawn[0].places.length))
         for start in range(0, sequences, most):
             part = drawn[start : start + most]

@@ -169,9 +169,10 @@ def path(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow]) ->
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
     margin = margin_of(options, np.array([row.label for row in rows]))
     fitted = capture.gating.GateFits(
-        torch.ones(len(PRICES), len(rows)), torch.zeros(len(PRICES), checkpoint.layers, checkpoint.heads),
+        torch.ones(len(PRICES), len(rows)),
+        torch.zeros(len(PRICES), checkpoint.layers, checkpoint.heads),
         margin * torch.tensor(PRICES),
-    )  # fmt: skip
+    )
     gates = capture.gating.fit_gates(checkpoint, encodings, labels, fitted, steps=options.steps)
     tried = torch.cat([(gates > 0.5).to(gates), torch.ones_like(gates[:1])])
     losses = capture.gating.gated_losses(checkpoint, encodings, labels, tried)

@@ -229,5 +229,6 @@ def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:
     count = sum(pair.verdict != "open" for pair in sampled)
     ends = binomtest(count, len(sampled)).proportion_ci(0.95, "exact")
     others = heads * (heads - 1) // 2 - (len(records) - len(sampled))
-    return [PairSample(interacting=count, sampled=len(sampled), of_pairs=others, low=float(ends.low),
-                       high=float(ends.high))]  # fmt: skip
+    return [
+        PairSample(interacting=count, sampled=len(sampled), of_pairs=others, low=float(ends.low), high=float(ends.high))
+    ]

@@ -151,8 +151,9 @@ class Why(Study[Options, WhyPartial]):
         return Headline(
             f"What decides most where {len(by_head)} heads look: {counted}; the largest share is {largest.feature} in "
             f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.{_said_of_removal(rows)}",
-            largest.n, "inputs",
-        )  # fmt: skip
+            largest.n,
+            "inputs",
+        )
 
 
 STUDY = Why()

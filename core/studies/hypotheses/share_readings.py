@@ -50,8 +50,9 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
     share = patterns.evaluation.corrected_shares(counts, held_out, names)[wanted]
     error = (share.high - share.low) / (2 * NORMAL)
     p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
-    return Reading("share freed of the classifier's confusions", share.share, share.low, share.high, len(counts), p,
-                   least, least)  # fmt: skip
+    return Reading(
+        "share freed of the classifier's confusions", share.share, share.low, share.high, len(counts), p, least, least
+    )
 
 
 @lru_cache(maxsize=2)

@@ -41,8 +41,9 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
     """Rows of both splits. Raises InputError where a split has one class only."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
-    return Bench(base, task, tuple(train), tuple(dev), tuple(encode(base, train, length)),
-                 tuple(encode(base, dev, length)))  # fmt: skip
+    return Bench(
+        base, task, tuple(train), tuple(dev), tuple(encode(base, train, length)), tuple(encode(base, dev, length))
+    )
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:

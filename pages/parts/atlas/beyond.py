@@ -74,15 +74,15 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     with st.spinner("One maximum flow for each input ..."):
         flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)
     rolled = scoring.rollout.rollout(shown.maps.weights)[layer - 1, number]
-    rows = pd.DataFrame({"input": tokens * 2, "value": [*flows, *rolled], "kind": ["flow"] * len(tokens)
-                         + ["rollout"] * len(tokens)})  # fmt: skip
+    rows = pd.DataFrame(
+        {"input": tokens * 2, "value": [*flows, *rolled], "kind": ["flow"] * len(tokens) + ["rollout"] * len(tokens)}
+    )
     chart = grouped_bars(rows, Axes(x="input", y="value", colour="kind"), order=tokens)
     st.altair_chart(chart)
     st.caption(plain(f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input"))
 
 
 def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
-    pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal,
-                whole=True)  # fmt: skip
+    pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal, whole=True)
     maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head="Layer 1")
     st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")

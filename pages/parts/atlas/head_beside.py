@@ -46,8 +46,9 @@ def _partner(checkpoint: str, head: Head, other: str) -> Head:
     explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
     if mine and bound.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
         record = mine[0]
-        st.caption(plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, "
-                         f"n = {record.n} inputs."))  # fmt: skip
+        st.caption(
+            plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, n = {record.n} inputs.")
+        )
         return Head.parse(record.match)
     if not mine:
         why = f"{head} has no counterpart beyond chance there" if found else "The two were not matched yet"

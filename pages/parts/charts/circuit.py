@@ -40,9 +40,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         "x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"])  # fmt: skip
     scale_x = alt.Scale(domain=[-0.6, heads - 0.4], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
-    axes: dict[str, Any] = {
-        "x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)
-    }  # fmt: skip
+    axes: dict[str, Any] = {"x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)}
     below = alt.Legend(orient="bottom")
     colour = alt.Scale(domain=list(INPUTS.values()), range=list(COLOURS))
     drawn = alt.Chart(lines).mark_rule(strokeCap="round").encode(

@@ -110,8 +110,9 @@ def show_shapley() -> None:
                            title="What each head adds, the others on or off at random",
                            tooltip=("rank", "low", "high", "effect"))  # fmt: skip
     left.altair_chart(picture, width="content")
-    right.markdown(f"All heads {total.with_all:.2f} logits, none {total.with_none:.2f}: the values add up to "
-                   f"{total.values:.2f}.")  # fmt: skip
+    right.markdown(
+        f"All heads {total.with_all:.2f} logits, none {total.with_none:.2f}: the values add up to {total.values:.2f}."
+    )
     _agreements(right, rows)
     pictures = [picture]
     if steps := OrderStep.among(rows):

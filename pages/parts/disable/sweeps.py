@@ -45,8 +45,9 @@ def shared_options() -> SweepInputs | None:
     """The choices that sweeps and pruning share: checkpoint, task, rows, data; None until there is a checkpoint."""
     name, task = context.now().checkpoint, str(context.now().rows)
     left, right = st.columns([1, 4])
-    limit = left.number_input("Rows", 0, 100_000, 500, key="limit", bind="query-params",
-                               help="Dev rows, drawn with a fixed seed; 0 for all.")  # fmt: skip
+    limit = left.number_input(
+        "Rows", 0, 100_000, 500, key="limit", bind="query-params", help="Dev rows, drawn with a fixed seed; 0 for all."
+    )
     folder = right.text_input(
         "Data",
         value=str(config.settings().glue or ""),

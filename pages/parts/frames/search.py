@@ -81,8 +81,9 @@ def _look_up(text: str) -> None:
 
 
 def _index() -> None:
-    folder = st.text_input("Folder of the release", value=sets.settings_folder(), key="index_folder",
-                           placeholder="/data/fndata-1.7")  # fmt: skip
+    folder = st.text_input(
+        "Folder of the release", value=sets.settings_folder(), key="index_folder", placeholder="/data/fndata-1.7"
+    )
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):
         st.session_state["index_job"] = api.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")

@@ -22,8 +22,10 @@ def pick_prompt(text: str) -> Prompt:
         chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
         system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""
         new = st.number_input("New tokens", 1, 512, 20, key="new_tokens", bind="query-params")
-        temperature = st.slider("Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", bind="query-params",
-                                help="0: the most probable token")  # fmt: skip
-        seed = st.number_input("Seed", 0, 2**31, 0, key="generation_seed", bind="query-params",
-                               disabled=temperature == 0)  # fmt: skip
+        temperature = st.slider(
+            "Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", bind="query-params", help="0: the most probable token"
+        )
+        seed = st.number_input(
+            "Seed", 0, 2**31, 0, key="generation_seed", bind="query-params", disabled=temperature == 0
+        )
     return Prompt(text, chat, system, int(new), float(temperature), int(seed))

@@ -32,7 +32,7 @@ def generated(name: str, asked: Prompt) -> "Generated":
             prompt = model.encode(asked.text)
         return capture.generating.generate(
             model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
-        )  # fmt: skip
+        )
 
     with st.spinner("Writing on ..."):
         made = _generations().get(

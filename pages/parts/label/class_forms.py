@@ -110,8 +110,9 @@ def new_class_set(db: Database, annotator: str) -> str | None:
     name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
     title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="as the name")
     describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
-    count = last.number_input("Classes", 1, MOST + 1, 3, key="new_set_count",
-                              help=f"{FEWEST} to {MOST}; each map is of exactly one")  # fmt: skip
+    count = last.number_input(
+        "Classes", 1, MOST + 1, 3, key="new_set_count", help=f"{FEWEST} to {MOST}; each map is of exactly one"
+    )
     source = st.text_input("Where the classes come from", key="new_set_source", placeholder="made by hand")
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
     if st.button("Make the class set", type="primary", key="new_set_make"):

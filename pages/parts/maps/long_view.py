@@ -75,12 +75,14 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
     most, length = resources.WINDOW_SHOWN, len(tokens)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         starts = [
-            st.number_input(f"{side} from", 1, length, first, key=f"{side.lower()}_from_{first}", width=180,
-                            bind="query-params")
+            st.number_input(
+                f"{side} from", 1, length, first, key=f"{side.lower()}_from_{first}", width=180, bind="query-params"
+            )
             for side, first in zip(("Queries", "Keys"), corner, strict=True)
-        ]  # fmt: skip
-        side = st.select_slider("Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220,
-                                bind="query-params")  # fmt: skip
+        ]
+        side = st.select_slider(
+            "Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220, bind="query-params"
+        )
     queries, keys = ((start - 1, min(start - 1 + side, length)) for start in starts)
     weights = resources.window_shown(name, chosen.text, chosen.pair, head, queries, keys)
     title = f"{head}, queries {queries[0] + 1} to {queries[1]}, keys {keys[0] + 1} to {keys[1]}"

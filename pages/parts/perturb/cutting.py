@@ -38,8 +38,9 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         st.selectbox, "Cut", [*kinds, CHOSEN], key="edges",
         format_func=lambda cut: capture.knockout.EDGES.get(cut, "from words to words"),
     )  # fmt: skip
-    layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers",
-                            bind="query-params")  # fmt: skip
+    layers = st.multiselect(
+        "In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers", bind="query-params"
+    )
     renormalised = st.checkbox(
         "The other keys take the weight", value=True, key="renormalised", bind="query-params",
         help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",

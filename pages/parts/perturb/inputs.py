@@ -69,8 +69,9 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
     word = ""
     if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
         word = pickers.pick_text("Word (empty: one is drawn)", key="word").strip()
-    seed = st.number_input("Draw", 0, 1000, 0, key="draw", bind="query-params",
-                           help="Another number draws another name, word or order.")  # fmt: skip
+    seed = st.number_input(
+        "Draw", 0, 1000, 0, key="draw", bind="query-params", help="Another number draws another name, word or order."
+    )
     return word, int(seed), None
 
 

@@ -22,7 +22,7 @@ from core.studies.ablation.records import (
     SeparatorLayer,
     Untouched,
     too_few_flips,
-)  # fmt: skip
+)
 from core.studies.ablation.word_links import WORD_LINKS
 from core.studies.contract import declared
 from core.studies.estimate import Estimate

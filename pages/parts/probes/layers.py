@@ -80,8 +80,7 @@ def show_layers() -> None:
         said = (f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres)
         st.markdown("Centre of gravity, in layers: " + "; ".join(said) + ".")
     counts = [layer.n for layer in probed]
-    say(f"{result.caption} · n from {min(counts)} to {max(counts)} words a property; intervals over "
-        "sentences")  # fmt: skip
+    say(f"{result.caption} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
     show_files(result.table("probe", "mixing", "centre"), [picture], "layers")
 
 

@@ -37,8 +37,9 @@ def show_sentence() -> None:
     tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
     st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
-    picked = st.altair_chart(tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}",
-                             width="content")  # fmt: skip
+    picked = st.altair_chart(
+        tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}", width="content"
+    )
     st.caption(
         "Above the words: the best tree of the probe that sees all heads' attention and nothing else; below: gold. An "
         "upright line is the root. Click a word to keep its arcs alone."
@@ -89,6 +90,5 @@ def show_syntax() -> None:
     )
     st.altair_chart(picture, width="content")
     left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.of(LeftOutSentences)) or "none"
-    say(f"{result.caption} · n = {alone.n} words of {alone.test} test sentences, no punctuation · "
-        f"left out: {left}")  # fmt: skip
+    say(f"{result.caption} · n = {alone.n} words of {alone.test} test sentences, no punctuation · left out: {left}")
     show_files(result.table("probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")

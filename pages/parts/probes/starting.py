@@ -32,16 +32,18 @@ def _trees(place: Any) -> dict[str, Any]:
         "Treebank", key="treebank", bind="query-params", placeholder="empty for the bundled one, parsed by machine",
         help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
     )  # fmt: skip
-    limit = place.number_input("Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit",
-                               bind="query-params")  # fmt: skip
+    limit = place.number_input(
+        "Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit", bind="query-params"
+    )
     return {"treebank": folder or None, "limit": int(limit)}
 
 
 def _task(place: Any, study: str) -> dict[str, Any]:
     with place:
         task = str(context.now().rows)
-        folder = st.text_input("Data", key="data", bind="query-params",
-                               placeholder="a folder in GLUE's TSV form; empty for the samples")  # fmt: skip
+        folder = st.text_input(
+            "Data", key="data", bind="query-params", placeholder="a folder in GLUE's TSV form; empty for the samples"
+        )
         told: dict[str, Any] = {"data": folder or None}
         if study == "representation":
             return told | {"task": task}

@@ -198,8 +198,9 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         bind="query-params",
         help=limit.help,
     )
-    data = places[1].text_input("Folder in GLUE's TSV form", key="folder", bind="query-params",
-                                placeholder="the bundled samples")  # fmt: skip
+    data = places[1].text_input(
+        "Folder in GLUE's TSV form", key="folder", bind="query-params", placeholder="the bundled samples"
+    )
     pipeline = places[2].text_input(
         "spaCy pipeline", key="pipeline", bind="query-params", placeholder="the bundled one"
     )

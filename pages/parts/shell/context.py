@@ -118,6 +118,5 @@ def heads_named(text: str) -> list[Head]:
 def with_starts(context: Context, starts: Mapping[str, Any]) -> Context:
     """The context with what a view starts with where nothing was chosen; a chosen sentence keeps its own pair."""
     left_out = {"pair"} if context.text is not None else set()
-    missing = {name: value for name, value in starts.items()
-               if getattr(context, name) is None and name not in left_out}  # fmt: skip
+    missing = {name: value for name, value in starts.items() if getattr(context, name) is None and name not in left_out}
     return replace(context, **missing)

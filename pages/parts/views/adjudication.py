@@ -23,8 +23,9 @@ def show(tools: DeltaGenerator) -> None:
     class_set, project = choosing.pick(db, places)
     with left:
         annotator = people.annotator_name()
-    named = bound.switch(tools.toggle, "Show who voted", key="named",
-                         help="Hidden, so that the map decides and not the name.")  # fmt: skip
+    named = bound.switch(
+        tools.toggle, "Show who voted", key="named", help="Hidden, so that the map decides and not the name."
+    )
     classes = known_class_set(db, class_set)
     if not annotator:
         st.info("Type your name above; decisions carry it.", icon=":material/badge:")

@@ -35,8 +35,9 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
         everybody = alpha_of_people(rows)
         shared = f"{counted(everybody.maps, 'maps')}, {counted(everybody.raters, 'people')}"
         between = f"95 % {everybody.low:.2f} to {everybody.high:.2f} over inputs, {shared}"
-        alphas.metric("Krippendorff's alpha, all people", f"{everybody.alpha:.3f}", between, delta_color="off",
-                      delta_arrow="off")  # fmt: skip
+        alphas.metric(
+            "Krippendorff's alpha, all people", f"{everybody.alpha:.3f}", between, delta_color="off", delta_arrow="off"
+        )
         counts = agreement.confusion(rows, first, second, names)
         st.altair_chart(
             matrix(

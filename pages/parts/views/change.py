@@ -31,8 +31,9 @@ def start() -> None:
         accept_new_options=True,
         placeholder="fine-tuned checkpoints, or a folder",
     )
-    limit = right.number_input("Rows", 2, 100_000, 300, key="limit", bind="query-params",
-                               help="Dev rows of each task; the paper draws 1,000.")  # fmt: skip
+    limit = right.number_input(
+        "Rows", 2, 100_000, 300, key="limit", bind="query-params", help="Dev rows of each task; the paper draws 1,000."
+    )
     with st.expander("Where the rows come from"):
         data = pick_data()
     options = {"before": before, "after": after, "limit": limit, "data": data}

@@ -35,8 +35,9 @@ def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
     kind = bound.pick(left.selectbox, "Classifier", list(KINDS), key="kind", format_func=KINDS.__getitem__)
-    epochs = middle.number_input("Epochs", 1, 2000, 200, key="epochs", bind="query-params",
-                                 disabled=kind in ("trees", "baseline"))  # fmt: skip
+    epochs = middle.number_input(
+        "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in ("trees", "baseline")
+    )
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
                                help="Parts of the cross-validation; no input is in two of them.")  # fmt: skip
     weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
@@ -121,8 +122,9 @@ def show(tools: DeltaGenerator) -> None:
 
 def against(db, suggests: str, chosen: str) -> None:
     """Behind a button: the chosen classifier beside the one that suggests, on the same maps."""
-    drawer = st.popover("Beside the one that suggests", icon=":material/compare_arrows:", key="against",
-                        on_change="rerun")  # fmt: skip
+    drawer = st.popover(
+        "Beside the one that suggests", icon=":material/compare_arrows:", key="against", on_change="rerun"
+    )
     if drawer.open:
         with drawer, clear_errors():
             show_figures(compared(db, suggests, chosen), suggests)

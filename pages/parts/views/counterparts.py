@@ -56,9 +56,7 @@ def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
     width = max(summary.others // max(layers, 1), 1 + max(max(head.best_head, head.match_head or 0) for head in heads))
     frame = frame.assign(others_layers=max(layers, summary.others // width), others_heads=width)
     short = short_names([summary.checkpoint, summary.compare])
-    chart = ribbons(
-        frame, first=short[summary.checkpoint], other=short[summary.compare], highlight=chosen.name
-    )  # fmt: skip
+    chart = ribbons(frame, first=short[summary.checkpoint], other=short[summary.compare], highlight=chosen.name)
     picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
     clicked = picked.selection.get("cell") or []
     if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:
@@ -83,8 +81,7 @@ def both_maps(chosen: Counterpart) -> None:
             frame = pd.DataFrame([{"query": q, "key": k, "weight": float(weights[q, k])}
                                   for q in range(len(weights)) for k in range(len(weights))])  # fmt: skip
             tokens = list(maps.tokens)
-            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {name}", marked=None),
-                            width="content")  # fmt: skip
+            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {name}", marked=None), width="content")
             links.link("heads/one", f"{head} of {name}", checkpoint=name, head=str(head))
 
 

@@ -68,8 +68,9 @@ def show_line(job: Any) -> None:
                     open_link(stored_run(job.run), "Open the result")
             elif job.state != "done":
                 label = "Retry failed units" if job.failed else "Resume"
-                st.button(label, key=f"resume_line_{job.job}", icon=":material/play_arrow:", on_click=resume,
-                          args=(job.job,))  # fmt: skip
+                st.button(
+                    label, key=f"resume_line_{job.job}", icon=":material/play_arrow:", on_click=resume, args=(job.job,)
+                )
             st.button("Details", key=f"details_{job.job}", icon=":material/expand_more:", type="tertiary",
                       on_click=open_details, args=(job.job,))  # fmt: skip
             st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,

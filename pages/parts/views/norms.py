@@ -19,8 +19,9 @@ def show(tools: DeltaGenerator) -> None:
     """One of the four, of the sentence of the context."""
     asked = context.now()
     with tools:
-        kind = bound.pick(st.segmented_control, "Measure", list(SHOWN), key="mode", required=True,
-                          label_visibility="collapsed")  # fmt: skip
+        kind = bound.pick(
+            st.segmented_control, "Measure", list(SHOWN), key="mode", required=True, label_visibility="collapsed"
+        )
         wanted = bound.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     with clear_errors():
         st.caption(beyond.MEANING[kind])

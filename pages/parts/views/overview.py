@@ -88,8 +88,9 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         links.go("heads/one", head=opened, checkpoint=name, rows=task)
     st.session_state.brushed = brushed
     history.keep({"brushed": ",".join(brushed) or None})
-    st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
-                     "first layer"))  # fmt: skip
+    st.caption(
+        plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the first layer")
+    )
     table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))
 
 

@@ -28,8 +28,9 @@ def start(db, class_set: str) -> None:
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
         tasks = pickers.pick_tasks("mrpc")
-    limit = middle.number_input("Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000), key=f"limit_{class_set}",
-                                bind="query-params")  # fmt: skip
+    limit = middle.number_input(
+        "Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000), key=f"limit_{class_set}", bind="query-params"
+    )
     both = [name for name in (checkpoint, other) if name]
     if both and tasks:
         asked = {"checkpoints": both, "tasks": tasks, "limit": limit, "data": settings().glue and str(settings().glue)}

@@ -68,8 +68,9 @@ def card(finding: Finding) -> None:
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
         _open_again(finding)
-        st.button("Unpin", key=f"unpin|{finding.finding}", on_click=_unpin, args=(finding.finding,),
-                  icon=":material/delete:")  # fmt: skip
+        st.button(
+            "Unpin", key=f"unpin|{finding.finding}", on_click=_unpin, args=(finding.finding,), icon=":material/delete:"
+        )
 
 
 def _open_again(finding: Finding) -> None:

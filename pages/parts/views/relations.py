@@ -78,8 +78,9 @@ def dependencies() -> None:
     db = resources.database()
     with st.expander("Run on a treebank", icon=":material/account_tree:"):
         name = pickers.pick_checkpoint(key="tree_checkpoint")
-        folder = st.text_input("Universal Dependencies folder", key="treebank", bind="query-params",
-                               placeholder="UD_English-EWT")  # fmt: skip
+        folder = st.text_input(
+            "Universal Dependencies folder", key="treebank", bind="query-params", placeholder="UD_English-EWT"
+        )
         st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
         wanted = {"checkpoint": name, "treebank": folder}
         if name and folder:

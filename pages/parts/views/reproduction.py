@@ -81,9 +81,7 @@ def start() -> None:
             st.caption(time_of(db, wanted.steps))
             return
         asked = [chain.JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
-        chain.begin(
-            db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended])
-        )  # fmt: skip
+        chain.begin(db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended]))
         st.rerun()
 
 
