@@ -26,7 +26,7 @@ import pages.parts.shell.guard
 import pages.parts.shell.people
 import pages.parts.shell.sockets
 import pages.parts.shell.warming
-import pages.parts.team.doors
+import pages.parts.team.http_routes
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
 
@@ -55,5 +55,5 @@ app = st.App(
         Middleware(pages.parts.shell.addresses.Redirects, base=base),
         Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],
-    routes=[painted, *pages.parts.team.doors.ROUTES, *pages.parts.shell.auth_routes.routes()],
+    routes=[painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()],
 )

@@ -24,7 +24,7 @@ class StandIn(Protocol):
     ) -> Float[Tensor, "rows length head dim"]:
         """Every head's output in this layer if it were changed; mixed, values: its own here."""
 
-    def at(self, block: Block, x: Float[Tensor, "rows length hidden"], position: int) -> tuple[Tensor, Tensor]:
+    def outputs_at(self, block: Block, x: Float[Tensor, "rows length hidden"], position: int) -> tuple[Tensor, Tensor]:
         """The last layer's heads' outputs at one position [rows, head, dim]: their own, and changed."""
 
 
@@ -38,7 +38,7 @@ class FixedMap:
         """The values mixed by the map."""
         return changed_mixture(values, self.rows)
 
-    def at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
+    def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
         """Own and under the map."""
         return single_position(block, x, position, self.rows)
 
@@ -58,7 +58,7 @@ class GivenOutputs:
             return given
         return torch.where(places.to(mixed.device).repeat(times, 1)[:, :, None, None], given, mixed)
 
-    def at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
+    def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
         """Own and given."""
         own, _ = single_position(block, x, position, x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float32))
         times = len(x) // self.batch.outputs.shape[1]
@@ -86,7 +86,7 @@ def last_outputs(
     """The last layer's heads' outputs at the positions that are read: their own, and changed."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
-        at_one = changed.at(block, x, position)
+        at_one = changed.outputs_at(block, x, position)
         return at_one[0][:, None], at_one[1][:, None]
     mixed, values = block.mixed_of(x, stack.causal)
     return mixed, changed.outputs(len(stack.blocks) - 1, mixed, values)

@@ -158,7 +158,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
     Raises:
         JobError: with the study's own sentence.
     """
-    options = api.asked(options)
+    options = api.with_absolute_task_paths(options)
     db, holder = open_or_beside(study, options)
     try:
         run = follow(db, job := _job(db, study, options, title, where))

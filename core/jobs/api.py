@@ -87,7 +87,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
     return keeper
 
 
-def asked(options: Any) -> dict[str, Any]:
+def with_absolute_task_paths(options: Any) -> dict[str, Any]:
     """Options as workers elsewhere can follow them: a task that is a file of the user's own by its full path."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
@@ -113,7 +113,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
     with _STARTING:
         job = _active_like(db, study, options)
         if job is None:
-            job = store.add_job(db, study, title or study, asked(options))
+            job = store.add_job(db, study, title or study, with_absolute_task_paths(options))
             keeper.put(job)
     return job
 
@@ -124,7 +124,7 @@ def check_runnable(study: str, options: Any) -> None:
         declared = find_study(study)
     except JobError:  # which the job itself says
         return
-    preflight.check_runnable(declared, asked(options))
+    preflight.check_runnable(declared, with_absolute_task_paths(options))
 
 
 def _active_like(db: Database, study: str, options: Any) -> str | None:
@@ -178,7 +178,7 @@ def _is_of_earlier_weights(db: Database, study: str, job: BriefJob) -> bool:
 
 def _identity(study: str, options: Any) -> str:
     """Of the options with the study's defaults; of the bare ones where they cannot be options of it."""
-    named = asked(options)
+    named = with_absolute_task_paths(options)
     try:
         return identity(study, complete(find_study(study), named))
     except AtlasError:

@@ -20,10 +20,10 @@ import duckdb
 
 from core.errors import StoreError
 from core.store import migrations
+from core.store.file_guard import DatabaseFileGuard
 from core.store.idle_checkpointer import IdleCheckpointer
 from core.store.opening import Opening, begin
 from core.store.people import OWNER, Person
-from core.store.place import DatabaseFileGuard
 from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
 

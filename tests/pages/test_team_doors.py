@@ -16,7 +16,7 @@ from core.sign_in import SignIn
 from core.store import labels
 from core.store.projects import Heading
 from pages.parts.shell import guard, people, resources, sign_in_cookie
-from pages.parts.team import doors, project_sheet
+from pages.parts.team import http_routes, project_sheet
 from tests.labelling.test_projects import fill
 from tests.pages.spliced import spliced
 from tests.spread import one_in
@@ -38,7 +38,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def client():
-    with TestClient(Starlette(routes=doors.ROUTES), base_url=PLACE) as found:
+    with TestClient(Starlette(routes=http_routes.ROUTES), base_url=PLACE) as found:
         token = generate_xsrf_token_string()
         found.cookies.set("_streamlit_xsrf", token)
         found.headers.update({"x-xsrftoken": token, "origin": PLACE})
@@ -185,7 +185,7 @@ def test_the_server_checks_forgery():
 
 
 def test_what_the_doors_ask_is_what_uploads_are_asked():
-    assert doors.who_asks is guard.who_asks
+    assert http_routes.who_asks is guard.who_asks
 
 
 def test_with_sign_in_chunks_of_two_cookies_are_nobody(client, project, guarded):

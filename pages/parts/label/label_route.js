@@ -1,4 +1,4 @@
-// How the sheet of a project speaks with the server: labels and maps go through doors of their own (team/doors.py), so
+// How the sheet of a project speaks with the server: labels and maps go through doors of their own (team/http_routes.py), so
 // that no page runs at a label. One request at a time; what failed is sent again until the store acknowledges it.
 
 const SLOWEST = 5000; // ms between two tries
