@@ -78,26 +78,6 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A head, layer or group taken away. change: of the metric, None where it is undefined; p: corrected over all."""
-
-    name: str
-    layer: int | None
-    head: int | None
-    change: Estimate | None
-    p: float
-    flipped: int | None
-    n: int
-
-    @classmethod
-    def of(cls, swept: SweptVariant, metric: str) -> "Variant":
-        """What a sweep says of a variant by one metric."""
-        measured = swept.metrics.of(metric)
-        change = measured.change if measured else None
-        return cls(swept.name, swept.layer, swept.head, change, swept.p, swept.flipped, swept.n)
-
-
-@dataclass(frozen=True)
 class HeldOut:
     """The gain of the variant that is best on one half of the rows, on the other half."""
 
@@ -111,14 +91,20 @@ class Sweep:
     """What `disable` says. variants: all, in order; mean: over heads, None in rows of before it had an interval."""
 
     metric: str
-    variants: list[Variant]
+    variants: list[SweptVariant]
     held_out: HeldOut | None
     mean: Estimate | None = None
 
+    def change_of(self, variant: SweptVariant) -> Estimate | None:
+        """The change of the sweep's metric; None where it is undefined."""
+        measured = variant.metrics.of(self.metric)
+        return measured.change if measured else None
+
     @property
-    def known(self) -> list[tuple[Variant, Estimate]]:
+    def known(self) -> list[tuple[SweptVariant, Estimate]]:
         """Variants whose change is defined, each with it."""
-        return [(variant, variant.change) for variant in self.variants if variant.change is not None]
+        changes = [(variant, self.change_of(variant)) for variant in self.variants]
+        return [(variant, change) for variant, change in changes if change is not None]
 
 
 def sweep(rows: Sequence[Row]) -> Sweep:
@@ -126,7 +112,7 @@ def sweep(rows: Sequence[Row]) -> Sweep:
     swept = SweptVariant.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
-    return Sweep(metric, [Variant.of(variant, metric) for variant in swept], _held_out(rows), mean)
+    return Sweep(metric, swept, _held_out(rows), mean)
 
 
 def _held_out(rows: Sequence[Row]) -> HeldOut | None:

@@ -26,7 +26,7 @@ from core.report.estimates import among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, removable
-from core.report.readings import Variant
+from core.studies.ablation.records import SweptVariant
 from core.studies.estimate import Estimate
 
 LEVEL = 0.05  # of p corrected over heads
@@ -120,7 +120,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     return [Outcome(decision.word, sentence, None, len(either), stsb.run, None, share, MOST_HEADS)]
 
 
-def clear_losses(known: Sequence[tuple[Variant, Estimate]]) -> set[str]:
+def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
     """Names of the heads whose loss is clear among so many."""
     return {variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS}
 

@@ -11,10 +11,10 @@ from core.report.estimates import correlation_interval, f1_interval, mean_over, 
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.measures.maps import layers_of
-from core.report.readings import Variant
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
 from core.studies.ablation.pruning_records import PruneStep
+from core.studies.ablation.records import SweptVariant
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
@@ -131,7 +131,7 @@ def _heads(result: StepResult) -> list[Measured]:
         about = (estimate, known[0][0].n, "dev rows", result.run, note)
         return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
 
-    def noted(variant: Variant) -> str:
+    def noted(variant: SweptVariant) -> str:
         return f"{variant.name}, {sweep.metric}; p {variant.p:.2g} corrected over {len(sweep.variants)} heads"
 
     (best, most), (worst, least) = known[0], known[-1]
@@ -160,7 +160,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
     return values
 
 
-def best_by_layer(known: Sequence[tuple[Variant, Estimate]]) -> list[Estimate]:
+def best_by_layer(known: Sequence[tuple[SweptVariant, Estimate]]) -> list[Estimate]:
     """The highest change of each layer, from the first."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
@@ -227,13 +227,13 @@ def head_maps(evidence: Evidence) -> list[HeadRecord]:
         records += _map(result, ExhibitId.CHANGE, picked(result.scores, kind="head", statistic="cosine"), "cosine")
     for result in evidence.of(Part.HEADS):
         sweep = readings.sweep(result.rows)
-        changes = [_change_score(variant) for variant in sweep.variants]
+        changes = [_change_score(variant, sweep.change_of(variant)) for variant in sweep.variants]
         records += _map(result, ExhibitId.HEADS, changes, f"change of {sweep.metric}")
     return records
 
 
-def _change_score(variant: Variant) -> Score:
-    ends = asdict(variant.change) if variant.change else {}
+def _change_score(variant: SweptVariant, change: Estimate | None) -> Score:
+    ends = asdict(change) if change else {}
     return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
 
 
