@@ -338,8 +338,10 @@ class _Seen:
 
 
 def _before_the_first_look(rules: Rules) -> Standings:
-    unknown = [np.full(rules.heads, np.nan) for _ in range(5)]
-    return Standings(["open"] * rules.heads, np.zeros(rules.heads, dtype=int), *unknown, np.zeros(rules.heads, bool))
+    value, low, high, always_low, always_high = (np.full(rules.heads, np.nan) for _ in range(5))
+    nothing = np.zeros(rules.heads, dtype=int)
+    verdicts: list[Verdict] = ["open"] * rules.heads
+    return Standings(verdicts, nothing, value, low, high, always_low, always_high, nothing.astype(bool))
 
 
 def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _Seen) -> None:

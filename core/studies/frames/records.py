@@ -1,9 +1,10 @@
 """The rows of `frame-heads`, and of `index-frames`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+from core.attention import Head
 from core.studies.estimate import Estimate
 from core.studies.records import Result, stated
 
@@ -55,6 +56,11 @@ class FrameSummary(Result):
         return "both" if self.beat_places is None else "all"
 
 
+def _named(row: Mapping[str, Any]) -> str:
+    """The head's name, which not every row has: "L1H2"."""
+    return str(Head(int(row["layer"]), int(row["head"])))
+
+
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Result):
     """One head: its mean weight on frame links with its interval over n, beside the same distance elsewhere (baseline)
@@ -67,11 +73,11 @@ class FrameHead(Result):
     feature: str | None = None
     layer: int
     head: int
-    name: str
+    name: str = field(metadata={"read": _named, "write": lambda name: {"name": name}})
     value: float
-    low: float
-    high: float
-    n: int
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
     baseline: float | None = None
     exchanged: float | None = None
     p_distance: float | None = None
