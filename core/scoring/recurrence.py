@@ -42,12 +42,12 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
     Source: methods of stability over seeds, arXiv 2602.16740.
     """
     runs, matches = len(matched), matched.sum(0)
-    ends = np.clip(wilson_interval(matches, runs), 0, 1)
+    below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
     reach = stdtrit(runs - 1, (1 + LEVEL) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
     mean = float(shares.mean())
     low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
     return Recurring(
-        matches, *ends,
+        matches, below, above,
         int((matches == runs).sum()), int((matches == 0).sum()), mean, low, high,
     )  # fmt: skip
