@@ -14,11 +14,9 @@ import pytest
 
 from tests.sources import PROJECT, files_of
 
-
-def keep() -> None:
-    """From now on, here and in processes that begin here."""
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# From here on, also in processes that begin here.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import bytecode, shape_checks
+from tests import shape_checks
 
-pytest_plugins = ["tests.bytecode", "tests.cpu_report", "tests.failures_at_once"]
+pytest_plugins = ["tests.bytecode", "tests.cpu_report", "tests.failures_at_once", "tests.scheduling"]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # nohup, or `&` in a script: commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,7 +24,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; tiny pro
 # imported, and a user's installation does not have it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-bytecode.keep()
 shape_checks.install()  # before anything of core is imported
 gc.disable()  # until all is collected: 300 modules of tests make much and drop nothing
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from core import config
-from core.report import recorded, report
 from core.report.claims.registry import claim
 from core.report.discoveries import DECIDED, together, was_tested
 from core.report.rendering.markdown import cell
 from core.report.rendering.words import needed_of
 from core.store import shipped
 from core.studies.tuning.records import TunedScore
+from tests import record_report
 
 MINILM = "all-MiniLM-L6-v2"
 
@@ -46,8 +46,7 @@ class Figures:
 
 def verdicts() -> str:
     """Every claim's outcomes by checkpoint, and what is said of all tests together."""
-    evidence = recorded.recorded_evidence()
-    records, names = report.records_of(evidence), [known.checkpoint for known in evidence]
+    records, names = record_report.records(), [known.checkpoint for known in record_report.evidence()]
     lines = [f"| claim | sentence | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
     for name, mine in records.by_claim().items():
         cells = [cell([one for one in mine if one.checkpoint == checkpoint]) for checkpoint in names]
@@ -57,7 +56,7 @@ def verdicts() -> str:
 
 def decided() -> str:
     """How many of all-MiniLM-L6-v2's tests of the record are decided, by task, and which are not and what would."""
-    tests = [one for one in report.records_of(recorded.recorded_evidence([MINILM])).claims if was_tested(one)]
+    tests = [one for one in record_report.records().claims if one.checkpoint == MINILM and was_tested(one)]
     lines = ["| task | tests | decided | undecided (what would decide it) |", "|---|---|---|---|"]
     for task in dict.fromkeys(one.task for one in tests):
         mine = [one for one in tests if one.task == task]

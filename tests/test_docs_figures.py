@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docs_figures import TABLES
+from tests.docs_figures import TABLES  # some are of record_report
 from tests.docs_sentences import SENTENCES
 
 

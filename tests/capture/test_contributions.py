@@ -283,7 +283,7 @@ class LeakySums(score_shares.ShareSums):
         self.queries.append(inputs.query)
 
 
-@pytest.mark.parametrize("by_head", [False, True])
+@pytest.mark.parametrize("by_head", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
     monkeypatch.setattr(contributions, "BATCH_TOKENS", 32)
     checkpoint = opened("bert")

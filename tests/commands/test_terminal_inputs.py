@@ -17,6 +17,7 @@ from core.studies.attention.statistics import STUDY as STATISTICS
 from core.studies.contract import read_options
 from core.studies.tuning.finetune import STUDY as FINETUNE
 from core.tasks.own import read_own
+from tests.spread import one_in
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +43,7 @@ WRONG = ["-1", *(pytest.param(seed, marks=pytest.mark.slow) for seed in (str(2**
 
 
 @pytest.mark.parametrize("seed", WRONG)
-@pytest.mark.parametrize("words", SEEDED, ids=" ".join)
+@pytest.mark.parametrize("words", one_in(4, SEEDED), ids=" ".join)
 def test_a_seed_that_cannot_be_is_refused_by_every_command_before_it_starts(words, seed):
     done = CliRunner().invoke(app, [*words, "--seed", seed])
     assert done.exit_code == 2

@@ -30,6 +30,7 @@ from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
 from tests.pages.opening import switched
+from tests.spread import one_in
 
 EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"
 ROWS = [
@@ -112,7 +113,7 @@ def test_changes_of_a_sweep_are_numbers_too():
 
 
 @pytest.mark.shipped
-@pytest.mark.parametrize("study", json.loads((config.RECORD / ABOUT).read_text(encoding="utf-8"))["studies"])
+@pytest.mark.parametrize("study", one_in(3, json.loads((config.RECORD / ABOUT).read_text(encoding="utf-8"))["studies"]))
 def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_type(db, study):
     known = next(runs.known_runs(db, study).itertuples())
     finding = replace(pinning.finding_of_run(db, known.run), stored=known.created, finding=known.run[:12])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from core import config
-from core.report import recorded, report
 from core.report.discoveries import DECIDED, power, was_tested
 from core.report.records import ClaimRecord
+from tests import record_report
 
 ENCODER = "all-MiniLM-L6-v2"
 AIM = 0.8
@@ -37,7 +37,7 @@ RETIRED = {
 
 @pytest.fixture(scope="module")
 def claims() -> Sequence[ClaimRecord]:
-    return report.records_of(recorded.recorded_evidence([ENCODER])).claims
+    return [one for one in record_report.records().claims if one.checkpoint == ENCODER]
 
 
 def test_the_first_count_had_so_many_by_task():

@@ -9,15 +9,16 @@ from typer.testing import CliRunner
 import core.__main__
 from core import config
 from core.errors import InputError
-from core.report import recorded, report
+from core.report import recorded
 from core.report.records import records_of
 from core.report.rendering import parquet
 from core.store import shipped
+from tests import record_report
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def evidence():
-    return recorded.recorded_evidence()
+    return record_report.evidence()
 
 
 def key(value):
@@ -26,10 +27,10 @@ def key(value):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_its_numbers_are_those_of_the_report_that_the_record_keeps(evidence, number):
+def test_its_numbers_are_those_of_the_report_that_the_record_keeps(number):
     kept = records_of(shipped.run_rows(shipped.runs(recorded.REPORT)["run"].iloc[number])).values
     before = {key(value): value.value for value in kept}
-    now = {key(value): value.value for value in report.records_of(evidence).values}
+    now = {key(value): value.value for value in record_report.records().values}
     measured = [known for known in before if before[known] is not None]
     assert len(measured) > 100
     assert {known: now[known] for known in measured} == {known: before[known] for known in measured}
@@ -49,8 +50,8 @@ def test_it_needs_no_checkpoint_and_no_rows(evidence, monkeypatch, tmp_path):
     assert not any(known.causal for known in anew)
 
 
-def test_the_file_of_claims_has_their_numbers(evidence):
-    records = report.records_of(evidence)
+def test_the_file_of_claims_has_their_numbers():
+    records = record_report.records()
     table = pd.read_parquet(BytesIO(parquet.parquet_files(records)["claims.parquet"]))
     assert list(table["claim"]) == [one.claim for one in records.claims]
     assert {

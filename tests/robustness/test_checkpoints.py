@@ -11,6 +11,7 @@ from core.models.opening import open_checkpoint
 from tests.robustness.doors import one_sentence, refused, refused_or_fine
 from tests.robustness.folders import FOLDERS, by_pattern, made, with_rules, written
 from tests.robustness.texts import NAMES, TEXTS
+from tests.spread import one_in
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -98,7 +99,7 @@ def encoder():
     return open_checkpoint(config.ENCODER)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", one_in(2, TEXTS))
 def test_texts(encoder, name):
     """A text is captured, its rows summing to 1, or refused in a sentence; alone and as a second sentence."""
     from core.capture.running import capture

@@ -119,7 +119,7 @@ def test_a_framenet_release(tmp_path, name):
     assert "root:" not in said  # nothing of /etc/passwd
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("ending", [".jsonl", pytest.param(".parquet", marks=pytest.mark.slow)])  # tests/fuzz has both
 @pytest.mark.parametrize("content", files.BYTES)
 def test_label_files_of_another_kind(db, tmp_path, content, ending):
     file = tmp_path / f"labels{ending}"

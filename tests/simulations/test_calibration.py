@@ -25,7 +25,7 @@ def _check(case: Case, draws: int) -> None:
     assert outcome.within, f"{case.name}: rate {outcome.rate:.3f} of {draws} draws, limit {outcome.limit:.3f}"
 
 
-@pytest.mark.parametrize("case", one_in(4, FEW), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(8, FEW), ids=lambda case: case.name)
 def test_few_draws(case: Case) -> None:
     _check(case, case.quick)
 

@@ -324,7 +324,7 @@ def test_external_access_is_off_and_stays_off(db, tmp_path):
         "PREPARE x AS DELETE FROM study_row",
     ],
 )
-@pytest.mark.parametrize("role", ["viewer", "admin"])
+@pytest.mark.parametrize("role", ["viewer", pytest.param("admin", marks=pytest.mark.slow)])
 def test_a_cursor_for_reading_reads(db, sql, role):
     with db.write() as cursor:
         cursor.execute("INSERT INTO study_row VALUES ('kept', 0, '{}')")

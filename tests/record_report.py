@@ -1,0 +1,20 @@
+"""The report of the record that ships, made once in a process: 3 CPU seconds, and half a dozen tests look at it."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from core.report import recorded, report
+from core.report.evidence import Evidence
+from core.report.records import Records
+
+
+@cache
+def evidence() -> Sequence[Evidence]:
+    """Of both checkpoints; not to be changed, as others see it too."""
+    return recorded.recorded_evidence()
+
+
+@cache
+def records() -> Records:
+    """What the report says of them."""
+    return report.records_of(evidence())
