@@ -101,9 +101,13 @@ def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
 
 def test_a_cluster_is_reached_from_a_thread_whose_loop_runs_as_a_notebooks_does(cluster):
     async def cell():
-        executors._cluster(cluster.scheduler_address).shutdown(wait=False)
+        executor = Pool(JobPlacement(cluster=cluster.scheduler_address)).executor
+        try:
+            return executor.submit(sum, (1, 2)).result(60)
+        finally:
+            executor.shutdown(wait=False)
 
-    finished(cell())
+    assert finished(cell()) == 3
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resumed_here(db):

@@ -11,21 +11,12 @@ from core.labelling.events import Rules
 from core.labelling.progress import progress
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import labels, projects
-from core.store.database import Database
 from core.store.label_checks import now
 from core.store.people import Person, RightsError
 from core.store.projects import Heading
-from tests.labelling.test_projects import START, Hand, fill, label_all
+from tests.labelling.test_projects import START, Hand, label_all
 
 PEOPLE = [f"person{k:02d}" for k in range(20)]
-
-
-@pytest.fixture
-def db(tmp_path):
-    database = Database(tmp_path / "atlas.duckdb")
-    fill(database, 24)
-    yield database
-    database.close()
 
 
 def test_counts_are_exact_with_twenty_people_at_once(db):

@@ -15,20 +15,16 @@ from core.patterns.snapshot import read, snapshot, write
 from core.patterns.training import ClassifierRecipe, Known, fit
 from core.patterns.truth import truth
 from core.store import labels
-from core.store.database import Database
 from core.store.projects import Heading
 from pages.parts.team.deciding import said_of
-from tests.labelling.test_projects import Hand, fill
+from tests.labelling.test_projects import Hand
 from tests.simulations.many_people import CLASSES, right, world
 from tests.store.labelling import event
 
 
 @pytest.fixture
-def db(tmp_path):
-    database = Database(tmp_path / "atlas.duckdb")
-    fill(database, 12)
-    yield database
-    database.close()
+def map_count():
+    return 12
 
 
 def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):

@@ -26,14 +26,6 @@ from tests.store.labelling import a_map, event
 START = datetime(2026, 1, 31, 12)
 
 
-@pytest.fixture
-def db(tmp_path):
-    database = Database(tmp_path / "atlas.duckdb")
-    fill(database, 24)
-    yield database
-    database.close()
-
-
 def fill(db, count):
     labels.store_maps(
         db,

@@ -30,7 +30,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 RESULTS = PROJECT / "build" / "mutants" / "results.jsonl"
 EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
 PYTEST = ["-o", "addopts=--strict-markers", "-m", "not slow and not browser", "-p", "no:cacheprovider",
-          "--assert=plain", "-q", "-q"]  # fmt: skip
+          "-o", "faulthandler_timeout=0", "--assert=plain", "-q", "-q"]  # fmt: skip
 RULES = {
     re.compile(rule): why
     for rule, why in {

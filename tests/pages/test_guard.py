@@ -92,7 +92,10 @@ def test_a_page_of_another_server_asks_for_nothing(origin):
     ],
 )
 def test_a_page_of_this_app_asks(host, origin):
-    check_source(Headers({"host": host} | ({"origin": origin} if origin else {})))
+    asked = {"host": host} | ({"origin": origin} if origin else {})
+    check_source(Headers(asked))
+    with pytest.raises(RefusedError):  # the same, from elsewhere
+        check_source(Headers(asked | {"origin": "http://evil.example"}))
 
 
 @pytest.mark.parametrize(

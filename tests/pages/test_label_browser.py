@@ -287,8 +287,8 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
         said = f"predicted: {cell['predicted']}; truth: {cell['truth']};"
         page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)
         said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"
-        page.get_by_text(said).wait_for(timeout=PATIENCE)
-        page.locator("figure img[alt^='Attention map']").first.wait_for(timeout=PATIENCE)
+        expect(page.get_by_text(said)).to_be_visible(timeout=PATIENCE)
+        expect(page.locator("figure img[alt^='Attention map']").first).to_be_visible(timeout=PATIENCE)
 
 
 def kept_boxes(page):

@@ -83,7 +83,7 @@ def test_an_admin_is_known_by_mail_address_and_can_leave(guarded, page):
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/oauth2/end_session*", timeout=PATIENCE)  # signed out at the provider, too
     page.goto(f"{guarded}/maps")
-    page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=PATIENCE)
 
 
 def open_label_page(page, address: str) -> None:
@@ -126,7 +126,7 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
 def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
     sign_in(page, guarded, "ada")
     page.goto(f"{guarded}/maps?text=Hello&checkpoint=/etc")
-    page.get_by_text("folders that this app was given").wait_for(timeout=PATIENCE)
+    expect(page.get_by_text("folders that this app was given").first).to_be_visible(timeout=PATIENCE)
 
 
 @pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
@@ -142,4 +142,4 @@ def test_a_forged_cookie_is_nobody(guarded, page):
     claims = json.dumps({"email": "ada@example.org", "email_verified": True, "is_logged_in": True})
     page.context.add_cookies([{"name": "_streamlit_user", "value": claims.encode().hex(), "url": guarded}])
     page.goto(f"{guarded}/maps")
-    page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=PATIENCE)

@@ -63,11 +63,15 @@ def test_what_is_made_ready_is_there_for_the_page(tmp_path, monkeypatch):
 
 
 def test_a_database_that_cannot_be_opened_is_left_to_the_page(monkeypatch):
+    asked = []
+
     def held():
+        asked.append("the database")
         raise StoreError("Another process holds the database.")
 
     monkeypatch.setattr(resources, "open_database", held)
     warming.prepare()
+    assert asked == ["the database"]
 
 
 LOADED = """import json, sys

@@ -1,5 +1,6 @@
 """Checkpoints that are none, or have one thing wrong: one sentence, and no code of theirs runs."""
 
+import json
 import time
 
 import pytest
@@ -69,7 +70,9 @@ def test_tokenizers_that_ship_are_called_as_they_are(encoder):
 
 @pytest.mark.parametrize("name", ["atlas-encoder", "atlas-decoder"])
 def test_rules_of_real_tokenizers_are_within_bounds(name):
-    tokenizing.refuse_wild_rules(config.BUNDLED_MODELS / name, name)
+    folder = config.BUNDLED_MODELS / name
+    assert (folder / "tokenizer.json").is_file()
+    tokenizing.refuse_wild_rules(folder, name)
 
 
 LLAMA = {
@@ -91,6 +94,7 @@ LLAMA = {
 
 def test_rules_that_tokenizers_of_today_have_are_within_bounds(tmp_path):
     folder = made(config.BUNDLED_MODELS / config.ENCODER, with_rules(**LLAMA), tmp_path)
+    assert json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["normalizer"] == LLAMA["normalizer"]
     tokenizing.refuse_wild_rules(folder, "llama")
 
 

@@ -25,9 +25,10 @@ def tuned(tmp_path):
 def test_a_classifier_of_the_task_fits(tuned):
     check_runnable(find_study("disable"), {"checkpoint": tuned, "task": "SST-2"})
     check_runnable(find_study("statistics"), {"checkpoint": "atlas-encoder"})
-    check_runnable(
-        find_study("disable"), {"checkpoint": "somebody/on-the-hub", "task": "mrpc"}
-    )  # known when it is opened
+    on_the_hub = {"checkpoint": "somebody/on-the-hub", "task": "mrpc"}
+    check_runnable(find_study("disable"), on_the_hub)  # known when it is opened
+    with pytest.raises(InputError, match="judged on rows of MRPC"):  # as of a folder it is now
+        check_runnable(find_study("disable"), on_the_hub | {"checkpoint": tuned})
 
 
 def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, tmp_path):
