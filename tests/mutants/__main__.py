@@ -4,6 +4,7 @@
     python -m tests.mutants core/scoring --share 0.05              # a seeded sample of a room
     python -m tests.mutants core/store --sample 300
     python -m tests.mutants core/capture --minutes 10              # as many as that, in a seeded order
+    python -m tests.mutants core/store/people.py --only tests/store/test_people.py   # where a room's tests take minutes
     python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
     python -m tests.mutants --table                                # what is known of each room
 
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
     parser.add_argument("--tests", nargs="*", default=[], help="folders of tests beside the room's own")
+    parser.add_argument("--only", nargs="*", default=[], help="these files of tests in place of the room's folder")
     parser.add_argument("--again", action="store_true", help="try again what survived")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after these; what was tried is a fair sample")
     parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
@@ -116,7 +118,8 @@ def try_room(room: str, modules: list[str], asked: argparse.Namespace) -> None:
         return
     tree = copied_tree()
     try:
-        (tree / "wanted.json").write_text(json.dumps([modules, wanted, tests_of(room, asked.tests), asked.minutes]))
+        tests = asked.only or tests_of(room, asked.tests)
+        (tree / "wanted.json").write_text(json.dumps([modules, wanted, tests, asked.minutes]))
         command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
         environment = os.environ | {"MUTANT_RESULTS": str(RESULTS)}
         subprocess.run(command, cwd=tree, env=environment, check=True)
