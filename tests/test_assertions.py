@@ -70,4 +70,5 @@ def taken(file: Path) -> Iterator[str]:
 
 def test_private_names_that_tests_take_have_a_reason_each():
     names = {name for file in TESTS for name in taken(file)}
-    assert names == set(PRIVATE)
+    assert len(names) > 30
+    assert names <= set(PRIVATE), names - set(PRIVATE)

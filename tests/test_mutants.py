@@ -1,5 +1,6 @@
 """Mutants are their module with one change, under a name that stays; what is excused says why."""
 
+import ast
 import subprocess
 import sys
 
@@ -16,7 +17,8 @@ def test_a_mutant_is_the_module_with_one_function_changed(monkeypatch):
     text, mutants = (config.PROJECT / MODULE).read_text(), mutants_of(MODULE)
     assert len(mutants) > 10
     assert len({mutant.key for mutant in mutants}) == len(mutants)
-    assert {mutant.function for mutant in mutants} == {"holm_adjusted", "q_values", "q_of_all"}
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert {mutant.function for mutant in mutants} == {function.name for function in functions} >= {"holm_adjusted"}
     for mutant in mutants:
         assert mutant.text != text
         compile(mutant.text, MODULE, "exec")
