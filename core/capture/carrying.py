@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from core.capture.contributors import BIAS, LAST_BIAS, Component
 from core.capture.sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
+BY_INPUT = 3  # axes of states that keep inputs apart: batch, position, hidden
 FEW = 8  # rows of a table whose rows are carried as they stand
 
 
@@ -88,13 +89,13 @@ class Carrying(TorchFunctionMode):
         writer: who writes the next addition that carries nothing: the feed-forward block after the last attention;
             None before any.
         keeps_norms: whether sums keep the LayerNorm they passed.
-        is_over: nothing is carried any more.
+        spares: one contribution to each branch is computed for the first input alone, to be told by difference.
     """
 
     def __init__(self, tables: dict[int, Component], *, keeps_norms: bool = False) -> None:
         super().__init__()
         self.tables, self.keeps_norms = tables, keeps_norms
-        self.part, self.is_over = "", False
+        self.part, self.spares = "", False
         self.writer: Component | None = None
 
     def __torch_function__(
@@ -104,8 +105,6 @@ class Carrying(TorchFunctionMode):
         kwargs = kwargs or {}
         value = function(*args, **kwargs)
         name = getattr(function, "__name__", "")
-        if self.is_over:
-            return value
         if name == "embedding":
             table = self.tables.get(id(args[1] if len(args) > 1 else kwargs.get("weight")))
             if table is None:
@@ -180,7 +179,7 @@ class Carrying(TorchFunctionMode):
             plain = value.detach() if bias is None else value.detach() - bias.detach()
             projected = _constant(plain, states.components[0], role)
         elif role == "branch":
-            projected, added = states.projected(weight, added, role), None
+            projected, added = states.projected(weight, added, role, spares=self.spares and value.dim() == BY_INPUT), None
         else:
             projected = states.behind(weight, role)
         carry(value, projected if added is None else projected.with_fixed((*projected.fixed, added)))

@@ -8,8 +8,8 @@ what the head really saw belongs to a family that cannot be taken apart; it is r
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeGuard
 
@@ -43,10 +43,13 @@ class HeadInputs:
         query_components, key_components: who wrote each contribution; cross attention's differ.
         query: before the scores' scale. *Shape:* (component, batch, head, query, dim).
         key: shared key heads are repeated for each head. *Shape:* (component, batch, head, key, dim).
+            Both hold, in the place of `left_over`, the whole query and key instead of its contribution.
         scaling: what products of queries and keys are multiplied by.
         bias: added to the scores by place alone (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query sees. *Shape:* (batch or 1, head or 1, query, key).
         query_norm, key_norm: the LayerNorm before the projection, where asked for and there is one.
+        left_over: the places of the contributions to queries and to keys that are the whole less all others, which
+            saves their products; None where every contribution was computed.
     """
 
     layer: int
@@ -60,16 +63,17 @@ class HeadInputs:
     visible: Bool[Tensor, "_ _ query key"]
     query_norm: FrozenNorm | None = None
     key_norm: FrozenNorm | None = None
+    left_over: tuple[int, int] | None = None
 
     @cached_property
     def whole_query(self) -> Float[Tensor, "batch head query dim"]:
         """The queries as the head has them."""
-        return self.query.sum(0)
+        return self.query.sum(0) if self.left_over is None else self.query[self.left_over[0]]
 
     @cached_property
     def whole_key(self) -> Float[Tensor, "batch head key dim"]:
         """The keys as the head has them."""
-        return self.key.sum(0)
+        return self.key.sum(0) if self.left_over is None else self.key[self.left_over[1]]
 
     @cached_property
     def scores(self) -> Float[Tensor, "batch head query key"]:
@@ -95,6 +99,7 @@ def take_head_inputs(
     part: str = "",
     by_head: bool = False,
     norms: bool = False,
+    by_difference: bool = False,
 ) -> None:
     """Hand every layer's queries and keys, as sums of contributions, to `take`, batch by batch.
 
@@ -106,6 +111,8 @@ def take_head_inputs(
         part: which set of heads of an encoder-decoder; "" is the first.
         by_head: whether each earlier head is a contribution of its own, or an attention block's heads together.
         norms: whether the LayerNorm before the projections is kept, for what holding its scale hides.
+        by_difference: whether one contribution on each side is `HeadInputs.left_over`; that of each batch's first input
+            is computed all the same, so that a family that is not exact is refused.
 
     Raises:
         InterventionError: the family or its arithmetic cannot be taken apart exactly.
@@ -116,6 +123,7 @@ def take_head_inputs(
     for inputs in batches(encodings, BATCH_TOKENS):
         batch = [encodings[k] for k in inputs]
         reading = _Reading(checkpoint, heads, wanted, by_head, norms, partial(_hand_over, take, inputs))
+        reading.carrying.spares = by_difference
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
             run.opener, run.mixer = reading.open, reading.split
@@ -123,6 +131,7 @@ def take_head_inputs(
                 if _is_root_mean_square(module):
                     stack.callback(module.register_forward_hook(_keep_norm).remove)
             tensors = model_inputs(checkpoint, batch)
+            stack.enter_context(suppress(_Enough))
             stack.enter_context(reading.carrying)
             checkpoint.model(**tensors, **({} if heads.part == "" and not heads.causal else {"use_cache": False}))
 
@@ -145,6 +154,10 @@ def _refuse(checkpoint: Checkpoint) -> None:
         )
 
 
+class _Enough(Exception):  # noqa: N818 - an end, not an error
+    """No layer above is wanted: the pass need not go on."""
+
+
 class _Reading:
     """Reads queries and keys of one forward pass, and says whose outputs follow."""
 
@@ -162,7 +175,8 @@ class _Reading:
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
-        self.carrying.is_over = call >= max(self.wanted, default=-1)
+        if call >= max(self.wanted, default=-1):
+            raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Called with the heads' outputs [batch, query, head, dim] of a layer, which are contributions from here on."""
@@ -189,17 +203,25 @@ class _Reading:
         ):
             raise self._not_exact()
         scaling = query.shape[-1] ** -0.5 if about.get("scaling") is None else about["scaling"]
-        groups = query.shape[1] // key.shape[1]
-        scores = torch.matmul(query, _repeated(key, groups, 1).mT)
-        found = HeadInputs(
-            self.wanted[call], self.heads.part, queries.components, keys.components,
-            queries.parts, _repeated(keys.parts, groups, 2), scaling, about.get("position_bias"),
-            visible_keys(mask, scores), queries.norm, keys.norm,
+        groups, places = query.shape[1] // key.shape[1], None
+        checked = 1 if self.carrying.spares else len(query)
+        parts, key_parts, whole_key = queries.parts, _repeated(keys.parts, groups, 2), _repeated(key, groups, 1)
+        self._check(parts[:, :checked], key_parts[:, :checked], query[:checked], whole_key[:checked])
+        if self.carrying.spares:
+            places = _left_over(queries), _left_over(keys)
+            parts[places[0]], key_parts[places[1]] = query, whole_key
+        shown = query[:1, :1, :, :1].expand(-1, -1, -1, key.shape[2])
+        return HeadInputs(
+            self.wanted[call], self.heads.part, _names(queries), _names(keys), parts, key_parts, scaling,
+            about.get("position_bias"), visible_keys(mask, shown), queries.norm, keys.norm, places,
         )  # fmt: skip
-        gap = (found.whole_query @ found.whole_key.mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
+
+    def _check(self, query_parts: Tensor, key_parts: Tensor, query: Tensor, key: Tensor) -> None:
+        """Errors: InterventionError where contributions do not add up to these inputs' scores."""
+        scores = query @ key.mT
+        gap = (query_parts.sum(0) @ key_parts.sum(0).mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
         if not float(gap.max()) <= TOLERANCE:
             raise self._not_exact()
-        return found
 
     def _is_whole(self, states: Sum | None) -> TypeGuard[Sum]:
         """Whether every block that wrote before is told apart (where a block narrows the stream, it is not)."""
@@ -216,6 +238,15 @@ class _Reading:
             "sink, quantised weights or a block of another kind): they cannot be taken apart exactly; choose a "
             "checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
         )
+
+
+def _names(states: Sum) -> tuple[Component, ...]:
+    return tuple(replace(component, is_spared=False) for component in states.components)
+
+
+def _left_over(states: Sum) -> int:
+    """Which contribution is told by difference: the one that was spared, or any."""
+    return next((number for number, part in enumerate(states.components) if part.is_spared), 0)
 
 
 def _repeated(states: Tensor, groups: int, axis: int) -> Tensor:

@@ -18,12 +18,14 @@ class Component:
         layer: of heads and blocks, zero-based; None for what has none.
         head: of a head, zero-based.
         part: which stack of an encoder-decoder; "" where there is one.
+        is_spared: whether it was computed for a batch's first input alone, because the rest is told by difference.
     """
 
     kind: Kind
     layer: int | None = None
     head: int | None = None
     part: str = ""
+    is_spared: bool = False
 
     @property
     def order(self) -> tuple[Any, ...]:

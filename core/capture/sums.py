@@ -151,9 +151,15 @@ class Sum:
         width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]
         return self._written(lambda chunk, out: out.copy_(chunk), lambda part: part, width)
 
-    def projected(self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role) -> "Sum":
-        """Behind a projection, all contributions in one tensor: each number is written once."""
+    def projected(
+        self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
+    ) -> "Sum":
+        """Behind a projection, all contributions in one tensor: each number is written once.
+
+        spares: the first contribution is projected for the first input alone; the first axis of rows is of inputs.
+        """
         added = () if bias is None else (bias,)
+        is_spared = spares and bool(self.names)
 
         def multiply(chunk: Tensor, out: Tensor) -> None:
             torch.mm(chunk.flatten(0, -2), weight, out=out.flatten(0, -2))
@@ -162,20 +168,28 @@ class Sum:
             return part if part is bias else part.projected(weight)
 
         def make() -> Tensor:
-            return self.with_fixed((*self.fixed, *added))._written(multiply, change, weight.shape[1])
+            return self.with_fixed((*self.fixed, *added))._written(multiply, change, weight.shape[1], is_spared=is_spared)
 
         names = dict.fromkeys((*self.components, *(part.component for part in added)))
-        return Sum(tuple(names), make, role, self.norm)
+        first = [replace(component, is_spared=is_spared) for component in self.names[:1]]
+        return Sum((*first, *list(names)[len(first) :]), make, role, self.norm)
 
     def _written(
-        self, write: Callable[[Tensor, Tensor], object], change: Callable[[FixedPart], FixedPart], width: int
-    ) -> Tensor:
+        self, write: Callable[[Tensor, Tensor], object], change: Callable[[FixedPart], FixedPart], width: int,
+        *, is_spared: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """All contributions. is_spared: of the first one the first input alone is written."""
         fixed, rows = [change(part) for part in self.fixed], self._rows()
         whole = (fixed[0].vectors if fixed else self.chunks[0]).new_empty((len(self.components), *rows, width))
         start = 0
         for chunk in self.chunks:
-            write(_widened(chunk, torch.Size((*rows, chunk.shape[-1]))), whole[start : start + len(chunk)])
+            read, out = _widened(chunk, torch.Size((*rows, chunk.shape[-1]))), whole[start : start + len(chunk)]
             start += len(chunk)
+            if is_spared and start == len(chunk):
+                out[0, 1:] = 0.0
+                write(read[:1, :1], out[:1, :1])
+                read, out = read[1:], out[1:]
+            write(read, out)
         whole[start:] = 0.0
         for part in fixed:
             part.add_to(whole[self.components.index(part.component)])

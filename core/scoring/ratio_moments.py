@@ -28,8 +28,8 @@ class RatioMoments:
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
         """The moments of some inputs."""
         return cls(
-            len(whole), parts.sum(0), (parts**2).sum(0), (parts * whole[..., None]).sum(0), whole.sum(0),
-            (whole**2).sum(0),
+            len(whole), parts.sum(0), np.einsum("ihp,ihp->hp", parts, parts), np.einsum("ihp,ih->hp", parts, whole),
+            whole.sum(0), (whole**2).sum(0),
         )  # fmt: skip
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":

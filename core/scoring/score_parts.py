@@ -19,6 +19,7 @@ from core.errors import InputError
 
 Weighting = Literal["even", "attention"]
 WEIGHTINGS: tuple[Weighting, ...] = ("even", "attention")
+HEADS_AT_ONCE = 4  # of one input, whose products then stay in the processor's cache
 
 
 def covariances(
@@ -41,17 +42,30 @@ def covariances(
         shares.
     """
     batch, heads, queries = centred[0].shape[:3]
-    products = query.new_empty((batch, heads, len(query), len(centred), len(key)))
-    for row in range(batch):  # an input at a time stays in the processor's cache
-        every_key = key[:, row].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
-        every_way = torch.cat([scores[row] for scores in centred], 1)  # and for all ways: [head, way query, key]
-        along_keys = torch.bmm(every_way, every_key)  # sum_j w s' k_b[j]
-        along_keys = (
-            along_keys.view(heads, len(centred), queries, len(key), -1).transpose(2, 3).flatten(3).flatten(1, 2)
-        )
-        first = query[:, row].transpose(0, 1).flatten(2)  # [head, a, query dim]
-        products[row] = torch.bmm(first, along_keys.mT).unflatten(2, (len(centred), len(key)))
-    return list(products.mul_(scaling).unbind(3))
+    ways = torch.cat(list(centred), 2)  # [batch, head, way query, key]
+    products = query.new_empty((batch, heads, len(query), len(centred) * len(key)))
+    for row in range(batch):
+        for start in range(0, heads, HEADS_AT_ONCE):
+            some = slice(start, start + HEADS_AT_ONCE)
+            every_key = key[:, row, some].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
+            along_keys = torch.bmm(ways[row, some], every_key)  # sum_j w s' k_b[j]
+            by_part = along_keys.view(-1, len(centred), queries, len(key), key.shape[-1]).transpose(2, 3)
+            first = query[:, row, some].transpose(0, 1).flatten(2)  # [head, a, query dim]
+            torch.bmm(first, by_part.flatten(3).flatten(1, 2).mT, out=products[row, some])
+    return list(products.mul_(scaling).unflatten(3, (len(centred), -1)).unbind(3))
+
+
+def without_others(
+    pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
+) -> Float[Tensor, "batch head a b"]:
+    """Covariances, in float64, where at these places of a and b the whole query and the whole key stood: what is left
+    of them without the others. left_over: None where every contribution has its own."""
+    pairs = pairs.double()
+    if left_over is not None:
+        a, b = left_over
+        pairs[:, :, a] = 2 * pairs[:, :, a] - pairs.sum(2)
+        pairs[..., b] = 2 * pairs[..., b] - pairs.sum(3)
+    return pairs
 
 
 def centred_scores(

@@ -169,6 +169,8 @@ def test_terms_of_8_bit_weights_are_those_of_the_weights_as_they_are_used_and_ro
         if rounds_inputs:
             with pytest.raises(InterventionError, match="quantised weights"):
                 read(checkpoint)
+            with pytest.raises(InterventionError, match="quantised weights"):
+                score_shares.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
         else:
             assert largest_gap(checkpoint, checkpoint.encode(tiny.TEXT[0], None)) < 1e-5
 
@@ -257,6 +259,42 @@ def test_shares_by_part_add_up_to_one_in_a_real_family():
         for level in ("pair", "query", "key", "sort"):
             columns = [number for number, name in enumerate(sums.names) if name.level == level]
             assert ratios.value[:, columns].sum(1) == pytest.approx(1, abs=1e-6)
+
+
+def shares_both_ways(checkpoint, encodings, part=""):
+    """Score shares with every contribution computed, and with one on each side told by difference, layer by layer."""
+    direct = score_shares.ShareSums()
+    contributions.take_head_inputs(checkpoint, encodings, direct.take, part=part, by_head=True)
+    found = score_shares.share_sums(checkpoint, encodings, part=part, by_head=True)
+    for sums, shares in zip((direct.layers[key] for key in sorted(direct.layers)), found, strict=True):
+        assert sums.names == shares.names
+        yield sums.moments.ratios().value, shares.moments.ratios().value
+
+
+@pytest.mark.parametrize("name", [*CLAIMED, *tiny.TRANSLATORS])
+def test_a_contribution_told_by_difference_has_the_shares_that_it_has_when_computed(name):
+    checkpoint = tiny.translator(name) if name in tiny.TRANSLATORS else opened(name)
+    encodings = [checkpoint.encode(tiny.TEXT[0], None)] * 2  # of a batch's first input it is computed all the same
+    for heads in checkpoint.sets:
+        for direct, by_difference in shares_both_ways(checkpoint, encodings, heads.part):
+            assert by_difference == pytest.approx(direct, abs=1e-5, nan_ok=True)
+
+
+def test_contributions_are_told_by_difference_where_that_is_asked():
+    checkpoint, places = opened("bert"), []
+    encodings = [checkpoint.encode(tiny.TEXT[0], None)] * 2
+    for by_difference in (False, True):
+        contributions.take_head_inputs(
+            checkpoint, encodings, lambda inputs, _: places.append(inputs.left_over), by_difference=by_difference
+        )
+    assert places == [None] * checkpoint.layers + [(0, 0)] * checkpoint.layers
+
+
+@pytest.mark.parametrize("name", ["mobilebert", "gemma2"])
+def test_shares_by_difference_refuse_a_family_that_is_not_exact(name):
+    checkpoint = opened(name)
+    with pytest.raises(InterventionError, match=r"choose a(nother)? checkpoint"):
+        score_shares.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
 
 
 def bytes_left(checkpoint, encodings, *, by_head, sums):

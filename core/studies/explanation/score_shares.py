@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from core.capture.contributions import HeadInputs, take_head_inputs
 from core.capture.contributors import Component
@@ -27,6 +28,7 @@ from core.scoring.score_parts import (
     covariances,
     map_distances,
     score_variance,
+    without_others,
 )
 from core.studies.explanation.records import Removal
 
@@ -81,38 +83,67 @@ def layer_shares(inputs: HeadInputs) -> list[LayerShares]:
     counts = [inputs.weights if weighting == "attention" else None for weighting in WEIGHTINGS]
     every = [centred_scores(inputs.scores, inputs.visible, weights) for weights in counts]
     pairs = covariances(inputs.query, inputs.key, every, scaling=inputs.scaling)
-    both = [(a, b) for a in inputs.query_components for b in inputs.key_components]
-    if inputs.bias is not None:  # of places alone: position on both sides
-        both.append((Component("position"), Component("position")))
-    names, matrix = _collected(tuple(both))
+    place = () if inputs.bias is None else (Component("position"),)  # a bias of the scores is of places on both sides
+    collected = _collected((*inputs.query_components, *place), (*inputs.key_components, *place))
     shares = []
     for weighting, centred, terms in zip(WEIGHTINGS, every, pairs, strict=True):
-        flat = terms.flatten(2)
+        own = without_others(terms, inputs.left_over)
         if inputs.bias is not None:
-            flat = torch.cat([flat, (centred * inputs.bias).sum((-2, -1))[..., None]], -1)
+            own = nn.functional.pad(own, (0, 1, 0, 1))
+            own[..., -1, -1] = (centred * inputs.bias).sum((-2, -1))
         whole = score_variance(centred, inputs.scores).double().cpu().numpy()
-        moments = RatioMoments.of(flat.double().cpu().numpy() @ matrix, whole)
-        shares.append(LayerShares(inputs.layer, weighting, names, moments))
+        moments = RatioMoments.of(collected.of(own.cpu().numpy()), whole)
+        shares.append(LayerShares(inputs.layer, weighting, collected.names, moments))
     return shares
 
 
+@dataclass(frozen=True)
+class _Collected:
+    """How pairs of contributions are added up to parts: pairs of groups first, then those of one side.
+
+    Attributes:
+        names: of all parts.
+        query_groups, key_groups: which contributions a group has. *Shape:* (contribution, group).
+        query, key: which parts of one side a contribution adds to. *Shape:* (contribution, part).
+    """
+
+    names: tuple[PartName, ...]
+    query_groups: np.ndarray
+    key_groups: np.ndarray
+    query: np.ndarray
+    key: np.ndarray
+
+    def of(self, pairs: Float[np.ndarray, "input head a b"]) -> Float[np.ndarray, "input head part"]:
+        """All parts."""
+        grouped = self.query_groups.T @ pairs @ self.key_groups
+        by_side = pairs.sum(3) @ self.query + pairs.sum(2) @ self.key
+        return np.concatenate([grouped.reshape(*pairs.shape[:2], -1), by_side], 2)
+
+
 @lru_cache(maxsize=64)
-def _collected(both: tuple[tuple[Component, Component], ...]) -> tuple[tuple[PartName, ...], np.ndarray]:
-    """Names of all parts, and which pairs of contributions each adds up: [pair, part]."""
-    columns: dict[PartName, np.ndarray] = {}
-    for index, (query, key) in enumerate(both):
-        named = [
-            (PartName("pair", query.group, key.group), 1.0),
-            (PartName("query", query.group, ANY), 1.0),
-            (PartName("key", ANY, key.group), 1.0),
-            (PartName("sort", query.sort, ANY), 0.5),
-            (PartName("sort", key.sort, ANY), 0.5),
-        ]
-        named += [(PartName("query head", query.label, ANY), 1.0)] if query.kind == "head" else []
-        named += [(PartName("key head", ANY, key.label), 1.0)] if key.kind == "head" else []
-        for name, share in named:
-            columns.setdefault(name, np.zeros(len(both)))[index] += share
-    return tuple(columns), np.stack(list(columns.values()), 1)
+def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Collected:
+    """Pairs of groups, then groups, single heads and sorts of either side."""
+    groups = [list(dict.fromkeys(component.group for component in side)) for side in (query, key)]
+    pairs = [PartName("pair", first, second) for first in groups[0] for second in groups[1]]
+    of_query = [_of_query(component) for component in query]
+    of_key = [_of_key(component) for component in key]
+    sides = list(dict.fromkeys(name for parts in (*of_query, *of_key) for name in parts))
+    return _Collected(
+        (*pairs, *sides),
+        *(np.array([[component.group == group for group in own] for component in side], float)
+          for side, own in zip((query, key), groups, strict=True)),
+        *(np.array([[parts.get(name, 0.0) for name in sides] for parts in side]) for side in (of_query, of_key)),
+    )  # fmt: skip
+
+
+def _of_query(component: Component) -> dict[PartName, float]:
+    named = {PartName("query", component.group, ANY): 1.0, PartName("sort", component.sort, ANY): 0.5}
+    return named | ({PartName("query head", component.label, ANY): 1.0} if component.kind == "head" else {})
+
+
+def _of_key(component: Component) -> dict[PartName, float]:
+    named = {PartName("key", ANY, component.group): 1.0, PartName("sort", component.sort, ANY): 0.5}
+    return named | ({PartName("key head", ANY, component.label): 1.0} if component.kind == "head" else {})
 
 
 def share_sums(
@@ -121,7 +152,7 @@ def share_sums(
     """Score shares of every head over these inputs, by layer and weighting. Raises InterventionError as
     `take_head_inputs`."""
     sums = ShareSums()
-    take_head_inputs(checkpoint, encodings, sums.take, part=part, by_head=by_head)
+    take_head_inputs(checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True)
     return [sums.layers[key] for key in sorted(sums.layers)]
 
 
