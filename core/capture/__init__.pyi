@@ -17,6 +17,7 @@ from . import gating as gating
 from . import generating as generating
 from . import importance as importance
 from . import interventions as interventions
+from . import joining as joining
 from . import knockout as knockout
 from . import linear as linear
 from . import long_maps as long_maps

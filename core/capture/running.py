@@ -18,6 +18,7 @@ from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, AttentionRun, running
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
+from core.capture.joining import MapsOfBatch
 from core.capture.masks import lazily
 from core.capture.softmax import before_softmax
 from core.capture.streaming import refuse_no_number, streamer_for
@@ -34,7 +35,8 @@ Change = Intervention | Knockout | PartChange
 class Observer(Protocol):
     """Reduces maps as they come. `inputs`: which encodings the rows of the batch are.
 
-    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink.
+    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink; one that is
+    `core.capture.joining.Joining` gets all layers of short inputs at once.
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
@@ -174,9 +176,9 @@ def _forward(
         rows = weights[:, :, :, 0]  # a score that is no number makes its whole row so
         for maps in () if bool(torch.isfinite(rows).all()) else rows:
             refuse_no_number(layer, maps)
-        for observer in observers:
-            observer.update(layer, weights, inputs)
+        handed.take(layer, weights)
 
+    handed = MapsOfBatch(observers, inputs, checkpoint.layers if layers is None and not interventions else 0)
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)

@@ -46,6 +46,10 @@ class HeadDistances:
         rows = weights.gather(2, self._rows[:, None, :, None].expand(-1, weights.shape[1], -1, length))
         self._hold(layer, rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))
 
+    def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
+        """Compare all heads of all layers, handed over at once."""
+        self.update(self.layers - 1, weights, inputs)
+
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs the drawn rows alone; where all rows are compared, all of all layers would have to be held."""
         if self.queries is None or queries != keys:

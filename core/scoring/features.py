@@ -29,7 +29,7 @@ from torch import Tensor
 from core.map_sums import MapSums, Needs
 from core.scoring.definitions import DEFINITIONS
 from core.scoring.feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
-from core.scoring.intervals import Means, StatisticEstimate
+from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
 from core.scoring.link_contrasts import weights_at
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
@@ -179,7 +179,7 @@ class FeatureAttention:
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
-    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+    def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
@@ -188,6 +188,10 @@ class FeatureAttention:
         at = None if cells is None else weights_at(weights, cells.batch, cells.queries, cells.keys)
         visible = columns(weights, causal=True, visible=True) if self.causal else None
         self._add(layer, _Taken(columns(weights, causal=self.causal), rows, visible, at), batch)
+
+    def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
+        """Reduce all layers' maps at once."""
+        self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs what each key gets, the classifying token's row, and the cells of contrasts."""
@@ -221,7 +225,7 @@ class FeatureAttention:
     def _batch_of(self, inputs: list[int]) -> _Batch:
         return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
 
-    def _add(self, layer: int, taken: "_Taken", batch: _Batch) -> None:
+    def _add(self, layer: int | slice, taken: "_Taken", batch: _Batch) -> None:
         """Every definition's values of one layer."""
         sums: list[np.ndarray] = []
         even = _even(taken.mean.shape[-1], batch.classifying) if self.causal and self.places.any() else None
@@ -234,7 +238,10 @@ class FeatureAttention:
         contrast = np.full((len(batch.inputs), sums[0].shape[1], len(WAYS) * len(self.features)), np.nan)
         if taken.cells is not None and batch.cells is not None:
             contrast[:] = contrasts_of(taken.cells, batch.cells).reshape(contrast.shape)
-        counts = np.concatenate([batch.counts, np.isfinite(contrast[:, 0]).astype(float)], 1)
+        layers = len(self.means.inputs) if isinstance(layer, slice) else 1
+        drawn = np.isfinite(contrast[:, :: contrast.shape[1] // layers]).astype(float)  # in the first head of a layer
+        counts = np.concatenate([np.repeat(batch.counts[:, None], layers, 1), drawn], 2)
+        counts = counts if isinstance(layer, slice) else counts[:, 0]
         numbers = [self._numbers[k] for k in batch.inputs]
         self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, numbers)
 

@@ -66,6 +66,9 @@ class StatisticEstimate:
 _SPREAD = ("error", "lean", "different", "sign")
 
 
+EVERY_LAYER = slice(None)
+
+
 class Means:
     """Sum of x over sum of counts, per layer, head and statistic, and the same of every group of inputs.
 
@@ -79,17 +82,22 @@ class Means:
 
     def update(
         self,
-        layer: int,
+        layer: int | slice,
         sums: Float[np.ndarray, "batch head statistic"],
-        counts: Float[np.ndarray, "batch statistic"],
+        counts: Float[np.ndarray, "batch *layer statistic"],
         numbers: Sequence[int],
     ) -> None:
         """Add a batch: per input the sum over what it has of each statistic, and how many it has (0: left out).
 
+        layer: EVERY_LAYER where sums are of all layers' heads, one layer's after another's; counts may differ by layer
+            then.
         numbers: of the inputs, stable between runs. Sums whose count is 0 are not looked at and may be NaN.
         """
         groups = np.asarray(numbers) % GROUPS
-        seen = np.where(counts[:, None, :] > 0, sums, 0.0)
+        if isinstance(layer, slice):
+            sums = sums.reshape(len(sums), len(self.inputs), -1, sums.shape[-1])
+            counts = np.broadcast_to(counts.reshape(len(counts), -1, counts.shape[-1]), (*sums.shape[:2], sums.shape[-1]))
+        seen = np.where(counts[..., None, :] > 0, sums, 0.0)
         if len(set(groups.tolist())) == len(groups):  # plain addition is faster, and right where no group comes twice
             self.sums[groups, layer] += seen
             self.counts[groups, layer] += counts

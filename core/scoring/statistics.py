@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.map_sums import MapSums, Needs
 from core.scoring.heads import MapBatch, SpecialPositions, SumBatch, special_needs
-from core.scoring.intervals import Means
+from core.scoring.intervals import EVERY_LAYER, Means
 from core.scoring.registry import MAP_SCORES
 
 
@@ -31,12 +31,16 @@ class HeadStatistics:
         self._places, self._numbers = places, numbers
         return self
 
-    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+    def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
         places = [self._places[k] for k in inputs]
         maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
+
+    def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
+        """Reduce all layers' maps at once."""
+        self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs: rows' entropies and distances, and weight on neighbours and special tokens; None where a
@@ -51,6 +55,6 @@ class HeadStatistics:
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)
 
-    def _add(self, layer: int, values: Float[np.ndarray, "batch head statistic"], inputs: list[int]) -> None:
+    def _add(self, layer: int | slice, values: Float[np.ndarray, "batch head statistic"], inputs: list[int]) -> None:
         counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a statistic for all heads or for none
         self.means.update(layer, values, counts, [self._numbers[k] for k in inputs])

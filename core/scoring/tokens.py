@@ -29,7 +29,7 @@ from torch import Tensor
 
 from core.map_sums import MapSums, Needs
 from core.scoring.definitions import DIRECTIONS, QUANTITIES
-from core.scoring.intervals import Means, StatisticEstimate
+from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
 from core.scoring.link_batches import LinkBatch, LinkedWords
 from core.scoring.link_blocks import LinkBlocks, in_order
 
@@ -84,7 +84,7 @@ class RelationAttention:
                 counter.update(b - a for a, b in links)
         return self
 
-    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+    def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
@@ -92,6 +92,10 @@ class RelationAttention:
         if len(self._batch.query):
             maps = _between_words(weights, self._words).cpu()
             self._add(layer, self._batch.values(maps, weights), self._batch)
+
+    def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
+        """Reduce all layers' maps at once."""
+        self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs blocks of queries, for what each word looks at most, and the cells of contrasts."""
@@ -119,7 +123,7 @@ class RelationAttention:
         some, numbers = [self._inputs[k] for k in inputs], [self._numbers[k] for k in inputs]
         return LinkBatch(inputs, some, length, self.across, numbers=numbers, causal=self.causal)
 
-    def _add(self, layer: int, values: Float[np.ndarray, "link quantity head"], batch: LinkBatch) -> None:
+    def _add(self, layer: int | slice, values: Float[np.ndarray, "link quantity head"], batch: LinkBatch) -> None:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
