@@ -179,7 +179,8 @@ class Carrying(TorchFunctionMode):
             plain = value.detach() if bias is None else value.detach() - bias.detach()
             projected = _constant(plain, states.components[0], role)
         elif role == "branch":
-            projected, added = states.projected(weight, added, role, spares=self.spares and value.dim() == BY_INPUT), None
+            spares = self.spares and value.dim() == BY_INPUT
+            projected, added = states.projected(weight, added, role, spares=spares), None
         else:
             projected = states.behind(weight, role)
         carry(value, projected if added is None else projected.with_fixed((*projected.fixed, added)))

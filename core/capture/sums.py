@@ -168,7 +168,8 @@ class Sum:
             return part if part is bias else part.projected(weight)
 
         def make() -> Tensor:
-            return self.with_fixed((*self.fixed, *added))._written(multiply, change, weight.shape[1], is_spared=is_spared)
+            whole = self.with_fixed((*self.fixed, *added))
+            return whole._written(multiply, change, weight.shape[1], is_spared=is_spared)
 
         names = dict.fromkeys((*self.components, *(part.component for part in added)))
         first = [replace(component, is_spared=is_spared) for component in self.names[:1]]

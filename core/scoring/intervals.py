@@ -95,8 +95,9 @@ class Means:
         """
         groups = np.asarray(numbers) % GROUPS
         if isinstance(layer, slice):
-            sums = sums.reshape(len(sums), len(self.inputs), -1, sums.shape[-1])
-            counts = np.broadcast_to(counts.reshape(len(counts), -1, counts.shape[-1]), (*sums.shape[:2], sums.shape[-1]))
+            batch, layers, width = len(sums), len(self.inputs), sums.shape[-1]
+            sums = sums.reshape(batch, layers, -1, width)
+            counts = np.broadcast_to(counts.reshape(batch, -1, width), (batch, layers, width))
         seen = np.where(counts[..., None, :] > 0, sums, 0.0)
         if len(set(groups.tolist())) == len(groups):  # plain addition is faster, and right where no group comes twice
             self.sums[groups, layer] += seen
