@@ -113,7 +113,8 @@ DEFAULTS = ReportOptions()
 
 @dataclass(frozen=True)
 class ReportStep:
-    """One job of a report. options: of the study's own type; task: None where it has several."""
+    """One job of a report. options: of the study's own type, None where this version cannot read them; task: None where
+    it has several."""
 
     part: Part
     study: str
@@ -124,8 +125,8 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """The options in JSON's types, as a job keeps them."""
-        return as_json(self.options)
+        """The options in JSON's types, as a job keeps them; {} of options that this version cannot read."""
+        return {} if self.options is None else as_json(self.options)
 
 
 A = TypeVar("A", bound=AttendingOptions)

@@ -5,20 +5,25 @@ evidence, all reports together, so that every exhibit and claim is computed as `
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from core import config
 from core.errors import AtlasError, InputError
 from core.report.beside import stored_beside
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
-from core.report.plan import ReportOptions, ReportStep
+from core.report.plan import CUT_WORDS, ReportOptions, ReportStep
 from core.report.published import REPLICATION
 from core.report.records import Records, StepRecord, records_of
 from core.report.rendering.words import About
 from core.store import shipped
 from core.store.rows import from_json
+from core.studies.ablation import knockout
+from core.studies.attention import redundancy
+from core.studies.circuits import gates, pairs, shapley
 from core.studies.lookup import find_study
 from core.studies.tuning import finetune
 from core.studies.tuning.records import TunedScore
@@ -26,10 +31,15 @@ from core.tasks.glue import TASKS
 
 REPORT = "reproduce"  # the study that keeps reports
 CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
+BY_COMMAND = {  # parts that a study's own command makes for the record: its runs stand beside the reports'
+    Part.SHAPLEY: shapley.STUDY.name, Part.GATES: gates.STUDY.name, Part.PAIRS: pairs.STUDY.name,
+    Part.WORD_LINKS: knockout.STUDY.name, Part.REDUNDANCY: redundancy.STUDY.name,
+}  # fmt: skip
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
-    """What the record's reports left, by checkpoint; of equal steps the newest.
+    """What the record's reports left, and runs that no report made, by checkpoint; of equal steps the one of most rows,
+    of these the newest.
 
     Args:
         checkpoints: those that are wanted; none for all that the record has reports on.
@@ -48,7 +58,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
         raise InputError(
             f"The record has reports on {there or 'nothing'}, but none on {lacking[0]}: choose among them."
         )
-    every = [*steps, *_beyond_reports()]
+    every = _newest([*steps, *_beyond_reports()])
     return [_evidence(name, [step for step in every if step.checkpoint == name], reports.values()) for name in names]
 
 
@@ -61,30 +71,48 @@ def about_record(evidence: Sequence[Evidence]) -> About:
 
 
 def _beyond_reports() -> list[StepRecord]:
-    """Runs of the record that no report made, on the classifier that ships, as steps of the encoder that it was."""
+    """Runs of the record that a command of a study made, as steps of the report on their checkpoint; those on the
+    classifier that ships, of the encoder that it was."""
     chosen = []
-    for part in (Part.SHAPLEY, Part.GATES, Part.PAIRS):
-        for run in shipped.runs(part).to_dict("records"):
-            if run["checkpoint"] == config.CLASSIFIER:
+    for part, study in BY_COMMAND.items():
+        for run in shipped.runs(study).to_dict("records"):
+            checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
+            if checkpoint:
                 about = {name: run[name] for name in ("weights_hash", "code_version", "dtype", "device", "seconds")}
+                task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
                 chosen.append(
                     StepRecord(
-                        part, run["study"], config.ENCODER, run["task"], run["title"], run["run"], "",
-                        from_json(run["options"]), created=run["created"].isoformat(), **about,
+                        part, study, checkpoint, task, run["title"], run["run"], "", options,
+                        created=run["created"].isoformat(), **about,
                     )
                 )  # fmt: skip
     return chosen
 
 
+def _reported(part: Part, checkpoint: str, options: Mapping[str, Any]) -> str | None:
+    """The checkpoint whose report a run belongs to, or None where no report would have made it."""
+    if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
+        return checkpoint if options.get("random") else None
+    if part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
+        return None
+    return config.ENCODER if checkpoint == config.CLASSIFIER else None
+
+
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """Of equal steps the newest that has a run; in the order in which they stand."""
+    """Of steps that are equal but for the number of rows the one with a run, of most rows, and the newest; in the order
+    in which they stand."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
-        asked = {name: value for name, value in step.options.items() if name not in CLASSIFIERS}
+        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, "limit")}
         same = json.dumps([step.part, step.study, step.checkpoint, step.task, asked], sort_keys=True)
-        if same not in chosen or (step.run and (step.created or "") > (chosen[same].created or "")):
+        if same not in chosen or _worth(step) > _worth(chosen[same]):
             chosen[same] = step
     return list(chosen.values())
+
+
+def _worth(step: StepRecord) -> tuple[bool, float, str]:
+    limit = step.options.get("limit")
+    return step.run is not None, math.inf if limit is None else limit, step.created or ""
 
 
 def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtrit
 
 from core.scoring import few_inputs
 from core.scoring.few_inputs import Spread
@@ -187,3 +188,24 @@ class Means:
 
 
 _ARRAYS = ("sums", "counts", "inputs")
+
+
+def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
+    """Student's 95% interval of a mean, from sums.
+
+    Args:
+        total: the sum of the values.
+        squares: the sum of their squares; NaN where nobody kept it.
+        n: how many values.
+
+    Returns:
+        low and high; None of fewer than two values, or without squares.
+
+    Source: Student (1908).
+    """
+    if n < 2 or np.isnan(squares):
+        return None
+    mean = total / n
+    variance = max(0.0, squares - n * mean * mean) / (n - 1)
+    half = float(stdtrit(n - 1, 0.975)) * (variance / n) ** 0.5
+    return mean - half, mean + half

@@ -1,5 +1,7 @@
 """Claims in planted worlds (slow), and docs/claims.md, which is made from the code."""
 
+import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,20 @@ def test_each_claim_declares_its_rule_and_its_test():
 
 def test_the_page_of_claims_says_what_the_code_does():
     assert PAGE.read_text().startswith(claims_page.declared())
+
+
+def test_the_rates_are_printed_as_json(monkeypatch, capsys):
+    """The command that the page names, with one draw of one claim: the others as the page has them."""
+    monkeypatch.setattr("sys.argv", ["simulations", "claims", "--json", "--draws", "1", "--claim", "negation-qnli"])
+    runpy.run_module("tests.simulations", run_name="__main__")
+    rates = json.loads(capsys.readouterr().out)
+    assert set(rates) == {world.claim for world in claim_worlds.PLANTED}
+    assert all(set(of_claim) == {"false_holds", "false_fails", "undecided_at_2x"} for of_claim in rates.values())
+    assert all(0 <= rate <= 1 for of_claim in rates.values() for rate in of_claim.values())
+    stored = claims_page.rates_now(PAGE.read_text())
+    assert {name: of_claim for name, of_claim in rates.items() if name != "negation-qnli"} == {
+        name: of_claim for name, of_claim in stored.items() if name != "negation-qnli"
+    }
 
 
 OPEN = [name for name, rates in claims_page.rates_now(PAGE.read_text()).items() if rates["undecided_at_2x"] > 0.5]

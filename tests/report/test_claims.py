@@ -321,22 +321,27 @@ def test_what_beats_no_constant_predictor_has_nothing_to_lose():
     assert only(disabling.many_heads_go(evidence(curves, learned))) == HOLDS
 
 
-def test_effective_attention_parts_with_length():
-    def rows(short, long):
-        return [
-            {
-                "statistic": "correlation by length",
-                "length_from": low,
-                "length_to": low + 7,
-                "mean": r,
-                "n": 4,
-                "task": "rte",
-            }
-            for low, r in ((9, short), (81, long))
-        ]
-
-    assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 0.6))))) == HOLDS
-    assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 1.0))))) == UNDECIDED
+@pytest.mark.parametrize(
+    ("short", "long", "half", "word"),
+    [
+        (1.0, 0.6, 0.0001, HOLDS),
+        (1.0, 0.6, 0.5, UNDECIDED),
+        (1.0, 1.0, 0.0001, UNDECIDED),  # the inputs may be shorter than heads are wide
+        (0.9, 0.6, 0.0001, FAILS),
+        (1.0, 0.6, None, HOLDS),  # rows of before r by length had an interval: their means
+    ],
+)
+def test_effective_attention_parts_with_length(short, long, half, word):
+    about = {"statistic": "correlation by length", "n": 4}
+    rows = [
+        about | {"length_from": low, "length_to": low + 7, "mean": r, "task": task}
+        | ({} if half is None else {"low": r - half, "high": r + half})
+        for task in ("rte", "mrpc") for low, r in ((9, short), (81, long))
+    ]  # fmt: skip
+    (one,) = scores.effective_drops(evidence(found("effective", rows)))
+    assert one.outcome == word
+    if word == HOLDS and half:
+        assert one.statistic.high == pytest.approx(0.6 + half / 2**0.5)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.report.claims import further
+from core.report.claims import changes, further
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, sweep_rows
 
@@ -63,7 +63,7 @@ def test_layer_five_or_the_first(changes, word):
 )
 def test_most_weights_change_little_by_heads(cosines, word):
     rows = head_rows([cosines], kind="head", statistic="cosine")
-    assert only(further.most_change_little(evidence(found("change", rows, "rte")))) == word
+    assert only(changes.most_change_little(evidence(found("change", rows, "rte")))) == word
 
 
 @pytest.mark.parametrize(("late", "word"), [(0.3, HOLDS), (0.0, FAILS), (0.11, UNDECIDED)])

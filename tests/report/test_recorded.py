@@ -1,5 +1,6 @@
 """The report of the record that ships, made from its rows alone."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import pandas as pd
@@ -9,10 +10,12 @@ from typer.testing import CliRunner
 import core.__main__
 from core import config
 from core.errors import InputError
-from core.report import recorded
-from core.report.records import records_of
+from core.report import recorded, report
+from core.report.plan import CUT_WORDS
+from core.report.records import StepRecord, records_of
 from core.report.rendering import parquet
 from core.store import shipped
+from core.store.rows import to_json
 from tests import record_report
 
 
@@ -65,6 +68,63 @@ def test_the_file_of_claims_has_their_numbers():
         ]
     undecided = table[table["outcome"] == "undecided"]
     assert (undecided["needed"].dropna() >= undecided["n"][undecided["needed"].notna()]).all()
+
+
+def planted(monkeypatch, study, checkpoint, options, rows, task="sst2"):
+    """A record that has one more run, which a command of a study made."""
+    known = shipped.runs("relations").iloc[:1].assign(
+        run="planted", study=study, checkpoint=checkpoint, task=task, options=to_json(options)
+    )  # fmt: skip
+    of_study, of_run = shipped.runs, shipped.run_rows
+    monkeypatch.setattr(shipped, "runs", lambda name=None: known if name == study else of_study(name))
+    monkeypatch.setattr(shipped, "run_rows", lambda run: rows if run == "planted" else of_run(run))
+
+
+LINKS = {"kind": "link contrast", "task": "sst2", "first": "noun-adjective", "other": "noun-preposition", "value": 0.1,
+         "low": 0.05, "high": 0.15, "first_moves": 0.3, "other_moves": 0.2, "links": 80, "n": 40}  # fmt: skip
+REPEATS = [{"kind": kind, "checkpoint": "all-MiniLM-L6-v2", "task": "mrpc", "n": 100, "share": share, "low": low,
+            "high": high} | draw for kind, share, low, high, draw in (
+                ("repeats", 0.9, 0.8, 1.0, {}), ("repeats at random", 0.2, 0.1, 0.3, {"draw": 1}))]  # fmt: skip
+
+
+def cutting(edges, checkpoint=config.CLASSIFIER):
+    return {"checkpoint": checkpoint, "task": "sst2", "edges": edges}
+
+
+@pytest.mark.parametrize(
+    ("claim", "study", "checkpoint", "options", "rows", "found"),
+    [
+        ("adjectives-matter", "knockout", config.CLASSIFIER, cutting(CUT_WORDS), [LINKS], {"atlas-encoder"}),
+        ("adjectives-matter", "knockout", config.CLASSIFIER, cutting(["separators"]), [LINKS], set()),
+        ("adjectives-matter", "knockout", "another", cutting(CUT_WORDS, "another"), [LINKS], set()),
+        ("repeated-patterns", "redundancy", "all-MiniLM-L6-v2", {"random": 1}, REPEATS, {"all-MiniLM-L6-v2"}),
+        ("repeated-patterns", "redundancy", "all-MiniLM-L6-v2", {}, REPEATS, set()),
+    ],
+)
+def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim(
+    monkeypatch, claim, study, checkpoint, options, rows, found
+):
+    planted(monkeypatch, study, checkpoint, options, rows)
+    records = [one for one in report.records_of(recorded.recorded_evidence()).claims if one.claim == claim]
+    assert {one.checkpoint for one in records if one.run == "planted" and one.outcome == "holds"} == found
+
+
+def test_a_run_whose_options_this_version_cannot_read_says_so(monkeypatch):
+    planted(monkeypatch, "knockout", config.CLASSIFIER, {"edges": CUT_WORDS}, [LINKS])
+    records = report.records_of(recorded.recorded_evidence([config.ENCODER]))
+    (one,) = [one for one in records.claims if one.claim == "adjectives-matter"]
+    assert (one.outcome, "checkpoint" in one.said) == ("cannot be tested", True)
+
+
+def test_no_run_is_read_twice_and_of_steps_that_differ_in_rows_alone_the_one_of_most_is(evidence):
+    for known in evidence:
+        read = [result.run for result in known.results if result.run]
+        assert len(read) == len(set(read))
+    step = StepRecord("effective", "effective", "a", None, "", "run", "", {"limit": 30}, created="2026-11-24")
+    more = replace(step, run="more", options={"limit": None}, created="2026-11-23")
+    without = replace(step, run=None, options={"limit": None})
+    other = replace(step, run="other", options={"limit": 30, "seed": 1})
+    assert recorded._newest([step, more, without, other]) == [more, other]
 
 
 def test_its_day_is_that_of_its_newest_numbers(evidence):

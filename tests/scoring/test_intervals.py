@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.scoring.few_inputs import FEWEST
-from core.scoring.intervals import Means
+from core.scoring.intervals import Means, student
 
 
 def _filled(values, counts, batches):
@@ -129,3 +130,12 @@ def test_a_difference_is_tested_either_way():
     assert np.isnan(p[3]), "no input differs: too few"
     assert found.p_above()[0, 0, 1] > 0.99
     assert np.isnan(_filled(values[:4], np.ones((4, 3)), [range(4)]).result().p_either()).all()
+
+
+def test_students_interval_from_sums_is_scipys():
+    values = np.random.default_rng(0).random(7)
+    found = student(float(values.sum()), float((values**2).sum()), 7)
+    assert found == pytest.approx(stats.t.interval(0.95, 6, values.mean(), stats.sem(values)))
+    assert student(0.5, 0.25, 1) is None
+    assert student(1.0, float("nan"), 7) is None
+    assert student(3.0, 3.0, 3) == pytest.approx((1.0, 1.0))

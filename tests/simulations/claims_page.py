@@ -44,10 +44,11 @@ WORLDS_START = """
 Rows are planted with the noise of so many dev rows: nothing there (or all heads on the line), an effect at twice the
 margin (two points of a score where the margin is 0, a tenth of a weight or share), and one inside it (or as much the
 other way). Scores of fine-tuning have three seeds whose luck is a point, shares of maps a classifier that takes one
-in six for another class and whose confusions 60 labelled inputs tell. Noise of seeds behind maps before and after
-fine-tuning is not planted, nor what heads have in common (but in *keeps-its-role*). Of each world {draws} draws; a
-true rate of 5 % stays below {limit:.1%} in 99.7 % of such simulations. n: rows of a dev set, or inputs, heads or
-words where it is not one of GLUE's.
+in six for another class and whose confusions 60 labelled inputs tell. Weights and cosines of fine-tuned checkpoints
+have three seeds, too, whose luck is as much: of a layer, of a feature, or (*more-to-nouns*) of each head. What heads
+have in common is not planted (but in *keeps-its-role*). Of each world {draws} draws; a true rate of 5 % stays below
+{limit:.1%} in 99.7 % of such simulations. n: rows of a dev set, or inputs, heads or words where it is not one of
+GLUE's.
 
 | claim | n | false holds | false does not hold | undecided at twice |
 |---|---|---|---|---|
@@ -57,8 +58,7 @@ END = """
 Undecided at twice the margin in more than half of the draws: {open}. There the report says how many rows, or
 seeds of fine-tuning, would decide it.
 
-No worlds are planted for {missing}: those whose correction is "no test" are data, arithmetic or without rows, and the
-rows of *effective-drops* have a correlation without an interval, so no noise can be planted beside what decides it.
+No worlds are planted for {missing}: they are data, arithmetic or without rows, so nothing is tested.
 """
 
 

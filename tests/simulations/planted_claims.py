@@ -7,17 +7,20 @@ from core.patterns.evaluation import moved_shares
 from core.report.evidence import Evidence
 from core.report.measures.maps import LOOKED_AT
 from core.scoring.corrections import q_values
+from core.scoring.intervals import student
 from core.scoring.repetition import Repeated
 from core.studies.ablation.word_links import contrasts
 from tests.report.evidence_made import CHECKPOINT, evidence, found
 from tests.simulations.planted_rows import (
     HALVES,
     HEADS,
+    LUCK,
     ROWS,
     Planted,
     beyond,
     drawn,
     heads_of,
+    in_seeds,
     of_layers,
     sweep_of,
     valued,
@@ -37,8 +40,12 @@ def changed(most: slice, *, causal: bool) -> Planted:
         cosines = np.full(HEADS[0], 0.8)
         cosines[most] -= effect
         more = {"kind": "layer", "statistic": "cosine"}
-        rows = [valued(value, rng, 100, 0.1, layer=k, **more) for k, value in enumerate(cosines)]
-        return evidence(found("change", rows, "rte"), causal=causal)
+
+        def rows() -> list[dict]:
+            of_seed = cosines + rng.normal(0, LUCK, len(cosines))
+            return [valued(value, rng, 100, 0.1, layer=k, **more) for k, value in enumerate(of_seed)]
+
+        return evidence(*in_seeds("change", rows, "rte"), causal=causal)
 
     return plant
 
@@ -140,20 +147,27 @@ def one_separator(effect: float, rng: np.random.Generator) -> Evidence:
 
 
 def classifying(effect: float, rng: np.random.Generator) -> Evidence:
-    layers = {name: [0.2 + effect * (name == "separator")] * HEADS[0] for name in LOOKED_AT}
-    rows = looked_at(layers, rng, statistic="classifying", checkpoint="tuned")
-    return evidence(found("features", rows, "sst2"))
+    def rows() -> list[dict]:
+        layers = {name: [0.2 + effect * (name == "separator") + rng.normal(0, LUCK)] * HEADS[0] for name in LOOKED_AT}
+        return looked_at(layers, rng, statistic="classifying", checkpoint="tuned")
+
+    return evidence(*in_seeds("features", rows, "sst2"))
 
 
 def rise_and_fall(effect: float, rng: np.random.Generator) -> Evidence:
     late = {name: [0.3] * HALF + [0.3 + effect] * HALF for name in ("noun", "verb")}
-    rows = looked_at(late, rng, **LOOKING)
-    rows += looked_at({name: [effect] * HEADS[0] for name in late}, rng, **CHANGING)
-    return evidence(found("features", rows, "sst2"))
+    before = looked_at(late, rng, **LOOKING)
+    return evidence(*in_seeds("features", lambda: before + changing(dict.fromkeys(late, effect), rng), "sst2"))
 
 
 def negation(effect: float, rng: np.random.Generator) -> Evidence:
-    return evidence(found("features", looked_at({"negation": [-effect] * HEADS[0]}, rng, n=100, **CHANGING), "qnli"))
+    return evidence(*in_seeds("features", lambda: changing({"negation": -effect}, rng, n=100), "qnli"))
+
+
+def changing(lost: dict[str, float], rng: np.random.Generator, **more: object) -> list[dict]:
+    """All heads lose so much weight on these features in a seed, whose luck they share."""
+    luck = {name: [value + rng.normal(0, LUCK)] * HEADS[0] for name, value in lost.items()}
+    return looked_at(luck, rng, **CHANGING, **more)
 
 
 def borders(effect: float, rng: np.random.Generator) -> Evidence:
@@ -171,6 +185,17 @@ def special(effect: float, rng: np.random.Generator) -> Evidence:
         for row in of_layers([effect / 2] * HEADS[0], rng, statistic=name, task="sst2")
     ]
     return evidence(found("statistics", rows))
+
+
+def parting(effect: float, rng: np.random.Generator) -> Evidence:
+    """Short inputs are the same raw and effective; long ones part by the effect beyond what counts as parted."""
+    rows = []
+    for length, true, sd in ((9, 1.0, 0.0002), (81, 0.99 - effect, 0.02)):
+        r = rng.normal(true, sd, 20)
+        low, high = student(float(r.sum()), float((r**2).sum()), len(r)) or (None, None)
+        about = {"statistic": "correlation by length", "task": "rte", "length_from": length, "length_to": length + 7}
+        rows.append(about | {"mean": float(r.mean()), "n": len(r), "low": low, "high": high})
+    return evidence(found("effective", rows))
 
 
 def dominance(effect: float, rng: np.random.Generator) -> Evidence:
@@ -352,9 +377,13 @@ def subnetworks(effect: float, rng: np.random.Generator) -> Evidence:
 
 
 def little(effect: float, rng: np.random.Generator) -> Evidence:
-    """All heads have this cosine."""
-    rows = heads_of(np.full(HEADS, effect), rng, 1000, kind="head", statistic="cosine")
-    return evidence(found("change", rows, "rte"))
+    """All heads have this cosine, in one seed more and in another less."""
+
+    def rows() -> list[dict]:
+        table = np.full(HEADS, effect + rng.normal(0, LUCK))
+        return heads_of(table, rng, 1000, kind="head", statistic="cosine")
+
+    return evidence(*in_seeds("change", rows, "rte"))
 
 
 def late_stripes(effect: float, rng: np.random.Generator) -> Evidence:
@@ -399,9 +428,9 @@ def seeds_of(true: float, rng: np.random.Generator) -> list[dict]:
 
 def ends_of_sentences(effect: float, rng: np.random.Generator) -> Evidence:
     """First and last token have the effect beyond others nearby, and lose it with fine-tuning."""
-    some = {name: [effect] * HEADS[0] for name in ("first", "last")}
-    rows = beyond(looked_at(some, rng, **LOOKING)) + looked_at(some, rng, **CHANGING)
-    return evidence(found("features", rows, "sst2"), causal=True)
+    ends = dict.fromkeys(("first", "last"), effect)
+    before = beyond(looked_at({name: [effect] * HEADS[0] for name in ends}, rng, **LOOKING))
+    return evidence(*in_seeds("features", lambda: before + changing(ends, rng), "sst2"), causal=True)
 
 
 def same_words(effect: float, rng: np.random.Generator) -> Evidence:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from core.report.evidence import Evidence
+from core.report.evidence import Evidence, StepResult
 from core.scoring import effects
 from tests.report.evidence_made import evidence, found, head_rows
 
 ROWS = {"sst2": 872, "mrpc": 408, "rte": 277, "qnli": 5463, "heads": 32}  # of GLUE's dev sets; heads where they count
 HEADS = (6, 4)  # layers, heads of each
 HALVES = 1.959964  # standard errors in half of an interval
+SEEDS, LUCK = 3, 0.01  # of fine-tuning, and their spread in weights and cosines: as much as in scores
 
 Planted = Callable[[float, np.random.Generator], Evidence]
 
@@ -48,6 +49,17 @@ def beyond(rows: list[dict]) -> list[dict]:
     """Rows of heads whose value is what they have beyond a null of a tenth."""
     ends = {"effect": "value", "effect_low": "low", "effect_high": "high"}
     return [row | {name: row[end] for name, end in ends.items()} | {"baseline": 0.1} for row in rows]
+
+
+def in_seeds(part: str, rows: Callable[[], list[dict]], task: str, *, seeds: int = SEEDS) -> list[StepResult]:
+    """What a step says of each seed of fine-tuning. rows: of one seed, drawn anew."""
+    results = []
+    for seed in range(seeds):
+        name = f"ours-s{seed}-000000"
+        options, about = ({"after": (name,)}, {"after": name}) if part == "change" else ({"compare": name}, {})
+        mine = [row | about for row in rows()]
+        results.append(found(f"{part}-seeds" if seed else part, mine, task, options=options))
+    return results
 
 
 def sweep_of(rates: np.ndarray, n: int, rng: np.random.Generator, *, corrected: bool = True) -> list[dict]:

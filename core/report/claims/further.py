@@ -3,6 +3,7 @@
 import numpy as np
 
 from core.report import readings
+from core.report.claims import changes
 from core.report.claims.claim import Claim
 from core.report.claims.maps import NO_SPECIAL_TOKENS, over
 from core.report.claims.missed import percent
@@ -16,14 +17,13 @@ from core.report.claims.outcomes import (
     Outcome,
     apart,
     decided,
-    enough_heads,
     found_by,
     of_each,
     points,
     said,
     untested,
 )
-from core.report.claims.seeds import compared, decided_with, in_every_seed, luck_of, over_seeds, with_luck
+from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
 from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
@@ -36,7 +36,6 @@ from core.tasks.glue import TASKS
 
 SUMMARIES, BLOG, HERE = f"summaries of {PAPER}", "a later blog on the paper", "a question of this project"
 MOST = 0.5  # of the heads
-LITTLE = 0.9  # of a head's cosine before and after: a map that turned by less than 26 degrees changed little
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 PRINTED_GAIN = 35.9
 
@@ -140,28 +139,6 @@ def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
 # ---------------------------------------------------------------- attention
 
 
-def most_change_little(evidence: Evidence) -> list[Outcome]:
-    """More than half of the heads have a cosine above LITTLE with themselves before fine-tuning, each with its
-    interval, in every seed's checkpoint."""
-
-    def test(result: StepResult) -> Outcome | None:
-        seeds = [
-            [score.estimate for score in picked(one.scores, kind="head", statistic="cosine")]
-            for one in evidence.each_seed(result)
-        ]
-        if not all(seeds):
-            return None
-        surely, maybe = (
-            "/".join(str(sum(decided(head, LITTLE).word == word for head in heads)) for heads in seeds)
-            for word in (HOLDS, UNDECIDED)
-        )
-        sentence = f"{surely} of {len(seeds[0])} heads have a cosine above {LITTLE}, {maybe} may"
-        decision = in_every_seed([enough_heads(heads, LITTLE, 0.5 + 1e-6) for heads in seeds])
-        return found_by(result, decision, sentence, result.n, seeds=len(seeds))
-
-    return of_each(evidence, Part.CHANGE, test)
-
-
 def late_stripes(evidence: Evidence) -> list[Outcome]:
     """In the last third of the layers heads look more at [SEP] and punctuation, beyond other tokens nearby, than in the
     first third."""
@@ -200,7 +177,7 @@ FURTHER = (
     Claim("fifth-layer", "Disabling layer 5 helps most on RTE (others: the first).", BLOG, "", ExhibitId.LAYERS,
           fifth_layer_helps),
     Claim("little-change", "Most attention weights change little with fine-tuning.", SUMMARIES, "", CHANGE,
-          most_change_little),
+          changes.most_change_little),
     Claim("late-stripes", "Vertical patterns of the last layers are the final [SEP] and punctuation.", SUMMARIES, "",
           ExhibitId.FEATURES, late_stripes, ENCODERS),
 )  # fmt: skip

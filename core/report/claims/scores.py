@@ -38,6 +38,7 @@ from core.tasks.glue import TASKS
 LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight
 SAME, PARTED = 0.999, 0.99  # Pearson's r of raw and effective attention
+NO_LENGTHS = "r by length has no interval at two lengths: run that step on more rows"
 
 # ---------------------------------------------------------------- Table 1
 
@@ -187,7 +188,9 @@ def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
 
 
 def effective_drops(evidence: Evidence) -> list[Outcome]:
-    """Raw and effective attention are the same for short inputs and part for long ones."""
+    """Raw and effective attention are the same for the shortest inputs (a correlation above .999) and part for the
+    longest (below .99): both intervals, over inputs, lie so. It fails where they part for the shortest, too. Rows of
+    before r by length had an interval are decided by their means alone."""
     return of_each(evidence, Part.EFFECTIVE, _drops)
 
 
@@ -196,18 +199,41 @@ def _drops(result: StepResult) -> Outcome | None:
     if not several:
         return None
     lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))
+    without = all(length.low is None for length in several)
+    known = [low for low, _ in lengths if without or _mean_r(several, low).low is not None]
+    if len(known) < 2:
+        return Outcome(UNTESTED, NO_LENGTHS, result.task)
     shown = lengths[:: max(1, len(lengths) // 5)]
-    by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low):.2f}" for low, high in shown)
-    short, long = _mean_r(several, lengths[0][0]), _mean_r(several, lengths[-1][0])
-    word = HOLDS if short > SAME and long < PARTED else UNDECIDED if long > PARTED else FAILS
+    by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low).value:.2f}" for low, high in shown)
+    short, long = _mean_r(several, known[0]), _mean_r(several, known[-1])
     n = sum(length.n for length in several)
-    decision = Decision(word, None, Estimate(long), PARTED)
-    return found_by(result, decision, f"Pearson r by word pieces {by_length}", n)
+    if without:
+        word = HOLDS if short.value > SAME and long.value < PARTED else UNDECIDED if long.value > PARTED else FAILS
+        return found_by(result, Decision(word, None, long, PARTED), f"Pearson r by word pieces {by_length}", n)
+    same, parted = decided(short, SAME), decided(long.turned, -PARTED)
+    decision = same if same.word == FAILS else _parted(same, parted, long)
+    sentence = f"Pearson r by word pieces {by_length}; the shortest {said(short)}, the longest {said(long)}"
+    return found_by(result, decision, sentence, n)
 
 
-def _mean_r(several: Sequence[LengthCorrelation], low: int) -> float:
+def _parted(same: Decision, parted: Decision, long: Estimate) -> Decision:
+    """HOLDS where both do; inputs that never part may be too short, so that alone does not fail it."""
+    if same.word == parted.word == HOLDS:
+        return Decision(HOLDS, None, long, PARTED)
+    times = [one.times for one in (same, parted) if one.word == UNDECIDED]
+    never = None in times or parted.word == FAILS
+    return Decision(UNDECIDED, None if never else max(filter(None, times)), long, PARTED)
+
+
+def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
+    """Mean of all inputs of a length, of several tasks the errors' squares added; no interval where one has none."""
     mine = [length for length in several if length.length_from == low]
-    return sum(length.mean * length.n for length in mine) / sum(length.n for length in mine)
+    n = sum(length.n for length in mine)
+    value = sum(length.mean * length.n for length in mine) / n
+    if any(length.low is None for length in mine):
+        return Estimate(value)
+    half = sum((length.n * (length.mean - (length.low or 0.0))) ** 2 for length in mine) ** 0.5 / n
+    return Estimate(value, value - half, value + half)
 
 
 def dominance_shrinks(evidence: Evidence) -> list[Outcome]:

@@ -164,6 +164,14 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
     return all_of([decided_over_seeds(pair, len(pairs)) for pair in pairs])
 
 
+def both(of_each: Decision, together: Decision) -> Decision:
+    """HOLDS where both do, FAILS where both do, else UNDECIDED; with the numbers of the seed that is least clear."""
+    if of_each.word == together.word and of_each.word != UNDECIDED:
+        return of_each
+    needed = next((one for one in (of_each, together) if one.word == UNDECIDED), Decision(UNDECIDED))
+    return replace(of_each, word=UNDECIDED, times=needed.times, seeds=needed.seeds)
+
+
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
     """Of what is said of each seed's checkpoint: HOLDS where it holds in every one, FAILS where it fails in every one,
     else UNDECIDED, for good where seeds differ."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import studies
+from core import scoring, studies
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
@@ -109,11 +109,20 @@ def rows_of(sums: EffectiveSums) -> list[Row]:
             rows.append(about | {"n": 0, "note": "no input has such tokens"})
         else:
             rows += [about | estimate(value, *head) for head in np.ndindex(sums.layers, sums.heads)]
-    bins: dict[int, list[float]] = {}
+    return rows + _rows_by_length(sums)
+
+
+def _rows_by_length(sums: EffectiveSums) -> list[Row]:
+    """Mean r of each bin of lengths, with Student's interval over its inputs where there are two."""
+    bins: dict[int, np.ndarray] = {}
     for length, (total, inputs) in sorted(sums.by_length.items()):
-        sums_of_bin = bins.setdefault((length - 1) // BIN * BIN + 1, [0.0, 0.0])
-        sums_of_bin[0], sums_of_bin[1] = sums_of_bin[0] + total, sums_of_bin[1] + inputs
-    for low, (total, inputs) in bins.items():
+        seen = np.array([total, inputs, sums.squares.get(length, np.nan)])
+        low = (length - 1) // BIN * BIN + 1
+        bins[low] = bins.get(low, np.zeros(3)) + seen
+    rows = []
+    for low, (total, inputs, squares) in bins.items():
         about = facts(sums) | {"statistic": "correlation by length", "length_from": low, "length_to": low + BIN - 1}
-        rows.append(about | {"mean": total / inputs, "n": int(inputs)})
+        interval = scoring.intervals.student(total, squares, int(inputs))
+        ends = {} if interval is None else {"low": interval[0], "high": interval[1]}
+        rows.append(about | {"mean": total / inputs, "n": int(inputs)} | ends)
     return rows

@@ -316,6 +316,7 @@ class EffectiveMeasure:
         self.checkpoint = checkpoint
         self.means = Means(checkpoint.layers, checkpoint.heads, len(KINDS) * len(TYPES) + 1)
         self.by_length: dict[int, tuple[float, float]] = {}  # length: sum of r, inputs
+        self.squares: dict[int, float] = {}  # length: sum of r squared
 
     def measure(self, inputs: Sequence[Prepared]) -> None:
         """All inputs, one after another."""
@@ -338,13 +339,14 @@ class EffectiveMeasure:
             defined = counts * ~np.isnan(values[:, 0])
             self.means.update(layer, values, defined, [number])
         if not np.isnan(filled).all():
-            total, inputs = self.by_length.get(len(encoding), (0.0, 0.0))
-            self.by_length[len(encoding)] = (total + float(np.nanmean(filled)), inputs + 1)
+            r, (total, inputs) = float(np.nanmean(filled)), self.by_length.get(len(encoding), (0.0, 0.0))
+            self.by_length[len(encoding)] = (total + r, inputs + 1)
+            self.squares[len(encoding)] = self.squares.get(len(encoding), 0.0) + r * r
 
     def sums(self, at: InputOffset) -> EffectiveSums:
         """What was seen."""
         shape = self.means.sums.shape[1:3]
-        return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length)
+        return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length, self.squares)
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:

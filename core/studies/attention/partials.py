@@ -78,9 +78,11 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Raw and effective attention to token types. by_length: pieces of an input -> sum of r, number of inputs."""
+    """Raw and effective attention to token types. by_length: pieces of an input -> sum of r, number of inputs; squares:
+    -> sum of r squared, empty in partials of before r by length had an interval."""
 
     by_length: dict[int, tuple[float, float]]
+    squares: dict[int, float] = field(default_factory=dict)
 
     def plus(self, other: "EffectiveSums") -> "EffectiveSums":
         """Lengths of both."""
@@ -88,7 +90,9 @@ class EffectiveSums(Sums):
         for length, (total, inputs) in other.by_length.items():
             before = both.get(length, (0.0, 0.0))
             both[length] = (before[0] + total, before[1] + inputs)
-        return replace(super().plus(other), by_length=both)
+        squares = {length: self.squares.get(length, 0.0) + other.squares.get(length, 0.0)
+                   for length in {*self.squares, *other.squares}}  # fmt: skip
+        return replace(super().plus(other), by_length=both, squares=squares)
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,8 @@ class LengthCorrelation(Result):
     mean: float
     n: int
     checkpoint: str | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
