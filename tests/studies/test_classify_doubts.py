@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from core import config
+from core.errors import InputError
 from core.patterns import suggestions
 from core.patterns.classifier_registry import unfamiliar
-from core.studies.patterns import map_classification
+from core.studies.patterns import classify_maps, map_classification
 from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, Counts, Options
 from core.studies.patterns.map_classification import ClassCounts
+from core.tasks.glue import TaskRow
 
 
 def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
@@ -37,6 +40,21 @@ def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
     rows = STUDY.summarize(Options(class_set="own", name="x"), partials)
     (note,) = [row for row in rows if row["part"] == "note"]
     assert (note["maps"], note["unsure"], note["outside"]) == (8, 1 / 8, 2 / 8)
+
+
+@pytest.mark.parametrize(("texts", "small"), [(["", "ok", "a plain film"], 2), (["", "ok"], 2)])
+def test_inputs_of_up_to_three_tokens_have_no_class_and_are_counted(monkeypatch, texts, small):
+    rows = [TaskRow(str(k), text, None, 0) for k, text in enumerate(texts)]
+    monkeypatch.setattr(classify_maps, "_rows", lambda options: rows)
+    file = config.ANNOTATIONS / "bert" / "classifier.safetensors"
+    options = Options(checkpoints=(config.ENCODER,), task="sst2", classifier=str(file), name="x", class_set="bert")
+    partials = [STUDY.run(options, unit).partial for unit in STUDY.units(options)]
+    if len(texts) == small:
+        with pytest.raises(InputError, match=f"all {small} inputs of sst2 are shorter, too small"):
+            STUDY.summarize(options, partials)
+        return
+    (note,) = [row for row in STUDY.summarize(options, partials) if row["part"] == "note"]
+    assert (note["small"], note["inputs"]) == (small, len(texts) - small)
 
 
 @pytest.mark.parametrize(
