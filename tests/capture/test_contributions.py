@@ -271,14 +271,22 @@ def shares_both_ways(checkpoint, encodings, part=""):
         yield sums.moments.ratios().value, shares.moments.ratios().value
 
 
-@pytest.mark.parametrize("name", [*CLAIMED, *tiny.TRANSLATORS])
+@pytest.mark.parametrize("name", CLAIMED)
 def test_a_contribution_told_by_difference_has_the_shares_that_it_has_when_computed(name):
-    checkpoint = tiny.translator(name) if name in tiny.TRANSLATORS else opened(name)
+    checkpoint = opened(name)
     encodings = [checkpoint.encode(tiny.TEXT[0], None)] * 2  # of a batch's first input it is computed all the same
-    for heads in checkpoint.sets:
-        for direct, by_difference in shares_both_ways(checkpoint, encodings, heads.part):
-            largest = np.nanmax(np.abs(direct))  # terms that cancel are larger than the whole, and round so
-            assert by_difference == pytest.approx(direct, abs=1e-5 * largest, nan_ok=True)
+    for direct, by_difference in shares_both_ways(checkpoint, encodings):
+        assert by_difference == pytest.approx(direct, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", tiny.TRANSLATORS)
+def test_in_every_set_of_an_encoder_decoder_it_has_them_too(name):
+    """In float64: random Marian weights hardly tell keys apart, and shares of next to nothing round at 1e-5."""
+    checkpoint = tiny.translator(name)
+    exact = Checkpoint(checkpoint.name, copy.deepcopy(checkpoint.model).double(), checkpoint.tokenizer)
+    for heads in exact.sets:
+        for direct, by_difference in shares_both_ways(exact, [exact.encode(tiny.TEXT[0], None)] * 2, heads.part):
+            assert by_difference == pytest.approx(direct, abs=1e-8, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt_neox"])
