@@ -89,6 +89,8 @@ def test_an_annotator_labels_under_their_own_name_only(db):
         labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob")])
     labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob", batch="root")])
     assert sorted(labels.labels(db, SET)["annotator"]) == ["ada", "bob"]
+    with pytest.raises(RightsError, match="To label one must be annotator, but vera has the role viewer"):
+        Person("vera", "viewer").signs("vera")
 
 
 def test_nobody_undoes_or_overwrites_what_another_person_did(db):
