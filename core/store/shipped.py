@@ -41,8 +41,9 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """The record's runs, newest first, in the columns of `core.store.runs.runs`, and how long their units took
-    (`seconds`) for how much work (`size`); of a study that it lacks the example; no row where there is neither."""
+    """The record's runs as it orders them (what pages open on first, then the newest), in the columns of
+    `core.store.runs.runs`, and how long their units took (`seconds`) for how much work (`size`); of a study that it
+    lacks the example; no row where there is neither."""
     import pandas as pd  # a start's 0.4 s
 
     table = _whole(config.RECORD)
@@ -146,7 +147,7 @@ def _runs(folder: Path) -> "pd.DataFrame":
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
     with _reading(folder / RUNS):
-        table = pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
+        table = pq.read_table(folder / RUNS).to_pandas()
         if lacking := [name for name in NEEDED if name not in table]:
             raise KeyError(lacking[0])
         return table

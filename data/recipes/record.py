@@ -31,6 +31,7 @@ from core.writing import write_whole
 
 SAME = ["study", "checkpoint", "task", "options"]
 TEXTS: dict[str, object] = {"text": "", "pair": "", "frame": None, "target": "", "elements": []}  # of rows not ours
+FURTHER_SEEDS = r"-pretrained-s[1-9]\d*-"  # in the folder of a checkpoint that a run is of
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
@@ -77,11 +78,23 @@ def joined(out: Path, checkpoint: str, note: str) -> dict[str, int]:
 
 def _stored(known: pd.DataFrame, rows: pd.DataFrame, out: Path, note: str) -> dict[str, int]:
     out.mkdir(parents=True, exist_ok=True)
+    first = json.loads((out / ABOUT).read_text(encoding="utf-8")).get("first", "") if (out / ABOUT).is_file() else ""
+    known = _ordered(known, first)
     _write(known, out / RUNS)
     _write(rows, out / ROWS)
     hashes = {"form": FORM, "sha256": {name: hash_of(out / name) for name in (RUNS, ROWS)}}
-    write_whole(out / ABOUT, json.dumps(_about(known, note) | hashes, indent=1, ensure_ascii=False) + "\n")
+    write_whole(out / ABOUT, json.dumps(_about(known, note, first) | hashes, indent=1, ensure_ascii=False) + "\n")
     return {"runs": len(known), "rows": len(rows)}
+
+
+def _ordered(known: pd.DataFrame, first: str) -> pd.DataFrame:
+    """Runs as pages open on them: of the checkpoint `first` before the others ("": of any), those of a fine-tuning's
+    further seeds after the first seed's, the newest first."""
+    places = known.assign(
+        _other=~known["checkpoint"].fillna("").str.contains(first, regex=False),
+        _further=known["options"].str.contains(FURTHER_SEEDS),
+    ).sort_values(["_other", "_further", "created"], ascending=[True, True, False], kind="stable")
+    return places.drop(columns=["_other", "_further"]).reset_index(drop=True)
 
 
 def _newest(known: pd.DataFrame) -> pd.DataFrame:
@@ -156,9 +169,9 @@ def _write(frame: pd.DataFrame, file: Path) -> None:
     pq.write_table(table, file, compression="zstd", compression_level=19, row_group_size=10_000)  # a fifth less than 3
 
 
-def _about(known: pd.DataFrame, note: str) -> dict[str, object]:
+def _about(known: pd.DataFrame, note: str, first: str) -> dict[str, object]:
     newest = known.sort_values("created").iloc[-1]
-    return {
+    return ({"first": first} if first else {}) | {
         "made": f"{datetime.now(UTC):%Y-%m-%d}",
         "code_version": newest["code_version"],
         "studies": sorted(set(known["study"])),

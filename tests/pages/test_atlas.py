@@ -81,7 +81,7 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     assert not app.exception
     assert "previous token 0.90" in app.markdown[0].value
     kinds = [one.type for one in app.main]
-    assert kinds.index("bidi_component") < kinds.index("arrow_data_frame"), "maps come before numbers"
+    assert kinds.index("bidi_component") < kinds.index("dataframe"), "maps come before numbers"
     assert "roles, run " in app.caption[0].value
     shown = app.dataframe[-1].value
     rows = runs.head_scores(filled)
