@@ -217,7 +217,7 @@ class _Reading:
         )  # fmt: skip
 
     def _check(self, query_parts: Tensor, key_parts: Tensor, query: Tensor, key: Tensor) -> None:
-        """Errors: InterventionError where contributions do not add up to these inputs' scores."""
+        """Whether contributions add up to these inputs' scores. Raises InterventionError where they do not."""
         scores = query @ key.mT
         gap = (query_parts.sum(0) @ key_parts.sum(0).mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
         if not float(gap.max()) <= TOLERANCE:

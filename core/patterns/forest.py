@@ -121,7 +121,7 @@ def fit_forest(
     return arrays | _spread(measured)
 
 
-def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Statistics:
+def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
     """The statistics of maps; without those of causal maps where none is causal, which would only be drawn in vain."""
     measured = shapes(maps) if measured is None else measured
     return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]

@@ -76,4 +76,6 @@ def _result(part: Part, run: Row, result: StepResult, rows: Sequence[Row]) -> St
     title = f"{part} of {Path(result.step.checkpoint).name}, {result.task}"
     step = ReportStep(part, finetune.STUDY.name, options, result.step.checkpoint, title, result.task)
     names = ("weights_hash", "created", "code_version", "dtype", "device")
-    return StepResult(step, run["run"], rows, "", Origin(**{name: run.get(name) for name in names}))
+    created = run.get("created")
+    about = {name: run.get(name) for name in names} | {"created": created.isoformat() if created else None}
+    return StepResult(step, run["run"], rows, "", Origin(**about))

@@ -128,7 +128,7 @@ def test_several_reports_on_a_checkpoint_become_one_by_todays_rules(tmp_path, mo
     after, rows = pd.read_parquet(file), pd.read_parquet(tmp_path / "record" / shipped.ROWS)
     assert counts["runs"] == len(known)
     (one,) = after[(after["study"] == "reproduce") & (after["checkpoint"] == "atlas-encoder")].to_dict("records")
-    assert one["task"] == "mrpc, sst2"
+    assert one["task"] == "qnli, sst2"
     assert one["rows"] == sum(rows["run"] == one["run"]) > 100
 
 

@@ -42,7 +42,7 @@ def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
     assert (note["maps"], note["unsure"], note["outside"]) == (8, 1 / 8, 2 / 8)
 
 
-@pytest.mark.parametrize(("texts", "small"), [(["", "ok", "a plain film"], 2), (["", "ok"], 2)])
+@pytest.mark.parametrize(("texts", "small"), [(["no", "film", "a plain film"], 2), (["no", "film"], 2)])
 def test_inputs_of_up_to_three_tokens_have_no_class_and_are_counted(monkeypatch, texts, small):
     rows = [TaskRow(str(k), text, None, 0) for k, text in enumerate(texts)]
     monkeypatch.setattr(classify_maps, "_rows", lambda options: rows)

@@ -189,8 +189,8 @@ def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
 
 def effective_drops(evidence: Evidence) -> list[Outcome]:
     """Raw and effective attention are the same for the shortest inputs (a correlation above .999) and part for the
-    longest (below .99): both intervals, over inputs, lie so. It fails where they part for the shortest, too. Rows of
-    before r by length had an interval are decided by their means alone."""
+    longest (below .99): both intervals, over inputs, lie so. It fails where they part for the shortest, too. Rows
+    of before r by length had an interval cannot be tested."""
     return of_each(evidence, Part.EFFECTIVE, _drops)
 
 
@@ -199,17 +199,13 @@ def _drops(result: StepResult) -> Outcome | None:
     if not several:
         return None
     lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))
-    without = all(length.low is None for length in several)
-    known = [low for low, _ in lengths if without or _mean_r(several, low).low is not None]
+    known = [low for low, _ in lengths if _mean_r(several, low).low is not None]
     if len(known) < 2:
         return Outcome(UNTESTED, NO_LENGTHS, result.task)
     shown = lengths[:: max(1, len(lengths) // 5)]
     by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low).value:.2f}" for low, high in shown)
     short, long = _mean_r(several, known[0]), _mean_r(several, known[-1])
     n = sum(length.n for length in several)
-    if without:
-        word = HOLDS if short.value > SAME and long.value < PARTED else UNDECIDED if long.value > PARTED else FAILS
-        return found_by(result, Decision(word, None, long, PARTED), f"Pearson r by word pieces {by_length}", n)
     same, parted = decided(short, SAME), decided(long.turned, -PARTED)
     decision = same if same.word == FAILS else _parted(same, parted, long)
     sentence = f"Pearson r by word pieces {by_length}; the shortest {said(short)}, the longest {said(long)}"

@@ -1,5 +1,6 @@
 """The rows of `frame-heads`, and of `index-frames`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -99,8 +100,8 @@ class FrameHead(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """The mean weight with its interval."""
-        return Estimate(self.value, self.low, self.high)
+        """The mean weight with its interval; NaN, which rows are read without, where it could not be measured."""
+        return Estimate(math.nan if self.value is None else self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
