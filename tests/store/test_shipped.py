@@ -11,6 +11,7 @@ from core.errors import InputError
 from core.store import runs, shipped
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
+from data.recipes import record
 from data.recipes.record import joined, made
 
 
@@ -118,6 +119,7 @@ def test_no_text_of_rows_that_are_not_ours_goes_into_a_record(project, tmp_path)
 def test_several_reports_on_a_checkpoint_become_one_by_todays_rules(tmp_path, monkeypatch):
     shutil.copytree(config.RECORD, tmp_path / "record")
     monkeypatch.setattr(config, "RECORD", tmp_path / "record")
+    monkeypatch.setattr(record, "LEVEL", 1)
     file = tmp_path / "record" / shipped.RUNS
     known = pd.read_parquet(file)
     (whole,) = known[(known["study"] == "reproduce") & (known["checkpoint"] == "atlas-encoder")]["run"]
@@ -137,3 +139,15 @@ def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
     with Database(tmp_path / "mine.duckdb") as db:
         assert runs.known_runs(db, "statistics").empty
         assert shipped.about() is None
+
+
+def test_runs_of_the_checkpoint_that_is_named_first_come_first_and_further_seeds_after_the_first():
+    folder = "data/runs/finetuned/a-sst2-pretrained-s{}-1"
+    known = pd.DataFrame({
+        "run": ["other", "older", "newer", "seed 1"],
+        "checkpoint": ["b", "a", "a", "a"],
+        "options": ["{}", folder.format(0), "{}", folder.format(1)],
+        "created": pd.to_datetime(["2026-11-25", "2026-11-23", "2026-11-24", "2026-11-25"]),
+    })  # fmt: skip
+    assert record._ordered(known, "a")["run"].tolist() == ["newer", "older", "seed 1", "other"]
+    assert record._ordered(known, "")["run"].tolist() == ["other", "newer", "older", "seed 1"]
