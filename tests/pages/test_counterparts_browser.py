@@ -12,9 +12,9 @@ from tests.pages.test_counterparts import NAME, store_match
 pytestmark = [pytest.mark.browser, pytest.mark.slow]  # a server with a stored match, and a browser
 
 
-def test_a_click_on_a_head_shows_its_counterpart_and_both_maps(tmp_path):
+def test_a_click_on_a_head_shows_its_counterpart_and_both_maps(tmp_path, browser):
     store_match(tmp_path / "atlas.duckdb")
-    with browsing.serving(tmp_path) as address, browsing.browsing() as browser:
+    with browsing.serving(tmp_path) as address:
         page = browser.new_page(viewport={"width": 1400, "height": 1800})
         visit(page, f"{address}/heads?view=counterparts&head=L2H3")
         main = page.get_by_test_id("stMain")

@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MOST_CLICKS = 8
 
 
-def test_a_hypothesis_is_registered_and_tested_in_at_most_eight_clicks(tmp_path):
-    with browsing.serving(tmp_path) as address, browsing.browsing() as browser:
+def test_a_hypothesis_is_registered_and_tested_in_at_most_eight_clicks(tmp_path, browser):
+    with browsing.serving(tmp_path) as address:
         page, clicks = browser.new_page(), 0
         visit(page, address)
         for step in (

@@ -34,8 +34,8 @@ def clicked(page, query: int, key: int) -> float:
     return page.evaluate("window.changed - window.clicked")
 
 
-def test_a_click_takes_its_cell_apart_in_under_a_third_of_a_second(tmp_path):
-    with browsing.serving(tmp_path) as address, browsing.browsing() as browser:
+def test_a_click_takes_its_cell_apart_in_under_a_third_of_a_second(tmp_path, browser):
+    with browsing.serving(tmp_path) as address:
         page = browser.new_page(viewport={"width": 1400, "height": 1600})
         visit(page, f"{address}/maps?view=why&head=L2H5&pair=&text={SENTENCE}")
         expect(page.locator(SAID)).to_be_visible(timeout=PATIENCE)

@@ -43,7 +43,7 @@ def summary(records: Records, about: About) -> None:
     st.caption(plain(f"Printed numbers beside ours: {counted} · {len(records.steps)} steps · {about.day}"))
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
-        with st.expander(f"{len(failed)} steps left nothing"):
+        with st.expander(f"{len(failed)} {'step' if len(failed) == 1 else 'steps'} left nothing"):
             show_table(pd.DataFrame(failed))
 
 
@@ -106,10 +106,11 @@ def _cell(claims: Sequence[ClaimRecord]) -> str:
 
 def exhibits(records: Records) -> None:
     """Every figure and table in the sources' order."""
-    for item in EXHIBITS:
-        mine = records.about(item.id)
-        if mine:
-            _exhibit(item, mine)
+    with st.container(key="exhibits"):  # a picture that is wider than the window shrinks to it
+        for item in EXHIBITS:
+            mine = records.about(item.id)
+            if mine:
+                _exhibit(item, mine)
 
 
 def _exhibit(item: Exhibit, records: Records) -> None:
