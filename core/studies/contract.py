@@ -148,7 +148,7 @@ class Study(Generic[O, P]):
             field.name: tuple(item for part in partials for item in getattr(part, field.name))
             for field in fields(self.partial)
         }
-        return self.partial(**columns)  # type: ignore[no-any-return]  # the type that P stands for
+        return self.partial(**columns)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
         """What a person reads, as records: each becomes a row. Those with statistic, layer, head and value are head
