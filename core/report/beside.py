@@ -13,7 +13,7 @@ from core.report.ids import Part
 from core.report.plan import ReportStep
 from core.store.rows import Row, from_json
 from core.studies.tuning import finetune
-from core.tuning.recipe import AUTO, Recipe, preset_for
+from core.tuning.recipe import Recipe
 
 SETTINGS: dict[Part, Mapping[str, int | str]] = {
     Part.BY_SEPARATOR: {"pooling": "sep"},
@@ -62,8 +62,7 @@ def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) ->
 
 def _reads_first_token(planned: Mapping[str, Any]) -> bool:
     """Whether the plan's own runs classify by [CLS], which the sentence sets [SEP] beside."""
-    preset = preset_for(planned["checkpoint"]) if planned["preset"] == AUTO else planned["preset"]
-    return Recipe.of(preset, planned["settings"]).pooling in ("auto", "cls")
+    return Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls")
 
 
 def _place(data: Any) -> str | None:

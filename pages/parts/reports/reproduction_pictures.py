@@ -21,7 +21,7 @@ from core.report.rendering.html import html_of
 from core.report.rendering.parquet import parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short
 from core.tasks.glue import task_name
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets.tables import show_table
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
@@ -38,12 +38,12 @@ def summary(records: Records, about: About) -> None:
     columns = st.columns(len(outcomes) or 1)
     for column, (word, count) in zip(columns, outcomes.items(), strict=False):
         column.metric(f"claims, {word}", count)
-    counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
+    compared = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
-    st.caption(plain(f"Printed numbers beside ours: {counted} · {len(records.steps)} steps · {about.day}"))
+    st.caption(plain(f"Printed numbers beside ours: {compared} · {len(records.steps)} steps · {about.day}"))
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
-        with st.expander(f"{len(failed)} {'step' if len(failed) == 1 else 'steps'} left nothing"):
+        with st.expander(f"{counted(len(failed), 'steps')} left nothing"):
             show_table(pd.DataFrame(failed))
 
 
