@@ -93,8 +93,9 @@ def seed_shares() -> str:
     sources = [row for row in shipped.run_rows(run) if row["kind"] == "source"]
     said = {"rows": "the sample of rows", "order": "the order of batches", "head": "the head's first weights"}
     lines = [
-        "| seed of | share of the spread | standard deviation, points | p, corrected |", "|---|---|---|---|",
-    ]  # fmt: skip
+        "| seed of | share of the spread | standard deviation, points | p, corrected |",
+        "|---|---|---|---|",
+    ]
     for row in sorted(sources, key=lambda row: -row["share"] if row["name"] in said else 1):
         p = "" if row.get("p") is None else f"{row['p']:.2g}"
         deviation = f"{100 * row['deviation']:.1f}"

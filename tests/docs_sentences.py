@@ -49,8 +49,10 @@ def circuit(rows: list[Row]) -> Iterator[str]:
 
 def gates(rows: list[Row]) -> Iterator[str]:
     """The classes of heads, and whether the irrelevant ones are."""
-    heads = {name: [row["name"] for row in _of(rows, "head") if row["gate_class"] == name]
-             for name in ("facilitating", "irrelevant", "undecided")}  # fmt: skip
+    heads = {
+        name: [row["name"] for row in _of(rows, "head") if row["gate_class"] == name]
+        for name in ("facilitating", "irrelevant", "undecided")
+    }
     yield f"{len(heads['facilitating'])} heads are facilitating ({', '.join(heads['facilitating'])})"
     yield f"{len(heads['irrelevant'])} irrelevant, none interfering, {len(heads['undecided'])} undecided"
     together = next(row for row in _of(rows, "together") if row["name"] == "irrelevant")

@@ -17,6 +17,9 @@ from tests.sources import PROJECT, files_of, nodes_of, tree_of
 
 SOURCES = [*files_of("core", "pages"), PROJECT / "app.py"]
 
+LAID_OUT = ("core", "pages", "tests")
+BY_HAND = re.compile(r" *# fmt: skip$", re.M)
+
 
 def functions(file: Path) -> list[tuple[str, int]]:
     return [
@@ -36,6 +39,26 @@ def test_imports_go_down_only():
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert "5 kept, 0 broken" in done.stdout
+
+
+def laid_out_by_hand() -> dict[Path, int]:
+    """Statements of a file that ruff must not lay out."""
+    counts = {file: len(BY_HAND.findall(file.read_text(encoding="utf-8"))) for file in files_of(*LAID_OUT)}
+    return {file: count for file, count in counts.items() if count}
+
+
+def test_a_layout_by_hand_saves_four_lines_or_more(tmp_path):
+    """`fmt: skip` stands where ruff's form would take four lines more: long calls and tables. Else ruff lays out."""
+    files = laid_out_by_hand()
+    copies = {file: tmp_path / f"copy_{number}.py" for number, file in enumerate(files)}
+    for file, copy in copies.items():
+        copy.write_text(BY_HAND.sub("", file.read_text(encoding="utf-8")), encoding="utf-8")
+    ruff = Path(sys.executable).with_name("ruff")
+    subprocess.run([ruff, "format", "--quiet", "--config", PROJECT / "pyproject.toml", tmp_path], check=True)
+    saved = {file: copy.read_text(encoding="utf-8").count("\n") for file, copy in copies.items()}
+    saved = {file: lines - file.read_text(encoding="utf-8").count("\n") for file, lines in saved.items()}
+    assert not {str(file): lines for file, lines in saved.items() if lines < 4 * files[file]}
+    assert sum(files.values()) < 340
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -114,6 +114,11 @@ def test_what_is_named_in_a_room_is_there(folder):
 def test_a_wrong_name_in_a_room_is_found():
     assert is_there(["capture", "running", "run"])
     assert is_there(["studies", "attention", "passes", "observe"])
-    for wrong in ("capture.running.nothing", "capture.nothing.run", "studies.attention.passes.nothing",
-                  "studies.attention.nothing.run", "studies.nothing.passes.run"):  # fmt: skip
+    for wrong in (
+        "capture.running.nothing",
+        "capture.nothing.run",
+        "studies.attention.passes.nothing",
+        "studies.attention.nothing.run",
+        "studies.nothing.passes.run",
+    ):
         assert not is_there(wrong.split(".")), wrong

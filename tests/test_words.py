@@ -12,10 +12,18 @@ from pages.parts.widgets import pickers
 from tests.sources import PROJECT, files_of, nodes_of
 
 UNCLEAR = (
-    "beside it", "at most an input", "weigh rare", "turn on measure", "turn on compute", "1 units", "{n} units",
+    "beside it",
+    "at most an input",
+    "weigh rare",
+    "turn on measure",
+    "turn on compute",
+    "1 units",
+    "{n} units",
     "1 rows",
-    "nothing is stored yet", "coming soon", "see the code",
-)  # fmt: skip
+    "nothing is stored yet",
+    "coming soon",
+    "see the code",
+)
 PIECES = re.compile(r"(?<!word )(?<!part of )\bpieces\b(?! (of a word|of words|\(parts of words\)))", re.IGNORECASE)
 NAMES_THE_UNIT = {"pages/parts/views/workbench.py"}  # its help says what pieces are
 BUNDLED = re.compile(r"(?<![\w/-])SST-2(?!-like)[^.|:]{0,40}\bbundled\b|\bbundled\b[^.|:]{0,30}\bSST-2(?!-like)\b")
@@ -26,8 +34,11 @@ ALLOWED = {"core/patterns/classes.py"}  # a line beside a diagonal is where the 
 def shown(file: Path) -> list[str]:
     """The texts of a module that are no docstring."""
     bare = {id(node.value) for node in nodes_of(file) if isinstance(node, ast.Expr)}
-    return [node.value for node in nodes_of(file)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare]  # fmt: skip
+    return [
+        node.value
+        for node in nodes_of(file)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
+    ]
 
 
 @pytest.mark.parametrize("words", UNCLEAR)

@@ -81,10 +81,13 @@ def _roles(mine: pd.DataFrame) -> list[Fact]:
     if has.empty:
         return [Fact("roles", f"none of {len(roles)} roles above three times its baseline", roles["source"].iloc[0])]
     return [
-        Fact("roles", f"{SCORES[row['score']].label.removeprefix('role: ')} {number(row)} "
-             f"(baseline {row['baseline']:.2f})", row["source"])
+        Fact(
+            "roles",
+            f"{SCORES[row['score']].label.removeprefix('role: ')} {number(row)} (baseline {row['baseline']:.2f})",
+            row["source"],
+        )
         for _, row in has.iterrows()
-    ]  # fmt: skip
+    ]
 
 
 def _above(mine: pd.DataFrame, prefix: str) -> pd.DataFrame:
@@ -96,15 +99,20 @@ def _above(mine: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 def _features(mine: pd.DataFrame) -> list[Fact]:
     some = _above(mine, "features/max/")
-    told = [f"{row['score'].rpartition('/')[2]} {number(row)} ({row['baseline']:.2f} by chance)"
-            for _, row in some.iterrows()]  # fmt: skip
+    told = [
+        f"{row['score'].rpartition('/')[2]} {number(row)} ({row['baseline']:.2f} by chance)"
+        for _, row in some.iterrows()
+    ]
     return [Fact("looks at", f"looks at {', '.join(told)}", some["source"].iloc[0])] if told else []
 
 
 def _relations(mine: pd.DataFrame) -> list[Fact]:
     some = _above(mine, "relations/")
-    told = [f"{row['score'].rpartition('/')[2]} {row['score'].split('/')[1]} {number(row)} (other words at the same "
-            f"distance {row['baseline']:.2f})" for _, row in some.iterrows()]  # fmt: skip
+    told = [
+        f"{row['score'].rpartition('/')[2]} {row['score'].split('/')[1]} {number(row)} (other words at the same "
+        f"distance {row['baseline']:.2f})"
+        for _, row in some.iterrows()
+    ]
     return [Fact("relations", f"relates {', '.join(told)}", some["source"].iloc[0])] if told else []
 
 

@@ -29,8 +29,10 @@ def _rows(file: Path, checkpoint: str, weights: str | None) -> pd.DataFrame:
     for batch in json.loads(file.read_text(encoding="utf-8"))["batches"]:
         if batch["weights_hash"] != weights:
             continue
-        about = [Hypothesis(one["hypothesis"], one["layer"], one["head"], one["predicate"],
-                            tuple(one["parameters"].items())) for one in batch["hypotheses"]]  # fmt: skip
+        about = [
+            Hypothesis(one["hypothesis"], one["layer"], one["head"], one["predicate"], tuple(one["parameters"].items()))
+            for one in batch["hypotheses"]
+        ]
         criteria = [Criterion.of(row) for one in batch["hypotheses"] for row in one["criteria"]]
         known = heads_known(Options(checkpoint=checkpoint, hypotheses=tuple(about)), criteria)
         scores += [asdict(score_row(STUDY.name, asdict(row), "shipped crate")) for row in known]

@@ -236,9 +236,7 @@ def captured_parts(
         kept[call] = weights[0].float().cpu().numpy()
 
     calls = [call for head_set in sets for call in head_set.calls]
-    with torch.no_grad(), prepared(
-        checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]
-    ):  # fmt: skip
+    with torch.no_grad(), prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]):
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")

@@ -126,9 +126,13 @@ class Sum:
     blocks: Tensor | None = None
 
     def __init__(
-        self, names: Sequence[Component], make: Callable[[], Tensor], role: Role, norm: FrozenNorm | None = None,
+        self,
+        names: Sequence[Component],
+        make: Callable[[], Tensor],
+        role: Role,
+        norm: FrozenNorm | None = None,
         fixed: Sequence[FixedPart] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """names: of what `make` gives, [component, ...]."""
         self.names, self.fixed = tuple(names), tuple(fixed)
         self.components = tuple(dict.fromkeys((*self.names, *(part.component for part in self.fixed))))
@@ -176,9 +180,13 @@ class Sum:
         return Sum((*first, *list(names)[len(first) :]), make, role, self.norm)
 
     def _written(
-        self, write: Callable[[Tensor, Tensor], object], change: Callable[[FixedPart], FixedPart], width: int,
-        *, is_spared: bool = False,
-    ) -> Tensor:  # fmt: skip
+        self,
+        write: Callable[[Tensor, Tensor], object],
+        change: Callable[[FixedPart], FixedPart],
+        width: int,
+        *,
+        is_spared: bool = False,
+    ) -> Tensor:
         """All contributions. is_spared: of the first one the first input alone is written."""
         fixed, rows = [change(part) for part in self.fixed], self._rows()
         whole = (fixed[0].vectors if fixed else self.chunks[0]).new_empty((len(self.components), *rows, width))

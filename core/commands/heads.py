@@ -54,9 +54,12 @@ def heads(asked: Options, form: Form) -> None:
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
     encoding = opened.encode(asked.sentence)
     ranking = picture(
-        capture.running.capture(opened, encoding), encoding, links_for(encoding, marked),
-        LinkReading(asked.direction, asked.pairing, asked.without_first), null=lambda: distance_null(opened),
-    )  # fmt: skip
+        capture.running.capture(opened, encoding),
+        encoding,
+        links_for(encoding, marked),
+        LinkReading(asked.direction, asked.pairing, asked.without_first),
+        null=lambda: distance_null(opened),
+    )
     if not ranking.visible:
         raise InputError(
             "In a decoder a query sees no later key, and here every key would lie after its query: use "

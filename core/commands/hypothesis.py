@@ -98,8 +98,10 @@ def withdraw(
 @app.command("list")
 def list_hypotheses(
     checkpoint: Annotated[str | None, typer.Option(help="of this checkpoint only")] = None,
-    as_json: Json = False, csv: Csv = False, latex: Latex = False,
-) -> None:  # fmt: skip
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
     """Every hypothesis that was ever registered, with what it meets."""
     form = form_of(as_json, csv, latex)
     with database() as db:

@@ -12,8 +12,10 @@ def _show(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    untouched = [{"column": None, "removed": None, "exact": model.exact, "low": None, "high": None, "n": model.n}
-                 for model in UntouchedTranslation.among(ran.rows)]  # fmt: skip
+    untouched = [
+        {"column": None, "removed": None, "exact": model.exact, "low": None, "high": None, "n": model.n}
+        for model in UntouchedTranslation.among(ran.rows)
+    ]
     names = ("column", "removed", "exact", "low", "high", "n")
     ran.show([*untouched, *({name: getattr(step, name) for name in names} for step in PrunedColumn.among(ran.rows))])
     if ran.form == "table":

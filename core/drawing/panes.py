@@ -82,9 +82,12 @@ class Pane:
             "part": PARTS.get(self.part, ""),
             "windows": list(self.windows),
             "offset": offset,
-            "scores": {name: self._score(name, values) for name, values in (self.scores or {}).items()
-                       if not math.isnan(float(values.ravel()[0]))},
-        }  # fmt: skip
+            "scores": {
+                name: self._score(name, values)
+                for name, values in (self.scores or {}).items()
+                if not math.isnan(float(values.ravel()[0]))
+            },
+        }
 
     def _score(self, name: str, values: np.ndarray) -> dict[str, Any]:
         even = (self.even or {}).get(name, np.zeros(1))

@@ -29,10 +29,14 @@ def theme() -> dict[str, Any]:
 def ranges() -> dict[str, dict[str, Any]]:
     """Vega's ranges of colours in the light and in the dark theme."""
     return {
-        mode: {"ramp": theme()[mode]["chartSequentialColors"], "heatmap": theme()[mode]["chartSequentialColors"],
-               "diverging": theme()[mode]["chartDivergingColors"], "category": theme()["chartCategoricalColors"]}
+        mode: {
+            "ramp": theme()[mode]["chartSequentialColors"],
+            "heatmap": theme()[mode]["chartSequentialColors"],
+            "diverging": theme()[mode]["chartDivergingColors"],
+            "category": theme()["chartCategoricalColors"],
+        }
         for mode in ("light", "dark")
-    }  # fmt: skip
+    }
 
 
 def variables(names: dict[str, str], mode: str) -> str:

@@ -32,8 +32,11 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
         parts.append(Words("", _origin(finding), finding.command))
     single = len(findings) == 1
     title, count = (findings[0].title, "A result") if single else ("Findings", f"{len(findings)} findings")
-    return html_page(title, [*(parts[1:] if single and not findings[0].note else parts), *more],
-                     lead=f"{count} of Attention Atlas, {date.today():%d %B %Y}")  # fmt: skip
+    return html_page(
+        title,
+        [*(parts[1:] if single and not findings[0].note else parts), *more],
+        lead=f"{count} of Attention Atlas, {date.today():%d %B %Y}",
+    )
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:

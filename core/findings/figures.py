@@ -180,18 +180,22 @@ def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
         "width": WIDE,
         "layer": [
             {"mark": "rule", "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y}},
-            {"mark": {"type": "point", "filled": True, "size": 50},
-             "encoding": {"x": {"field": "value", **x}, "y": y, "tooltip": tips}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 50},
+                "encoding": {"x": {"field": "value", **x}, "y": y, "tooltip": tips},
+            },
         ],
-    }  # fmt: skip
+    }
 
 
 def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
     """One head's map with its tokens, at most LONGEST of them; queries down, keys across."""
     weights = maps.of(head)[:LONGEST, :LONGEST]
     names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
-    values = [{"query": names[q], "key": names[k], "weight": round(float(weights[q, k]), 4)}
-              for q, k in np.ndindex(weights.shape)]  # fmt: skip
+    values = [
+        {"query": names[q], "key": names[k], "weight": round(float(weights[q, k]), 4)}
+        for q, k in np.ndindex(weights.shape)
+    ]
     axis: dict[str, Any] = {"type": "nominal", "sort": None}
     every = {"labelOverlap": False, "labelFlush": False}  # each token's name, where its row or column is
     said = "" if len(maps) <= LONGEST else f", the first {LONGEST} of {len(maps)} tokens"

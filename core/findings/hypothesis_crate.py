@@ -79,8 +79,11 @@ def write(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], chec
         for name, text in _files(chosen, checkpoint).items():
             file = Path(made) / name.replace("/", "-")
             file.write_text(text, encoding="utf-8")
-            properties = {"encodingFormat": "application/json" if name == FILE else "application/jsonl",
-                          "sha256": _hash(text), "contentSize": str(len(text.encode()))}  # fmt: skip
+            properties = {
+                "encodingFormat": "application/json" if name == FILE else "application/jsonl",
+                "sha256": _hash(text),
+                "contentSize": str(len(text.encode())),
+            }
             crate.add_file(file, dest_path=name, properties=properties)
         crate.write(folder)
     return folder
@@ -96,8 +99,10 @@ def _files(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], che
             text = _rows_text(choice.rows())
             places[name] = f"rows/{_hash(text)[:16]}.jsonl"
             rows[places[name]] = text
-        fields = {name: getattr(batch, name) for name in
-                  ("batch", "weights_hash", "thought", "judged", "number", "level", "annotator", "stored")}  # fmt: skip
+        fields = {
+            name: getattr(batch, name)
+            for name in ("batch", "weights_hash", "thought", "judged", "number", "level", "annotator", "stored")
+        }
         fields["stored"] = batch.stored.isoformat() if batch.stored else None
         members_said = [_said(member) for member in members]
         body.append({**fields, "rows": places, "hypotheses": members_said})
@@ -277,16 +282,18 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     for batch in (batch for batch in every if batch.criteria):
         now = {(c.hypothesis, c.criterion): c for c in Criterion.among(computed(batch.options))}
         compared += len(batch.criteria)
-        found += [difference for then in batch.criteria for difference in
-                  _compared(then, now.get((then.hypothesis, then.criterion)))]  # fmt: skip
+        found += [
+            difference
+            for then in batch.criteria
+            for difference in _compared(then, now.get((then.hypothesis, then.criterion)))
+        ]
     return compared, found
 
 
 def computed(options: Options) -> list[dict[str, Any]]:
     """The rows of a test, run in this process."""
     divided = worker.divide(STUDY.name, as_json(options))
-    rows = [row for unit in divided["units"]
-            for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]  # fmt: skip
+    rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]
     return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])
 
 

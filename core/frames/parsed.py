@@ -51,8 +51,11 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
             continue
         preposition = next((words[k].text for k in place.words if words[k].dep in {"case", "prep", "agent"}), "")
         said = preposition if place.kind == "oblique" else ""
-        proposals.append(Proposal(_named(roles, place.kind, words[place.head], preposition), place.words,
-                                  f"{place.kind} {said}".strip()))  # fmt: skip
+        proposals.append(
+            Proposal(
+                _named(roles, place.kind, words[place.head], preposition), place.words, f"{place.kind} {said}".strip()
+            )
+        )
         taken.update(place.words)
     return proposals
 

@@ -66,8 +66,12 @@ class _MapShown:
         """A picture and a title, as Label Studio shows them."""
         title = f"{self.checkpoint} L{self.layer + 1}H{self.head + 1}, {self.task}"
         picture = base64.b64encode(png(from_float16(self.weights, self.length))).decode()
-        return {"image": f"data:image/png;base64,{picture}", "title": title, "map_id": self.map_id,
-                "class_set": self.class_set}  # fmt: skip
+        return {
+            "image": f"data:image/png;base64,{picture}",
+            "title": title,
+            "map_id": self.map_id,
+            "class_set": self.class_set,
+        }
 
 
 _ANNOTATED = ("event", "kind", "annotator", "pass", "class", "undoes", "happened", "seconds")

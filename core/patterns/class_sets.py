@@ -19,12 +19,14 @@ PALETTE = (
 )  # Okabe and Ito's, told apart by colour-blind eyes  # fmt: skip
 KEYS = "1234567890"
 _Reads = Callable[[PatternClass], str]
-UNLIKE: Mapping[str, _Reads] = MappingProxyType({
-    "name": lambda one: looks_like(one.name),
-    "title": lambda one: looks_like(one.title),
-    "colour": lambda one: one.colour.lower(),
-    "key": lambda one: one.key,
-})  # what no two classes of a set share; keys may be empty  # fmt: skip
+UNLIKE: Mapping[str, _Reads] = MappingProxyType(
+    {
+        "name": lambda one: looks_like(one.name),
+        "title": lambda one: looks_like(one.title),
+        "colour": lambda one: one.colour.lower(),
+        "key": lambda one: one.key,
+    }
+)  # what no two classes of a set share; keys may be empty
 
 
 @dataclass(frozen=True)

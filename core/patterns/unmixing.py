@@ -27,9 +27,13 @@ def unmixing(
 
 
 def true_changes(
-    change: Float[np.ndarray, " class"], halves: Float[np.ndarray, " class"],
-    held_out: Int[np.ndarray, "group class class"], *, several: int = 1, seed: int = 0,
-) -> Float[np.ndarray, "three class"]:  # fmt: skip
+    change: Float[np.ndarray, " class"],
+    halves: Float[np.ndarray, " class"],
+    held_out: Int[np.ndarray, "group class class"],
+    *,
+    several: int = 1,
+    seed: int = 0,
+) -> Float[np.ndarray, "three class"]:
     """What counted shares changed by in truth, with intervals.
 
     Args:
@@ -52,9 +56,13 @@ def true_changes(
 
 
 def true_shares(
-    counts: Int[np.ndarray, "head class"], chosen: Bool[np.ndarray, " class"],
-    held_out: Int[np.ndarray, "group class class"], *, least: Float[np.ndarray, "two head"], seed: int = 0,
-) -> Float[np.ndarray, "three head"]:  # fmt: skip
+    counts: Int[np.ndarray, "head class"],
+    chosen: Bool[np.ndarray, " class"],
+    held_out: Int[np.ndarray, "group class class"],
+    *,
+    least: Float[np.ndarray, "two head"],
+    seed: int = 0,
+) -> Float[np.ndarray, "three head"]:
     """Each head's share of maps of the chosen classes together, in truth: value, low and high, 0 to 1.
 
     The interval has the head's own maps and the confusions; `least`: halves of that of the counted share, below and

@@ -199,9 +199,7 @@ class _Planned:
 
     def _attending(self, kind: type[A], *tasks: str, limit: int | None) -> A:
         """Options of a study of what heads attend to."""
-        return kind(
-            checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed
-        )  # fmt: skip
+        return kind(checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed)
 
     def _untuned(self) -> list[ReportStep]:
         limit, few = self.options.limit, self.options.effective_limit
@@ -217,9 +215,11 @@ class _Planned:
         ]
         if self.data.treebank:
             options = dependencies.Options(
-                checkpoint=self.checkpoint, treebank=self.data.treebank, seed=self.options.seed,
+                checkpoint=self.checkpoint,
+                treebank=self.data.treebank,
+                seed=self.options.seed,
                 limit=self.options.tree_limit,
-            )  # fmt: skip
+            )
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return [*steps, *self._explained()]
 
@@ -254,9 +254,13 @@ class _Planned:
         shared["settings"] = self._settings()
         return [
             self._step(Part.TRANSFER, transfer.STUDY, transfer.Options(**shared, tasks=(task,), freeze=False), task),
-            self._step(Part.SUBNETWORKS, subnetworks.STUDY,
-                       subnetworks.Options(**shared, task=task, shares=PRUNED_SHARES), task),
-        ]  # fmt: skip
+            self._step(
+                Part.SUBNETWORKS,
+                subnetworks.STUDY,
+                subnetworks.Options(**shared, task=task, shares=PRUNED_SHARES),
+                task,
+            ),
+        ]
 
     def tuning(self, task: str) -> finetune.Options:
         """Options of the fine-tuning that everything after it relies on."""
@@ -286,9 +290,13 @@ class _Planned:
 
     def _tuned(self, task: str) -> list[ReportStep]:
         compared = change.Options(
-            before=self.checkpoint, after=(self._folder(task),), task=task, data=self.data.glue,
-            limit=self.options.limit, seed=self.options.seed,
-        )  # fmt: skip
+            before=self.checkpoint,
+            after=(self._folder(task),),
+            task=task,
+            data=self.data.glue,
+            limit=self.options.limit,
+            seed=self.options.seed,
+        )
         others = tuple(self._folder(task, seed) for seed in self._other_seeds())
         of_others = [self._step(Part.CHANGE_SEEDS, change.STUDY, replace(compared, after=others), task)]
         return [
@@ -306,9 +314,7 @@ class _Planned:
         """Which heads every seed of fine-tuning has again."""
         first, *others = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
         limit = min(filter(None, (self.options.limit, match.Options.limit)))
-        options = replace(
-            self._attending(match.Options, task, limit=limit), compare=first, also=tuple(others)
-        )  # fmt: skip
+        options = replace(self._attending(match.Options, task, limit=limit), compare=first, also=tuple(others))
         return self._step(Part.MATCH, match.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
@@ -320,10 +326,13 @@ class _Planned:
             return [self._step(Part.FEATURES, features.STUDY, options, task)]
         compared = [replace(options, compare=self._folder(task, seed)) for seed in (0, *self._other_seeds())]
         first, *others = (self._step(Part.FEATURES, features.STUDY, each, task) for each in compared)
-        return [first, *(
-            replace(other, part=Part.FEATURES_SEEDS, title=f"{other.title}, seed {seed}")
-            for seed, other in zip(self._other_seeds(), others, strict=True)
-        )]  # fmt: skip
+        return [
+            first,
+            *(
+                replace(other, part=Part.FEATURES_SEEDS, title=f"{other.title}, seed {seed}")
+                for seed, other in zip(self._other_seeds(), others, strict=True)
+            ),
+        ]
 
     def _shares(self, db: Database, task: str, tuned: bool) -> ReportStep:
         classes = keep_best_known(db, shipped_set(causal=self.facts.causal).name)
@@ -338,9 +347,12 @@ class _Planned:
     def _on_tuned(self, kind: type[D], task: str) -> D:
         """Options of a study of a fine-tuned checkpoint on its task's rows."""
         return kind(
-            checkpoint=self._folder(task), task=task, data=self.data.glue, limit=self.options.sweep_limit,
+            checkpoint=self._folder(task),
+            task=task,
+            data=self.data.glue,
+            limit=self.options.sweep_limit,
             seed=self.options.seed,
-        )  # fmt: skip
+        )
 
     def _crossed(self, task: str) -> list[ReportStep]:
         """The sweep of heads that tests on all train rows, where it is asked for."""
@@ -361,9 +373,11 @@ class _Planned:
             self._on_tuned(importance.Options, task), limit=self.options.sweep_limit or WEIGHED_ROWS
         )  # train rows, of which some tasks have hundreds of thousands
         pruned = replace(
-            self._on_tuned(prune.Options, task), orders=("importance", "random"), random_orders=3,
+            self._on_tuned(prune.Options, task),
+            orders=("importance", "random"),
+            random_orders=3,
             order_rows=self.options.sweep_limit or WEIGHED_ROWS,
-        )  # fmt: skip
+        )
         steps = [
             self._step(Part.HEADS, disable.STUDY, swept, task),
             *self._crossed(task),

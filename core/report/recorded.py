@@ -32,9 +32,12 @@ from core.tasks.glue import TASKS
 REPORT = "reproduce"  # the study that keeps reports
 CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
 BY_COMMAND = {  # parts that a study's own command makes for the record: its runs stand beside the reports'
-    Part.SHAPLEY: shapley.STUDY.name, Part.GATES: gates.STUDY.name, Part.PAIRS: pairs.STUDY.name,
-    Part.WORD_LINKS: knockout.STUDY.name, Part.REDUNDANCY: redundancy.STUDY.name,
-}  # fmt: skip
+    Part.SHAPLEY: shapley.STUDY.name,
+    Part.GATES: gates.STUDY.name,
+    Part.PAIRS: pairs.STUDY.name,
+    Part.WORD_LINKS: knockout.STUDY.name,
+    Part.REDUNDANCY: redundancy.STUDY.name,
+}
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:

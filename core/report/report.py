@@ -74,12 +74,15 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
     learned = {task: rows for task, rows in both.items() if rows}
     return [
         Evidence(
-            name, about.causal, data.official,
-            tuple(result for result in results if result.step.checkpoint == name), bundled=data.glue is None,
+            name,
+            about.causal,
+            data.official,
+            tuple(result for result in results if result.step.checkpoint == name),
+            bundled=data.glue is None,
             learned=learned,
         )
         for name, about in facts.items()
-    ]  # fmt: skip
+    ]
 
 
 # ---------------------------------------------------------------- records

@@ -176,9 +176,12 @@ class LinkBatch:
         return self.quantities(weight.numpy(), total.numpy(), right.numpy(), contrast)
 
     def quantities(
-        self, weight: Float[np.ndarray, "link head"], total: Float[np.ndarray, "group head"],
-        right: Float[np.ndarray, "link head"], contrast: Float[np.ndarray, "link head"],
-    ) -> Float[np.ndarray, "link quantity head"]:  # fmt: skip
+        self,
+        weight: Float[np.ndarray, "link head"],
+        total: Float[np.ndarray, "group head"],
+        right: Float[np.ndarray, "link head"],
+        contrast: Float[np.ndarray, "link head"],
+    ) -> Float[np.ndarray, "link quantity head"]:
         """Weight, excess, accuracy and contrast. total: what the pairs of each null have together, by piece."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes

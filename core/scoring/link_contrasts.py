@@ -161,9 +161,11 @@ def _allowed(
 
 
 def _first_draws(
-    queries: Int[np.ndarray, "draw three"], keys: Int[np.ndarray, "draw three"], link: Int[np.ndarray, " draw"],
+    queries: Int[np.ndarray, "draw three"],
+    keys: Int[np.ndarray, "draw three"],
+    link: Int[np.ndarray, " draw"],
     links: int,
-) -> Hexagons:  # fmt: skip
+) -> Hexagons:
     """At most the first DRAWS of each link; link: of which each draw is, ascending."""
     counts = np.bincount(link, minlength=links)
     rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]

@@ -67,8 +67,10 @@ def operators_agree(
         raise InputError(f"Rank agreement needs at least 3 heads and 4 rows; seen {heads} heads and {rows} rows.")
     generator = np.random.default_rng(seed)
     first = np.stack([generator.permutation(rows) < rows // 2 for _ in range(halves)]).astype(float)
-    signs = [[signs_between(side @ effect.T / side.sum(1, keepdims=True)) for side in (first, 1 - first)]
-             for effect in effects]  # fmt: skip
+    signs = [
+        [signs_between(side @ effect.T / side.sum(1, keepdims=True)) for side in (first, 1 - first)]
+        for effect in effects
+    ]
     whole = [signs_between(effect.mean(1)) for effect in effects]
     weights = _pair_weights(generator, heads, resamples)
     tau, low, high, same = (np.full((operators, operators), np.nan) for _ in range(4))

@@ -28,9 +28,13 @@ class RatioMoments:
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
         """The moments of some inputs."""
         return cls(
-            len(whole), parts.sum(0), np.einsum("ihp,ihp->hp", parts, parts), np.einsum("ihp,ih->hp", parts, whole),
-            whole.sum(0), (whole**2).sum(0),
-        )  # fmt: skip
+            len(whole),
+            parts.sum(0),
+            np.einsum("ihp,ihp->hp", parts, parts),
+            np.einsum("ihp,ih->hp", parts, whole),
+            whole.sum(0),
+            (whole**2).sum(0),
+        )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
         """Of the inputs of both."""

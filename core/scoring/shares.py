@@ -44,9 +44,12 @@ def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarra
 
 
 def share_difference(
-    first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray,
-    *, seed: int = 0,
-) -> Share:  # fmt: skip
+    first: Sequence[int] | np.ndarray,
+    second: Sequence[int] | np.ndarray,
+    totals: Sequence[int] | np.ndarray,
+    *,
+    seed: int = 0,
+) -> Share:
     """Of two predictions of the same words: first share less second, paired by sentence."""
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 

@@ -75,11 +75,15 @@ def pin(db: Database, finding: Finding) -> str:
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
     """Which findings there are, newest first; or those of the ids `chosen`."""
-    rows = db.cursor().execute(
-        f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
+    rows = (
+        db.cursor()
+        .execute(
+            f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
             ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
-        {"chosen": None if chosen is None else list(chosen)},
-    ).fetchall()  # fmt: skip
+            {"chosen": None if chosen is None else list(chosen)},
+        )
+        .fetchall()
+    )
     names = "".join(_COLUMNS.split()).split(",")
     return [_finding(dict(zip(names, row, strict=True))) for row in rows]
 

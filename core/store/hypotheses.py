@@ -113,9 +113,10 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
         run, criteria = tests.get(one, (None, "[]"))
         named = tuple((name, value) for name, value in from_json(parameters))
         stored_hypotheses.append(
-            StoredHypothesis(one, batch, layer, head, predicate, named, withdrawn.get(one), tuple(from_json(criteria)),
-                             run)
-        )  # fmt: skip
+            StoredHypothesis(
+                one, batch, layer, head, predicate, named, withdrawn.get(one), tuple(from_json(criteria)), run
+            )
+        )
     return stored_hypotheses
 
 

@@ -33,10 +33,14 @@ BODIES: Mapping[tuple[str, str], type] = MappingProxyType({
 })  # fmt: skip
 LAST_ORDINAL = 2**52  # of rows that are counted: the next ones need room
 _BELONGS = (
-    ("label_event", "map_id", "attention_map"), ("project_map", "map_id", "attention_map"),
-    ("claim", "map_id", "attention_map"), ("project_label", "event", "label_event"),
-    ("project_map", "project", "project"), ("project_event", "project", "project"), ("claim", "project", "project"),
-)  # fmt: skip
+    ("label_event", "map_id", "attention_map"),
+    ("project_map", "map_id", "attention_map"),
+    ("claim", "map_id", "attention_map"),
+    ("project_label", "event", "label_event"),
+    ("project_map", "project", "project"),
+    ("project_event", "project", "project"),
+    ("claim", "project", "project"),
+)
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
@@ -124,10 +128,14 @@ def _check_part(row: Row) -> None:
         raise InputError(f"A set of heads is one of {', '.join(PARTS)}; part_score has {str(row.get('part'))[:40]!r}.")
 
 
-_ROWS: Mapping[str, Callable[[Row], None]] = MappingProxyType({
-    "attention_map": _check_map, "label_event": _check_label_event, "class_event": _check_class_event,
-    "part_score": _check_part,
-})  # fmt: skip
+_ROWS: Mapping[str, Callable[[Row], None]] = MappingProxyType(
+    {
+        "attention_map": _check_map,
+        "label_event": _check_label_event,
+        "class_event": _check_class_event,
+        "part_score": _check_part,
+    }
+)
 
 
 def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:

@@ -132,9 +132,11 @@ Preset = Annotated[
     str,
     Field(validate_default=True),
     BeforeValidator(_preset_of_checkpoint),
-    Flag("auto (bundled for the bundled encoder, small for the other bundled checkpoints, else paper), paper, "
-         "replication, small, bundled, long or compact"),
-]  # fmt: skip
+    Flag(
+        "auto (bundled for the bundled encoder, small for the other bundled checkpoints, else paper), paper, "
+        "replication, small, bundled, long or compact"
+    ),
+]
 Settings = Annotated[
     dict[str, Any],
     BeforeValidator(settings_of),

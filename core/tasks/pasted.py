@@ -81,8 +81,9 @@ def _rows_of(lines: str) -> list[dict[str, str]]:
     names = [_column(name) for name in _cells(kept[0], divider)]
     rows = csv.reader(io.StringIO("\n".join(kept[1:])), delimiter=divider)
     named = [dict(zip(names, (cell.strip() for cell in row), strict=False)) for row in rows]
-    return [{name: row.get(name, "") for name in ("sentence", "sentence2", *MORE)} for row in named
-            if row.get("sentence")]  # fmt: skip
+    return [
+        {name: row.get(name, "") for name in ("sentence", "sentence2", *MORE)} for row in named if row.get("sentence")
+    ]
 
 
 def _column(name: str) -> str:

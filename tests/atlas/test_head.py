@@ -8,8 +8,18 @@ from core.atlas.head import facts, nearest, sentence
 from core.attention import Head
 from core.scoring.registry import MAP_SCORES
 
-ROW = {"checkpoint": "a", "task": "sst2", "layer": 0, "head": 1, "low": None, "high": None, "n": 300, "baseline": 0.1,
-       "q": None, "source": "study, run 1"}  # fmt: skip
+ROW = {
+    "checkpoint": "a",
+    "task": "sst2",
+    "layer": 0,
+    "head": 1,
+    "low": None,
+    "high": None,
+    "n": 300,
+    "baseline": 0.1,
+    "q": None,
+    "source": "study, run 1",
+}
 
 
 def frame(*rows):

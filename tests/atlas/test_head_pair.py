@@ -16,14 +16,18 @@ def scores(*rows):
 
 def test_scores_that_both_heads_have_stand_beside_each_other_the_clearest_first():
     first = scores(
-        ("statistics/entropy", 1, 2, 1.0, 0.5, 1.5), ("statistics/next", 1, 2, 0.9, 0.88, 0.92),
-        ("roles/next", 1, 2, 0.5, None, None), ("statistics/first", 1, 2, 0.1, 0.0, 0.2),
+        ("statistics/entropy", 1, 2, 1.0, 0.5, 1.5),
+        ("statistics/next", 1, 2, 0.9, 0.88, 0.92),
+        ("roles/next", 1, 2, 0.5, None, None),
+        ("statistics/first", 1, 2, 0.1, 0.0, 0.2),
         ("statistics/next", 0, 0, 0.0, 0.0, 0.0),
-    )  # fmt: skip
+    )
     second = scores(
-        ("statistics/next", 3, 4, 0.6, 0.55, 0.65), ("statistics/entropy", 3, 4, 1.6, 0.9, 2.3),
-        ("roles/next", 3, 4, 0.7, 0.6, 0.8), ("statistics/next", 1, 2, 0.9, 0.88, 0.92),
-    )  # fmt: skip
+        ("statistics/next", 3, 4, 0.6, 0.55, 0.65),
+        ("statistics/entropy", 3, 4, 1.6, 0.9, 2.3),
+        ("roles/next", 3, 4, 0.7, 0.6, 0.8),
+        ("statistics/next", 1, 2, 0.9, 0.88, 0.92),
+    )
     found = scores_beside(first, Head(1, 2), second, Head(3, 4))
     assert list(found.columns) == list(COLUMNS)
     assert found["score"].tolist() == ["statistics/next", "statistics/entropy", "roles/next"]

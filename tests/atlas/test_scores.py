@@ -30,8 +30,16 @@ def db(tmp_path):
 
 
 def head(value, layer=0, number=0, **others):
-    return {"layer": layer, "head": number, "statistic": "previous", "value": value, "low": value - 0.1,
-            "high": value + 0.1, "n": 9, **others}  # fmt: skip
+    return {
+        "layer": layer,
+        "head": number,
+        "statistic": "previous",
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.1,
+        "n": 9,
+        **others,
+    }
 
 
 def stored(db, study, rows, **about):
@@ -59,8 +67,12 @@ def test_a_run_of_several_checkpoints_and_tasks_is_told_apart(db):
         for value, name, task in ((0.1, "a", "sst2"), (0.2, "a", "mrpc"), (0.3, "b", "sst2"), (9, "difference", "sst2"))
     ]
     stored(db, "statistics", rows, checkpoint="a, b", task="sst2, mrpc")
-    stored(db, "change", [head(0.4, statistic="cosine", before="a", after="b", task="sst2", feature="sst2")],
-           checkpoint="a and b")  # fmt: skip
+    stored(
+        db,
+        "change",
+        [head(0.4, statistic="cosine", before="a", after="b", task="sst2", feature="sst2")],
+        checkpoint="a and b",
+    )
     assert scores.atlas(db, checkpoint="a", task="mrpc", measure=False)["value"].tolist() == [0.2]
     both = scores.atlas(db, checkpoint="b", measure=False).set_index("score")["value"]
     assert both.to_dict() == {"statistics/previous": 0.3, "change/cosine": 0.4}
@@ -72,8 +84,12 @@ def test_scores_of_other_weights_under_one_name_never_mix(db, monkeypatch):
     old, both = ({"checkpoint": NAME} | about for about in ({"weights_hash": "old"}, {"weights_hash": "new, o"}))
     stored(db, "statistics", [head(0.039), head(0.2, statistic="next")], **old)
     stored(db, "features", [head(0.9, statistic="max", q=0.1)])  # does not say of which
-    stored(db, "statistics", [head(0.92, checkpoint=NAME), head(0.5, checkpoint="other")],
-           **both | {"checkpoint": f"{NAME}, other"})  # fmt: skip
+    stored(
+        db,
+        "statistics",
+        [head(0.92, checkpoint=NAME), head(0.5, checkpoint="other")],
+        **both | {"checkpoint": f"{NAME}, other"},
+    )
     assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.92]
     assert scores.atlas(db, checkpoint="other", measure=False)["value"].tolist() == [0.5]
     assert scores.left_out(db, NAME).startswith(f"3 stored scores of {NAME} are of other weights")
@@ -115,15 +131,28 @@ def test_the_view_answers_in_sql_from_a_copy_that_is_only_read(db, tmp_path):
     stored(db, "statistics", [head(0.2), head(0.9, number=1)])
     db.close()
     with duckdb.connect(str(tmp_path / "atlas.duckdb"), read_only=True) as copy:
-        best = copy.execute("SELECT layer + 1, head + 1, value FROM atlas WHERE score = 'statistics/previous' "
-                            "ORDER BY value DESC LIMIT 1").fetchall()  # fmt: skip
+        best = copy.execute(
+            "SELECT layer + 1, head + 1, value FROM atlas WHERE score = 'statistics/previous' "
+            "ORDER BY value DESC LIMIT 1"
+        ).fetchall()
     assert best == [(1, 2, 0.9)]
 
 
 def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     weights = shipped.file_hash(shipped.config.BUNDLED_MODELS / "atlas-encoder" / "model.safetensors")
-    row = {"checkpoint": "atlas-encoder", "weights_file": weights, "task": "sst2", "layer": 0,
-           "head": 0, "value": 0.1, "low": 0.0, "high": 0.2, "n": 5, "baseline": None, "q": None}  # fmt: skip
+    row = {
+        "checkpoint": "atlas-encoder",
+        "weights_file": weights,
+        "task": "sst2",
+        "layer": 0,
+        "head": 0,
+        "value": 0.1,
+        "low": 0.0,
+        "high": 0.2,
+        "n": 5,
+        "baseline": None,
+        "q": None,
+    }
     rows = [row | {"score": key, "source": "shipped"} for key in ("statistics/previous", "statistics/next")]
     file = tmp_path / "scores.parquet"
     pd.DataFrame(rows).to_parquet(file)
@@ -219,8 +248,10 @@ def test_every_record_of_a_score_says_what_it_is():
 @pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER, config.CLASSIFIER])
 def test_the_hypotheses_that_ship_say_how_much_is_known_of_each_head(checkpoint, monkeypatch):
     crate = json.loads((config.DATA / "hypotheses" / checkpoint / "hypotheses.json").read_text(encoding="utf-8"))
-    met = {(one["layer"], one["head"]): sum(row["state"] == "met" for row in one["criteria"])
-           for one in crate["batches"][0]["hypotheses"]}  # fmt: skip
+    met = {
+        (one["layer"], one["head"]): sum(row["state"] == "met" for row in one["criteria"])
+        for one in crate["batches"][0]["hypotheses"]
+    }
     frame = scores.atlas(None, checkpoint=checkpoint, task="sst2", measure=False)
     mine = frame[frame["score"] == "hypothesis/criteria met"]
     assert {(row.layer, row.head): row.value for row in mine.itertuples()} == met

@@ -35,11 +35,18 @@ def fill(file: Path) -> None:
     names = [score.name for score in MAP_SCORES]
     for checkpoint, (layers, heads) in SHAPES.items():
         rows = [
-            {"statistic": names[k] if k < len(names) else f"score {k}", "layer": layer, "head": head, "n": 9,
-             "value": value, "low": value - 0.1, "high": value + 0.1}
+            {
+                "statistic": names[k] if k < len(names) else f"score {k}",
+                "layer": layer,
+                "head": head,
+                "n": 9,
+                "value": value,
+                "low": value - 0.1,
+                "high": value + 0.1,
+            }
             for k in range(20)
             for (layer, head), value in np.ndenumerate(chance.random((layers, heads)))
-        ]  # fmt: skip
+        ]
         run_id = runs.record_run(database, "statistics", {}, Provenance(checkpoint=checkpoint, task="sst2"))
         runs.store_rows(database, run_id, rows)
     database.close()
@@ -88,6 +95,8 @@ def main() -> dict[str, object]:
     captured(some), gallery()
     rounds = [(seconds(gallery), seconds(lambda: captured(encodings))) for _ in range(ROUNDS)]
     figures |= {"rows": ROWS, "gallery_ratio": statistics.median(a / b for a, b in rounds)}
-    rounds = [(seconds(lambda: run_norms(checkpoint, some, [PageScores(8)])), seconds(lambda: captured(some)))
-              for _ in range(ROUNDS)]  # fmt: skip
+    rounds = [
+        (seconds(lambda: run_norms(checkpoint, some, [PageScores(8)])), seconds(lambda: captured(some)))
+        for _ in range(ROUNDS)
+    ]
     return figures | {"norms_ratio": statistics.median(a / b for a, b in rounds)}

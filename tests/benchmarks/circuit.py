@@ -67,23 +67,37 @@ def planted_found() -> bool:
 def main() -> dict[str, object]:
     torch.set_num_threads(1)
     count = int(os.environ.get("CIRCUIT_PAIRS", "100"))
-    options = {"checkpoint": tuned(), "data": os.environ.get("CIRCUIT_DATA"), "limit": 600, "pairs": count,
-               "judging": 4, "control": 0}  # fmt: skip
+    options = {
+        "checkpoint": tuned(),
+        "data": os.environ.get("CIRCUIT_DATA"),
+        "limit": 600,
+        "pairs": count,
+        "judging": 4,
+        "control": 0,
+    }
     raced, seconds = timed("circuit", options)
     (summary,) = of_kind(raced, "circuit")
     whole, full_seconds = timed("circuit", options | {"first": summary["n"]})
     edges = of_kind(raced, "edge")
     heads = [edge for edge in edges if edge["edge_kind"] == "head to head"]
     figures: dict[str, object] = {
-        "edges": len(edges), "head_to_head": len(heads), "pairs": summary["n"],
+        "edges": len(edges),
+        "head_to_head": len(heads),
+        "pairs": summary["n"],
         "decided": sum(edge["verdict"] in ("matters", "does not matter") for edge in edges),
-        "open": summary["open"], "open_head_to_head": sum(edge["verdict"] == "open" for edge in heads),
-        "matter": summary["matter"], "evaluations_ratio": summary["of_evaluations"] / summary["evaluations"],
-        "seconds": seconds, "full_seconds": full_seconds, "time_ratio": full_seconds / seconds,
+        "open": summary["open"],
+        "open_head_to_head": sum(edge["verdict"] == "open" for edge in heads),
+        "matter": summary["matter"],
+        "evaluations_ratio": summary["of_evaluations"] / summary["evaluations"],
+        "seconds": seconds,
+        "full_seconds": full_seconds,
+        "time_ratio": full_seconds / seconds,
         "contradictions": contradictions(edges, of_kind(whole, "edge"), summary["margin"]),
-        "planted_found": planted_found(), "null_false": null_false(), "null_draws": DRAWS,
+        "planted_found": planted_found(),
+        "null_false": null_false(),
+        "null_draws": DRAWS,
         "margin_share": circuit.Options.__dataclass_fields__["margin"].default,
-    }  # fmt: skip
+    }
     for study in filter(None, os.environ.get("CIRCUIT_PARTS", "gates,pairs").split(",")):
         some = {"checkpoint": options["checkpoint"], "data": options["data"]}
         figures[f"{study}_seconds"] = timed(study, some)[1]

@@ -47,8 +47,13 @@ SPECIAL = {
     "gpt_oss": SHARED | {"num_local_experts": 2, "num_experts_per_tok": 1},
     **{
         name: {
-            "d_model": 256, "encoder_layers": 4, "decoder_layers": 4, "encoder_attention_heads": 8,
-            "decoder_attention_heads": 8, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024,
+            "d_model": 256,
+            "encoder_layers": 4,
+            "decoder_layers": 4,
+            "encoder_attention_heads": 8,
+            "decoder_attention_heads": 8,
+            "encoder_ffn_dim": 1024,
+            "decoder_ffn_dim": 1024,
         }
         for name in ("bart", "mbart", "marian")
     },
@@ -56,12 +61,17 @@ SPECIAL = {
         name: {"d_model": 256, "d_kv": 32, "d_ff": 1024, "num_layers": 4, "num_heads": 8, "decoder_start_token_id": 0}
         for name in ("t5", "mt5")
     },
-}  # fmt: skip
+}
 DENSE = ("bert", "roberta", "modernbert", "xlm-roberta", "gpt_neox", "phi", "olmo2")
 BILLION = {
-    "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
-    "intermediate_size": 8192, "vocab_size": 32_000, "max_position_embeddings": 4096,
-}  # fmt: skip
+    "hidden_size": 2048,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 8192,
+    "vocab_size": 32_000,
+    "max_position_embeddings": 4096,
+}
 
 
 def main() -> dict[str, object]:
@@ -125,10 +135,13 @@ def of_a_billion() -> dict[str, object]:
         beyond = peak.most - before - checkpoint.size
         return {
             "billion_parameters": sum(one.numel() for one in checkpoint.model.parameters()),
-            "billion_weights_gb": checkpoint.size / 1e9, "billion_beyond_weights_gb": beyond / 1e9,
-            "billion_dtype": checkpoint.dtype, "billion_heads": found.maxima.shape[0] * found.maxima.shape[1],
-            "billion_open_s": opened, "billion_512_tokens_s": time.perf_counter() - began,
-        }  # fmt: skip
+            "billion_weights_gb": checkpoint.size / 1e9,
+            "billion_beyond_weights_gb": beyond / 1e9,
+            "billion_dtype": checkpoint.dtype,
+            "billion_heads": found.maxima.shape[0] * found.maxima.shape[1],
+            "billion_open_s": opened,
+            "billion_512_tokens_s": time.perf_counter() - began,
+        }
 
 
 def write_billion(folder: Path) -> None:

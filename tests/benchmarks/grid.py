@@ -47,14 +47,30 @@ def payload(length: int, layers: int = LAYERS, heads: int = HEADS, block: int = 
     weights /= weights.sum(-1, keepdims=True)
     maps = AttentionMaps(weights, tuple(f"token{k}" for k in range(length)), (0,) * length)
     scores = head_scores(maps.weights, first=0, separators=[length - 1], causal=False)
-    pane = {"title": "random", "layers": layers, "heads": heads, "length": length, "tokens": list(maps.tokens),
-            "causal": False, "signed": False, "offset": 0, "block": block,
-            "scores": {name: {"label": name, "meaning": "", "seen": "", "even": 0,
-                              "values": values.ravel().round(5).tolist()}
-                       for name, values in scores.items()}}  # fmt: skip
-    header = {"id": f"{layers}x{heads}x{length}", "panes": [pane],
-              "caption": "", "note": "", "usual": {"head": "L1H1"}, "opened": {},
-              "file": "maps"}  # fmt: skip
+    pane = {
+        "title": "random",
+        "layers": layers,
+        "heads": heads,
+        "length": length,
+        "tokens": list(maps.tokens),
+        "causal": False,
+        "signed": False,
+        "offset": 0,
+        "block": block,
+        "scores": {
+            name: {"label": name, "meaning": "", "seen": "", "even": 0, "values": values.ravel().round(5).tolist()}
+            for name, values in scores.items()
+        },
+    }
+    header = {
+        "id": f"{layers}x{heads}x{length}",
+        "panes": [pane],
+        "caption": "",
+        "note": "",
+        "usual": {"head": "L1H1"},
+        "opened": {},
+        "file": "maps",
+    }
     return packed(header, [as_bytes(weights)])
 
 

@@ -28,8 +28,13 @@ LAYERS, HEADS, WIDTH, TIMES = 12, 12, 768, 5
 def bert_base(folder: Path) -> str:
     """Random weights with the bundled encoder's vocabulary."""
     tokenizer = AutoTokenizer.from_pretrained(config.BUNDLED_MODELS / config.ENCODER)
-    shape = BertConfig(vocab_size=max(len(tokenizer), 30522), hidden_size=WIDTH, num_hidden_layers=LAYERS,
-                       num_attention_heads=HEADS, intermediate_size=4 * WIDTH)  # fmt: skip
+    shape = BertConfig(
+        vocab_size=max(len(tokenizer), 30522),
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * WIDTH,
+    )
     BertModel(shape).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
@@ -42,11 +47,22 @@ def store_scores(file: Path, checkpoint: str) -> None:
     with Database(file) as db:
         for study, statistics_of in names.items():
             rows = [
-                {"statistic": name, "layer": layer, "head": head, "value": float(value), "low": value - 0.01,
-                 "high": value + 0.01, "n": 300, "baseline": 0.1, "q": 0.001, "checkpoint": checkpoint, "task": "sst2"}
+                {
+                    "statistic": name,
+                    "layer": layer,
+                    "head": head,
+                    "value": float(value),
+                    "low": value - 0.01,
+                    "high": value + 0.01,
+                    "n": 300,
+                    "baseline": 0.1,
+                    "q": 0.001,
+                    "checkpoint": checkpoint,
+                    "task": "sst2",
+                }
                 for name in statistics_of
                 for (layer, head), value in np.ndenumerate(chance.random((LAYERS, HEADS)))
-            ]  # fmt: skip
+            ]
             runs.store_rows(db, runs.record_run(db, study, {}, about), rows)
 
 
@@ -83,5 +99,8 @@ def main() -> dict[str, object]:
             warm = [timed(page, by_address(head), head) for head in (f"L{k + 2}H{k + 3}" for k in range(TIMES))]
     figures: dict[str, object] = {"cold, s": cold[0], "cold, settled, s": cold[1]}
     stood, ended = zip(*warm, strict=True)
-    return figures | {"warm, median s": statistics.median(stood), "warm, most s": max(stood),
-                      "warm, settled, median s": statistics.median(ended)}  # fmt: skip
+    return figures | {
+        "warm, median s": statistics.median(stood),
+        "warm, most s": max(stood),
+        "warm, settled, median s": statistics.median(ended),
+    }

@@ -108,15 +108,21 @@ def enter_to_painted(browser) -> dict[str, float]:
             times.append(window.evaluate("window.waited"))
             seen = painted(window).get_attribute("data-painted")
         window.close()
-    return {"enter_to_painted_cold_ms": times[0], "enter_to_painted_warm_ms": statistics.median(times[1:]),
-            "enter_to_painted_warm_p90_ms": sorted(times[1:])[int(0.9 * SENTENCES)]}  # fmt: skip
+    return {
+        "enter_to_painted_cold_ms": times[0],
+        "enter_to_painted_warm_ms": statistics.median(times[1:]),
+        "enter_to_painted_warm_p90_ms": sorted(times[1:])[int(0.9 * SENTENCES)],
+    }
 
 
 def rerun(browser) -> dict[str, float]:
     """Click to changed page with one button: torch imported and frozen, against a process without torch."""
     found = {}
-    for name, extra, freeze in [("torch_free", "", "gc.freeze()"), ("torch_frozen", "import torch", "gc.freeze()"),
-                                ("torch_unfrozen", "import torch", "pass")]:  # fmt: skip
+    for name, extra, freeze in [
+        ("torch_free", "", "gc.freeze()"),
+        ("torch_frozen", "import torch", "gc.freeze()"),
+        ("torch_unfrozen", "import torch", "pass"),
+    ]:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "one_button.py"
             script.write_text(ONE_BUTTON.format(extra=extra, freeze=freeze))

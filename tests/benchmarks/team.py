@@ -211,8 +211,11 @@ def judge(folder: Path, project: str, team: Team) -> dict[str, object]:
         maps = [one.map_id for one in projects.project_maps(db, project)]
         stored = Counter(row["batch"] for row in labels.all_events(db))
     counted = found[found["counted"]].groupby("map_id")["annotator"].agg(["size", "nunique"])
-    wrong = sum(1 for name in maps if name not in counted.index or counted.loc[name, "nunique"] != K
-                or counted.loc[name, "size"] != K)  # fmt: skip
+    wrong = sum(
+        1
+        for name in maps
+        if name not in counted.index or counted.loc[name, "nunique"] != K or counted.loc[name, "size"] != K
+    )
     lost = {person.name: len(person.acknowledged) - stored[team.batch_of(person)] for person in team.people}
     sent = sum(len(person.acknowledged) for person in team.people)
     return {

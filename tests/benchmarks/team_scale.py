@@ -36,8 +36,17 @@ TITLE, CLASSES = "Large", ("vertical", "diagonal", "vertical+diagonal", "block",
 ANSWER = pa.schema(
     [("event", pa.string()), ("project", pa.string()), ("purpose", pa.string()), ("counted", pa.bool_())]
 )
-CLAIM = pa.schema([("project", pa.string()), ("map_id", pa.string()), ("annotator", pa.string()), ("pass", pa.int32()),
-                   ("purpose", pa.string()), ("given", pa.timestamp("us")), ("until", pa.timestamp("us"))])  # fmt: skip
+CLAIM = pa.schema(
+    [
+        ("project", pa.string()),
+        ("map_id", pa.string()),
+        ("annotator", pa.string()),
+        ("pass", pa.int32()),
+        ("purpose", pa.string()),
+        ("given", pa.timestamp("us")),
+        ("until", pa.timestamp("us")),
+    ]
+)
 
 
 def fill(folder: Path) -> tuple[str, str]:
@@ -67,13 +76,34 @@ def fill(folder: Path) -> tuple[str, str]:
             class_ = CLASSES[(given[k] + wrong[k, vote]) % len(CLASSES)]
             events.append(
                 dict.fromkeys(EVENT.names)
-                | {"event": f"b{vote}:{k + 1}", "batch": f"b{vote}", "sequence": k + 1, "kind": "label",
-                   "class_set": "bert", "map_id": f"m{k:06d}", "annotator": who, "pass": 1, "class": class_,
-                   "seconds": 1.0, "queue_order": "random", "happened": when, "stored": when}
-            )  # fmt: skip
+                | {
+                    "event": f"b{vote}:{k + 1}",
+                    "batch": f"b{vote}",
+                    "sequence": k + 1,
+                    "kind": "label",
+                    "class_set": "bert",
+                    "map_id": f"m{k:06d}",
+                    "annotator": who,
+                    "pass": 1,
+                    "class": class_,
+                    "seconds": 1.0,
+                    "queue_order": "random",
+                    "happened": when,
+                    "stored": when,
+                }
+            )
             answers.append({"event": f"b{vote}:{k + 1}", "project": project, "purpose": "label", "counted": True})
-            claims.append({"project": project, "map_id": f"m{k:06d}", "annotator": who, "pass": 1, "purpose": "label",
-                           "given": when, "until": when + timedelta(minutes=15)})  # fmt: skip
+            claims.append(
+                {
+                    "project": project,
+                    "map_id": f"m{k:06d}",
+                    "annotator": who,
+                    "pass": 1,
+                    "purpose": "label",
+                    "given": when,
+                    "until": when + timedelta(minutes=15),
+                }
+            )
         with db.write() as cursor:
             insert(cursor, "label_event", EVENT, events)
             insert(cursor, "claim", CLAIM, claims)

@@ -57,16 +57,27 @@ class Hooked:
         if self.is_bert:
             own = layer.attention.self
             return SimpleNamespace(
-                inputs=[own.query, own.key, own.value], out=layer.attention.output.dense, wide=layer.intermediate,
-                narrow=layer.output.dense, norms=[layer.attention.output.LayerNorm, layer.output.LayerNorm],
+                inputs=[own.query, own.key, own.value],
+                out=layer.attention.output.dense,
+                wide=layer.intermediate,
+                narrow=layer.output.dense,
+                norms=[layer.attention.output.LayerNorm, layer.output.LayerNorm],
                 whole=layer,
-            )  # fmt: skip
-        return SimpleNamespace(inputs=[layer.attn.c_attn], out=layer.attn.c_proj, wide=layer.mlp, narrow=layer.mlp,
-                               norms=[layer.ln_1, layer.ln_2], whole=layer)  # fmt: skip
+            )
+        return SimpleNamespace(
+            inputs=[layer.attn.c_attn],
+            out=layer.attn.c_proj,
+            wide=layer.mlp,
+            narrow=layer.mlp,
+            norms=[layer.ln_1, layer.ln_2],
+            whole=layer,
+        )
 
     def forward(self, encoding, hooks=()):
-        handles = [module.register_forward_pre_hook(hook) if before else module.register_forward_hook(hook)
-                   for module, before, hook in hooks]  # fmt: skip
+        handles = [
+            module.register_forward_pre_hook(hook) if before else module.register_forward_hook(hook)
+            for module, before, hook in hooks
+        ]
         with torch.no_grad():
             logits = self.model(**model_inputs(self.checkpoint, [encoding])).logits[0]
         for handle in handles:
@@ -85,8 +96,11 @@ class Hooked:
 
         hooks = []
         for number, layer in enumerate(self.layers):
-            hooks += [(layer.whole, True, keep(("x", number), True)), (layer.out, True, keep(("z", number), True)),
-                      (layer.narrow, False, keep(("fed", number), False))]  # fmt: skip
+            hooks += [
+                (layer.whole, True, keep(("x", number), True)),
+                (layer.out, True, keep(("z", number), True)),
+                (layer.narrow, False, keep(("fed", number), False)),
+            ]
         self.forward(encoding, hooks)
         senders, constants = [seen["x", 0]], []
         for number, layer in enumerate(self.layers):
@@ -137,8 +151,11 @@ class Hooked:
         projected = module(x if self.is_bert else self.layers[layer].norms[0](x)[None])
         projected = projected if self.is_bert else projected[0]
         width = projected.shape[-1] // (4 if self.is_bert else 12)
-        part = slice(head * width, (head + 1) * width) if self.is_bert else slice(
-            (kind * 4 + head) * width, (kind * 4 + head + 1) * width)  # fmt: skip
+        part = (
+            slice(head * width, (head + 1) * width)
+            if self.is_bert
+            else slice((kind * 4 + head) * width, (kind * 4 + head + 1) * width)
+        )
 
         def put(module, arguments, output):
             output = output.clone()
@@ -273,8 +290,16 @@ def induction():
         x[..., PLACE] = torch.eye(PLACES, dtype=torch.float64)[: x.shape[1]]
         return x
 
-    return Stack(tuple(blocks), True, torch.float64, None, embedded, lambda read: read[:, 0, ANSWER],
-                 lambda some: {"ids": torch.tensor([one.ids for one in some])}, reads="last")  # fmt: skip
+    return Stack(
+        tuple(blocks),
+        True,
+        torch.float64,
+        None,
+        embedded,
+        lambda read: read[:, 0, ANSWER],
+        lambda some: {"ids": torch.tensor([one.ids for one in some])},
+        reads="last",
+    )
 
 
 def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
@@ -286,8 +311,11 @@ def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
     run = run_pairs(stack, pairs)
     assert int(run.logits()[0].argmax()) == 2
     found = edge_effects(run, graph.edges, lambda logits: logits[..., 2] - logits[..., 4])
-    important = {(graph.sender_name(edge.sender), *graph.receiver_name(edge.receiver))
-                 for edge, effect in zip(graph.edges, found[:, 0], strict=True) if abs(effect) > 1e-9}  # fmt: skip
+    important = {
+        (graph.sender_name(edge.sender), *graph.receiver_name(edge.receiver))
+        for edge, effect in zip(graph.edges, found[:, 0], strict=True)
+        if abs(effect) > 1e-9
+    }
     assert important == {("embeddings", "L1H1", "v"), ("L1H1", "L2H1", "k"), ("L2H1", "output", "")}
     whole = run.logits()[0, 2] - run.logits()[0, 4]
     other = stack.logits(run_pairs(stack, AlignedPairs([b], [a], pairs.alignments)).last)[0]

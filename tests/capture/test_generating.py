@@ -78,8 +78,10 @@ def test_the_most_probable_token_is_taken_and_its_probability_said():
 def test_the_same_seed_draws_the_same_text():
     checkpoint = writer("gpt2")
     prompt = checkpoint.encode("the old dog")
-    pieces = [[step.piece for step in generate(checkpoint, prompt, new=8, temperature=2.0, seed=seed).steps]
-              for seed in (1, 1, 2)]  # fmt: skip
+    pieces = [
+        [step.piece for step in generate(checkpoint, prompt, new=8, temperature=2.0, seed=seed).steps]
+        for seed in (1, 1, 2)
+    ]
     assert pieces[0] == pieces[1] != pieces[2]
 
 

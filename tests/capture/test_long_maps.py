@@ -17,8 +17,11 @@ LONG = "the old dog saw a small bag and she did not carry it . " * 12
 
 
 def of(family):
-    return built("gpt_oss", SINKS, encodes=False) if family == "gpt_oss" else (
-        tiny(family) if family in ("gpt2", "bert", "gpt_neo") else newer(family))  # fmt: skip
+    return (
+        built("gpt_oss", SINKS, encodes=False)
+        if family == "gpt_oss"
+        else (tiny(family) if family in ("gpt2", "bert", "gpt_neo") else newer(family))
+    )
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "mistral", "gemma2", "gpt_oss", "gpt_neo"])

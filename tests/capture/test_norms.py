@@ -25,10 +25,15 @@ from tests.capture.conftest import (
 
 BLOCKS = ["bert", "roberta", "electra", "distilbert", "modernbert", "gpt2", "opt", "llama", "gpt_neox"]
 WRITERS = {  # of the other families that are intercepted: what the module of W_O is called in a layer
-    "albert": "attention.dense", "mobilebert": "attention.output.dense", "xlm-roberta": "attention.output.dense",
-    "phi": "self_attn.dense", **dict.fromkeys(["eurobert", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
-                                               "gemma3_text", "phi3", "olmo2", "gpt_oss"], "self_attn.o_proj"),
-}  # fmt: skip
+    "albert": "attention.dense",
+    "mobilebert": "attention.output.dense",
+    "xlm-roberta": "attention.output.dense",
+    "phi": "self_attn.dense",
+    **dict.fromkeys(
+        ["eurobert", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3", "olmo2", "gpt_oss"],
+        "self_attn.o_proj",
+    ),
+}
 REACHED = [*BLOCKS, *WRITERS]
 OTHERS = [name for name in (*FAMILIES, *NEW_FAMILIES) if name not in REACHED]
 SENTENCES = ["nobody in the village heard it stop , did they ?", "the old engine ran", "a small dog can carry"]

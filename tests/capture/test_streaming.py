@@ -218,8 +218,11 @@ def frame_observers(checkpoint, encodings):
         ordinary = encoding.ordinary
         drawn = [sorted(chance.choice(ordinary, 2, replace=False).tolist(), reverse=True) for _ in range(4)]
         pairs = tuple(dict.fromkeys((a, b) for a, b in drawn))
-        placements += [Placement(number, "most", pairs), Placement(number, "mean", pairs, average=True),
-                       Placement(number, "none", ())]  # fmt: skip
+        placements += [
+            Placement(number, "most", pairs),
+            Placement(number, "mean", pairs, average=True),
+            Placement(number, "none", ()),
+        ]
         looked.append(Looked(number, pairs[:2], ordinary))
         words = [tuple(group) for group in groups_of(encoding)]
         pieces = Pieces.of(words, [-1 if encoding.sentence[word[0]] is None else 0 for word in words], len(encoding))
@@ -347,5 +350,6 @@ def test_a_mask_that_is_a_rule_is_made_of_a_rule_alone_while_asked():
     assert (whole[0, 0] == 0).tolist() == [[True, False, False], [True, True, False], [True, True, False]]
     assert bool(lazy.isnan().all())
     assert masks.rows_of(lazy, slice(1, 3), torch.float32, lazy.device)[0, 0].tolist() == [
-        [0, 0, torch.finfo(torch.float32).min], [0, 0, 0]
-    ]  # fmt: skip
+        [0, 0, torch.finfo(torch.float32).min],
+        [0, 0, 0],
+    ]

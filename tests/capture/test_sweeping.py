@@ -35,8 +35,14 @@ def one_by_one(checkpoint, some, variants, operator):
 
 
 # 2 CPU seconds each, so most pairs are slow: by default every operator meets a family and every family an operator
-DEFAULT = {"zero": ("bert",), "disable": ("gpt2", "bert mean"), "previous": ("roberta",), "current": ("electra",),
-           "next": ("bert", "gpt2"), "first": ("gpt2",)}  # fmt: skip
+DEFAULT = {
+    "zero": ("bert",),
+    "disable": ("gpt2", "bert mean"),
+    "previous": ("roberta",),
+    "current": ("electra",),
+    "next": ("bert", "gpt2"),
+    "first": ("gpt2",),
+}
 PAIRS = [
     (family, operator)
     if family in DEFAULT.get(operator, ())

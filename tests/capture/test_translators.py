@@ -31,14 +31,21 @@ def states(checkpoint, encoding, *interventions):
 
 
 def every_head(checkpoint):
-    return [Head(layer, head, own.part) for own in checkpoint.sets for layer in range(own.layers)
-            for head in range(own.heads)]  # fmt: skip
+    return [
+        Head(layer, head, own.part)
+        for own in checkpoint.sets
+        for layer in range(own.layers)
+        for head in range(own.heads)
+    ]
 
 
 def test_names_of_heads_tell_the_sets_apart():
     assert [str(Head(0, 1, part)) for part in ("encoder", "decoder", "cross", "")] == [
-        "Enc L1H2", "Dec L1H2", "Cross L1H2", "L1H2",
-    ]  # fmt: skip
+        "Enc L1H2",
+        "Dec L1H2",
+        "Cross L1H2",
+        "L1H2",
+    ]
     assert [Head.parse(name) for name in ("enc l1h2", "Cross L1-H2")] == [Head(0, 1, "encoder"), Head(0, 1, "cross")]
 
 
@@ -73,8 +80,11 @@ def test_a_disabled_head_is_uniform_over_what_its_set_sees(family):
     checkpoint = translator(family)
     encoding = checkpoint.encode(TEXT[0], TEXT[2])
     heads = frozenset(Head(1, 1, part) for part in ("encoder", "decoder", "cross"))
-    for maps, plain in zip(captured_parts(checkpoint, encoding, [Intervention("disable", heads)]),
-                           captured_parts(checkpoint, encoding), strict=True):  # fmt: skip
+    for maps, plain in zip(
+        captured_parts(checkpoint, encoding, [Intervention("disable", heads)]),
+        captured_parts(checkpoint, encoding),
+        strict=True,
+    ):
         seen = np.ones(maps.weights.shape[2:])
         seen = np.tril(seen) if maps.part == "decoder" else seen
         assert np.allclose(maps.weights[1, 1], seen / seen.sum(-1, keepdims=True), atol=1e-6)

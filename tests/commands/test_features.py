@@ -72,10 +72,20 @@ def test_a_treebank_must_be_one():
 
 def test_a_table_keeps_the_rows_that_stand_out():
     rows = [
-        {"checkpoint": "c", "task": "t", "statistic": "max", "feature": feature, "layer": 0, "head": k,
-         "effect": k / 10, "value": 0.5, "q": 0.01}
-        for feature in ("noun", "verb") for k in range(6)
-    ]  # fmt: skip
+        {
+            "checkpoint": "c",
+            "task": "t",
+            "statistic": "max",
+            "feature": feature,
+            "layer": 0,
+            "head": k,
+            "effect": k / 10,
+            "value": 0.5,
+            "q": 0.01,
+        }
+        for feature in ("noun", "verb")
+        for k in range(6)
+    ]
     rows.append({"checkpoint": "c", "task": "t", "statistic": "max", "feature": "pronoun", "n": 0, "note": "none"})
     rows += [row | {"checkpoint": "difference", "effect": None, "value": -row["effect"]} for row in rows[:6]]
     rows.append({"checkpoint": "c", "task": "t", "statistic": "correlation by length", "length_from": 1, "mean": 0.9})

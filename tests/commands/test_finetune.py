@@ -100,7 +100,11 @@ def test_a_checkpoint_that_cannot_be_opened_fails_the_job_in_one_sentence(tmp_pa
 
 def test_settings():
     assert settings_of(["epochs=1", "learning_rate=0.001", "keep=best", "bucketed=false"]) == {
-        "epochs": 1, "learning_rate": 0.001, "keep": "best", "bucketed": False}  # fmt: skip
+        "epochs": 1,
+        "learning_rate": 0.001,
+        "keep": "best",
+        "bucketed": False,
+    }
     for wrong in ("epochs", "epochs=many", "bucketed=yes"):
         with pytest.raises(InputError, match="written like epochs=1"):
             settings_of([wrong])

@@ -12,8 +12,18 @@ from core import config
 from core.errors import AtlasError
 from core.studies.hypotheses.records import CRITERIA
 
-ADD = ("add", "atlas-encoder", "--head", "L1H1", "--predicate", "offset", "--thought", "sst2:train:20",
-       "--judged", "sst2:dev:20")  # fmt: skip
+ADD = (
+    "add",
+    "atlas-encoder",
+    "--head",
+    "L1H1",
+    "--predicate",
+    "offset",
+    "--thought",
+    "sst2:train:20",
+    "--judged",
+    "sst2:dev:20",
+)
 
 
 @pytest.fixture
@@ -41,9 +51,13 @@ def test_what_was_registered_is_listed_and_withdrawn_never_deleted(command):
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [((*ADD,), "parameter offset"), ((*ADD, "--set", "offset"), "written like feature=noun"),
-     (("test", "nothing"), "is none"), (("withdraw", "nothing"), "is none")],
-)  # fmt: skip
+    [
+        ((*ADD,), "parameter offset"),
+        ((*ADD, "--set", "offset"), "written like feature=noun"),
+        (("test", "nothing"), "is none"),
+        (("withdraw", "nothing"), "is none"),
+    ],
+)
 def test_what_cannot_be_is_one_sentence(command, words, why):
     with pytest.raises(AtlasError, match=why):
         command(*words)

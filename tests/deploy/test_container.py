@@ -142,9 +142,12 @@ def test_ci_says_where_no_image_can_be_built(tmp_path, engine, said):
         (tools / "docker").write_text(f"#!/usr/bin/env bash\n{engine}\n")
         (tools / "docker").chmod(0o755)
     done = subprocess.run(
-        [str(tools / "bash"), str(PROJECT / ".ci" / "container")], env={"PATH": str(tools)}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [str(tools / "bash"), str(PROJECT / ".ci" / "container")],
+        env={"PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
     assert "tests/deploy tries its command" in done.stdout

@@ -53,9 +53,12 @@ def all_checks(device: torch.device, families: Sequence[str] = tuple(FAMILIES)) 
         for family in families:
             yield _tried(f"self-check of {family}", dtype, lambda f=family, d=dtype: selfcheck(f, device, d))
         for name, check in (
-            ("capture", captured), ("statistics without maps", streamed), ("sweep of every head", swept),
-            ("verdicts of a race", raced), ("fine-tuning", tuned),
-        ):  # fmt: skip
+            ("capture", captured),
+            ("statistics without maps", streamed),
+            ("sweep of every head", swept),
+            ("verdicts of a race", raced),
+            ("fine-tuning", tuned),
+        ):
             yield _tried(name, dtype, lambda check=check, d=dtype: check(device, d))
 
 

@@ -61,7 +61,11 @@ def test_a_check_that_cannot_run_has_failed_in_words():
 def test_times_are_of_everything_that_is_promised():
     found = times(CPU, size="small", rows=4)
     assert set(found) == {
-        "gemm_tflops_float32", "p1_capture_over_bare_128", "p2_passes_over_sweep", "p5_features_over_bare",
-        "sweep_seconds", "sweep_share_of_gemm",
-    }  # fmt: skip
+        "gemm_tflops_float32",
+        "p1_capture_over_bare_128",
+        "p2_passes_over_sweep",
+        "p5_features_over_bare",
+        "sweep_seconds",
+        "sweep_share_of_gemm",
+    }
     assert all(value > 0 for value in found.values())

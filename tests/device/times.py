@@ -17,8 +17,10 @@ from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding
 
-SIZES = {"base": {}, "small": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-                               "intermediate_size": 128}}  # fmt: skip
+SIZES = {
+    "base": {},
+    "small": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128},
+}
 
 
 def times(device: torch.device, *, size: str = "base", rows: int = 64) -> dict[str, float]:

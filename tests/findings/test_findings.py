@@ -34,10 +34,22 @@ from tests.spread import one_in
 
 EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"
 ROWS = [
-    {"statistic": "entropy", "feature": None, "layer": layer, "head": head, "value": 0.1 * layer + 0.01 * head,
-     "low": 0.1 * layer, "high": 0.1 * layer + 0.05, "n": 12, "q": 0.02, "checkpoint": "atlas-encoder", "task": "mrpc"}
-    for layer in range(3) for head in range(4)
-]  # fmt: skip
+    {
+        "statistic": "entropy",
+        "feature": None,
+        "layer": layer,
+        "head": head,
+        "value": 0.1 * layer + 0.01 * head,
+        "low": 0.1 * layer,
+        "high": 0.1 * layer + 0.05,
+        "n": 12,
+        "q": 0.02,
+        "checkpoint": "atlas-encoder",
+        "task": "mrpc",
+    }
+    for layer in range(3)
+    for head in range(4)
+]
 
 
 @pytest.fixture
@@ -107,7 +119,13 @@ def test_changes_of_a_sweep_are_numbers_too():
     rows = [{"kind": "variant", "layer": 0, "head": 0, "n": 100} | change, {"kind": "baseline", "accuracy": 0.92}]
     (number,) = numbers_of(rows)
     assert (number.name, number.what, number.value, number.low, number.high, number.p) == (
-        "L1H1", "change of accuracy", -0.02, -0.04, 0.0, 0.3)  # fmt: skip
+        "L1H1",
+        "change of accuracy",
+        -0.02,
+        -0.04,
+        0.0,
+        0.3,
+    )
     assert numbers_of([{"note": "no number"}]) == ()
     assert pictures_of(()) == ()
 
@@ -129,8 +147,18 @@ def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_t
 
 
 def test_two_heads_together_are_no_head():
-    rows = [{"kind": "pair", "name": f"L1H1 and L2H{k}", "first_head": "L1H1", "interaction": k / 9, "low": 0.0,
-             "high": 1.0, "n": 9} for k in range(1, 3)]  # fmt: skip
+    rows = [
+        {
+            "kind": "pair",
+            "name": f"L1H1 and L2H{k}",
+            "first_head": "L1H1",
+            "interaction": k / 9,
+            "low": 0.0,
+            "high": 1.0,
+            "n": 9,
+        }
+        for k in range(1, 3)
+    ]
     assert [(number.name, number.value) for number in numbers_of(rows)] == [
         ("L1H1 and L2H2", 2 / 9),
         ("L1H1 and L2H1", 1 / 9),
@@ -162,9 +190,22 @@ def pinned(db):
 
 def test_the_dossier_of_a_head_is_a_finding_with_its_hypotheses(db):
     criterion = Criterion(
-        hypothesis="1", subject="L2H1", sentence=EVIL, criterion="held out", state="met", measure="weight",
-        amount=0.75, low=0.7, high=0.8, baseline=0.1, n=150, adjusted=0.003, level=0.05, measured_by="run", note="",
-    )  # fmt: skip
+        hypothesis="1",
+        subject="L2H1",
+        sentence=EVIL,
+        criterion="held out",
+        state="met",
+        measure="weight",
+        amount=0.75,
+        low=0.7,
+        high=0.8,
+        baseline=0.1,
+        n=150,
+        adjusted=0.003,
+        level=0.05,
+        measured_by="run",
+        note="",
+    )
     known = pinning.HeadFacts(
         "class: Diagonal.", [Number("L2H1", "previous", 0.9, n=60)], [JudgedHypothesis(EVIL, [criterion])]
     )
@@ -205,8 +246,11 @@ def test_a_result_card_saves_its_run_as_a_page_with_command_and_hash(db):
 
 
 def test_a_picture_has_every_head_where_the_table_has_the_largest(db):
-    kinds = [ROWS[0] | {"statistic": f"s{kind}", "layer": k // 12, "head": k % 12, "value": 1 - k / 1000}
-             for kind in range(30) for k in range(144)]  # fmt: skip
+    kinds = [
+        ROWS[0] | {"statistic": f"s{kind}", "layer": k // 12, "head": k % 12, "value": 1 - k / 1000}
+        for kind in range(30)
+        for k in range(144)
+    ]
     heads, intervals = pictures_of(kinds)
     assert len(heads["data"]["values"]) == 144
     assert len(intervals["data"]["values"]) == 20

@@ -25,9 +25,12 @@ def tested(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crate")
     with Database(folder / "a.duckdb") as db:
         batch, _ = register(
-            db, "atlas-encoder", [Proposal(Head(0, 0), "offset", {"offset": "first", "control": "next"})],
-            thought=RowChoice("sst2", "train", 14), judged=RowChoice("sst2", "dev", 14),
-        )  # fmt: skip
+            db,
+            "atlas-encoder",
+            [Proposal(Head(0, 0), "offset", {"offset": "first", "control": "next"})],
+            thought=RowChoice("sst2", "train", 14),
+            judged=RowChoice("sst2", "dev", 14),
+        )
         options = options_of(*batch_of(db, batch))
         STUDY.keep(
             db, SimpleNamespace(options=options, rows=crate.computed(options), run="r", partials=lambda: iter(()))

@@ -202,9 +202,15 @@ def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db
 @pytest.mark.slow  # a study of some forty units, once on two clusters and once here
 def test_a_circuit_that_a_cluster_lost_goes_on_on_another_with_the_same_verdicts(db, cluster, tmp_path):
     options = {
-        "checkpoint": str(save_planted(tmp_path / "checkpoint")), "data": str(write_rows(tmp_path / "data", 160)),
-        "pairs": 40, "judging": 10, "control": 6, "first": 20, "margin": 0.15, "limit": None,
-    }  # fmt: skip
+        "checkpoint": str(save_planted(tmp_path / "checkpoint")),
+        "data": str(write_rows(tmp_path / "data", 160)),
+        "pairs": 40,
+        "judging": 10,
+        "control": 6,
+        "first": 20,
+        "margin": 0.15,
+        "limit": None,
+    }
     with scheduler_and_worker() as (scheduler, address, _):
         api.runner(db, JobPlacement(cluster=address))
         job = api.start(db, "circuit", options)

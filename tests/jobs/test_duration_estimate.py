@@ -58,11 +58,15 @@ def test_rows_are_counted_where_they_can_be(db, tmp_path):
 TUNING = {"checkpoint": "atlas-encoder", "tasks": ["sst2"], "seeds": [0]}
 
 
-@pytest.mark.parametrize("told", [
-    TUNING, TUNING | {"tasks": ["sst2", "mrpc"], "initialisations": ["pretrained", "untrained"], "seeds": [0, 1, 2]},
-    TUNING | {"settings": {"train_limit": 100, "epochs": 9, "dev_limit": 20}},
-    TUNING | {"initialisations": ["random", "frozen"], "seeds": [0, 1, 2], "random_seeds": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        TUNING,
+        TUNING | {"tasks": ["sst2", "mrpc"], "initialisations": ["pretrained", "untrained"], "seeds": [0, 1, 2]},
+        TUNING | {"settings": {"train_limit": 100, "epochs": 9, "dev_limit": 20}},
+        TUNING | {"initialisations": ["random", "frozen"], "seeds": [0, 1, 2], "random_seeds": 1},
+    ],
+)
 def test_a_fine_tuning_is_as_much_as_its_units_are(told):
     options = TUNE.read(told)
     assert TUNE.amount(options) == sum(unit.size for unit in TUNE.units(options)) > 0

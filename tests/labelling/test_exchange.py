@@ -34,13 +34,19 @@ def everything(db):
 
 
 FORMS = {
-    "studio": (lambda db, folder: export_studio(db, folder / "a.json", "bert"),
-               lambda db, folder: import_studio(db, folder / "a.json", "bert")),
-    "dataset": (lambda db, folder: export_dataset(db, folder / "set", "bert"),
-                lambda db, folder: import_dataset(db, folder / "set")),
-    "jsonl": (lambda db, folder: label_files.export_labels(db, folder / "a.jsonl"),
-              lambda db, folder: label_files.import_labels(db, folder / "a.jsonl")),
-}  # fmt: skip
+    "studio": (
+        lambda db, folder: export_studio(db, folder / "a.json", "bert"),
+        lambda db, folder: import_studio(db, folder / "a.json", "bert"),
+    ),
+    "dataset": (
+        lambda db, folder: export_dataset(db, folder / "set", "bert"),
+        lambda db, folder: import_dataset(db, folder / "set"),
+    ),
+    "jsonl": (
+        lambda db, folder: label_files.export_labels(db, folder / "a.jsonl"),
+        lambda db, folder: label_files.import_labels(db, folder / "a.jsonl"),
+    ),
+}
 KINDS = st.sampled_from(["label", "label", "skip", "flag", "note", "undo"])
 ACT = st.tuples(st.sampled_from(["ada", "bób"]), st.integers(0, 2), KINDS, st.integers(0, 3))
 ACTS = st.lists(ACT, min_size=1, max_size=12)

@@ -86,11 +86,23 @@ def test_a_window_of_stretched_positions_stands_for_none(tmp_path):
     """As config.json of Phi-3-mini-128k has it: 4,096 positions stretched to 131,072, and a window of 262,144."""
     factors = [1.0] * 4
     config = Phi3Config(
-        **SIZES, vocab_size=len(byte_level()), num_key_value_heads=2, sliding_window=100, max_position_embeddings=64,
-        original_max_position_embeddings=16, pad_token_id=0, bos_token_id=0, eos_token_id=0,
-        rope_parameters={"rope_type": "longrope", "rope_theta": 10_000.0, "long_factor": factors,
-                         "short_factor": factors, "original_max_position_embeddings": 16},
-    )  # fmt: skip
+        **SIZES,
+        vocab_size=len(byte_level()),
+        num_key_value_heads=2,
+        sliding_window=100,
+        max_position_embeddings=64,
+        original_max_position_embeddings=16,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": 10_000.0,
+            "long_factor": factors,
+            "short_factor": factors,
+            "original_max_position_embeddings": 16,
+        },
+    )
     Phi3Model(config).save_pretrained(tmp_path)
     byte_level().save_pretrained(tmp_path)
     opened = open_checkpoint(str(tmp_path), device="cpu")

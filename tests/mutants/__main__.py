@@ -30,8 +30,19 @@ import numpy as np
 PROJECT = Path(__file__).resolve().parents[2]
 RESULTS = PROJECT / "build" / "mutants" / "results.jsonl"
 EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
-PYTEST = ["-o", "addopts=--strict-markers", "-m", "not slow and not browser", "-p", "no:cacheprovider",
-          "-o", "faulthandler_timeout=0", "--assert=plain", "-q", "-q"]  # fmt: skip
+PYTEST = [
+    "-o",
+    "addopts=--strict-markers",
+    "-m",
+    "not slow and not browser",
+    "-p",
+    "no:cacheprovider",
+    "-o",
+    "faulthandler_timeout=0",
+    "--assert=plain",
+    "-q",
+    "-q",
+]
 RULES = {
     re.compile(rule): why
     for rule, why in {
@@ -195,8 +206,10 @@ def table(statuses: dict[str, str]) -> str:
     ]
     for room, count in sorted(counts.items()):
         share = count["killed"] / max(1, count.total() - count["equivalent"])
-        lines.append(f"| `{room}` | {count.total():,} | {count['killed']:,} | {count['equivalent']:,} "
-                     f"| {count['wording']:,} | {count['survived']:,} | {share:.1%} |")  # fmt: skip
+        lines.append(
+            f"| `{room}` | {count.total():,} | {count['killed']:,} | {count['equivalent']:,} "
+            f"| {count['wording']:,} | {count['survived']:,} | {share:.1%} |"
+        )
     return "\n".join(lines)
 
 

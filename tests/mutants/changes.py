@@ -101,16 +101,22 @@ def turn_into(mutant: Mutant) -> None:
     name = mutant.module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     module = importlib.import_module(name)
     function = _function(module, mutant.function)
-    code = next(code for code in _codes(compile(mutant.text, str(module.__file__), "exec", dont_inherit=True))
-                if code.co_qualname == mutant.function)  # fmt: skip
+    code = next(
+        code
+        for code in _codes(compile(mutant.text, str(module.__file__), "exec", dont_inherit=True))
+        if code.co_qualname == mutant.function
+    )
     function.__code__ = code
     definition = _definition(ast.parse(mutant.text), mutant.function.split("."))
     values = [eval(ast.unparse(node), vars(module)) for node in definition.args.defaults]  # noqa: S307 - our own text
     function.__defaults__ = tuple(values) or None
     named = zip(definition.args.kwonlyargs, definition.args.kw_defaults, strict=True)
     if function.__kwdefaults__:
-        function.__kwdefaults__ = {argument.arg: eval(ast.unparse(node), vars(module))  # noqa: S307 - our own text
-                                   for argument, node in named if node is not None}  # fmt: skip
+        function.__kwdefaults__ = {
+            argument.arg: eval(ast.unparse(node), vars(module))  # noqa: S307 - our own text
+            for argument, node in named
+            if node is not None
+        }
 
 
 def _function(module, qualified: str) -> FunctionType:

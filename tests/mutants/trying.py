@@ -67,8 +67,11 @@ class Trying:
     def pytest_runtestloop(self, session) -> bool:
         started = time.monotonic()
         reached = self._reached(session)
-        print(f"{len(session.items)} tests, {time.monotonic() - started:.0f} s; not used, for they fail unchanged: "
-              f"{reached.failed}", flush=True)  # fmt: skip
+        print(
+            f"{len(session.items)} tests, {time.monotonic() - started:.0f} s; not used, for they fail unchanged: "
+            f"{reached.failed}",
+            flush=True,
+        )
         for name in reached.modules:
             with suppress(Exception):
                 import_module(name)

@@ -133,12 +133,18 @@ def test_a_layer_whose_attention_was_replaced_is_said(loaded):
     ("arguments", "sentence"),
     [
         ((object(), None, "text"), "object is none: give the object that from_pretrained returned"),
-        ((BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)), None, "text"),
-         "needs its tokenizer to read a text; NoneType was given"),
+        (
+            (
+                BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)),
+                None,
+                "text",
+            ),
+            "needs its tokenizer to read a text; NoneType was given",
+        ),
         ((config.ENCODER,), "Maps are of a text"),
         ((config.ENCODER, " "), "it is empty"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_sentence(arguments, sentence):
     with pytest.raises((CheckpointError, InputError), match=sentence):
         notebook.show(*arguments)

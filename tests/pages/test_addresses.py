@@ -13,10 +13,16 @@ VIEWS = {page.name: {view.name for view in page.views} for page in PAGES}
     ("name", "query", "address"),
     [
         ("atlas", "", "heads"),
-        ("head", "checkpoint=atlas-decoder&head=L2H3&task=sst2",
-         "heads?view=one&checkpoint=atlas-decoder&head=L2H3&rows=sst2"),
-        ("frames", "view=A+set+of+sentences&beside=atlas-decoder",
-         "linguistics?view=frames&mode=A+set+of+sentences&beside=atlas-decoder"),
+        (
+            "head",
+            "checkpoint=atlas-decoder&head=L2H3&task=sst2",
+            "heads?view=one&checkpoint=atlas-decoder&head=L2H3&rows=sst2",
+        ),
+        (
+            "frames",
+            "view=A+set+of+sentences&beside=atlas-decoder",
+            "linguistics?view=frames&mode=A+set+of+sentences&beside=atlas-decoder",
+        ),
         ("disable", "view=Race", "interventions?view=sequential"),
         ("disable", "view=One+sentence&heads=L2H2%2CL6H1", "interventions?mode=One+sentence&heads=L2H2%2CL6H1"),
         ("finetune", "view=Seeds+apart", "finetuning?view=seeds"),
@@ -26,13 +32,15 @@ VIEWS = {page.name: {view.name for view in page.views} for page in PAGES}
         ("jobs", "job=1f", "results?view=jobs&job=1f"),
         ("start", "", ""),
     ],
-)  # fmt: skip
+)
 def test_an_old_address_leads_to_its_view_with_its_parameters(name, query, address):
     assert moved(name, query) == address
 
 
-@pytest.mark.parametrize(("name", "query"), [("maps", "text=a"), ("statistics", "statistic=entropy"), ("projects", ""),
-                                             ("heads", "view=one"), ("nowhere", "")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [("maps", "text=a"), ("statistics", "statistic=entropy"), ("projects", ""), ("heads", "view=one"), ("nowhere", "")],
+)
 def test_an_address_of_today_stays(name, query):
     assert moved(name, query) is None
 

@@ -33,10 +33,20 @@ NAME = "atlas-encoder"
 
 def stored(db, study, statistic, values, **about):
     rows = [
-        {"statistic": statistic, "layer": layer, "head": head, "value": float(value), "low": value - 0.01,
-         "high": value + 0.01, "n": 40, "checkpoint": NAME, "task": "sst2", **about}
+        {
+            "statistic": statistic,
+            "layer": layer,
+            "head": head,
+            "value": float(value),
+            "low": value - 0.01,
+            "high": value + 0.01,
+            "n": 40,
+            "checkpoint": NAME,
+            "task": "sst2",
+            **about,
+        }
         for (layer, head), value in np.ndenumerate(values)
-    ]  # fmt: skip
+    ]
     about = Provenance(checkpoint=NAME, weights_hash=present_weights(NAME), task="sst2")
     runs.store_rows(db, runs.record_run(db, study, {}, about), rows)
 
@@ -114,10 +124,24 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
         filled, runs.record_run(filled, "match", {"checkpoint": NAME, "compare": NAME}, MATCHED), matched_rows()
     )
     edge = CircuitEdge(
-        name="L1H1 to L2H1 q", sender="L1H1", receiver="L2H1", input="q", edge_kind="head to head", sender_layer=0,
-        receiver_layer=1, effect=0.5, low=0.2, high=0.8, verdict="matters", attribution=0.4, rank=1, proposed=True,
-        selection=1.0, stable=True, n=80,
-    )  # fmt: skip
+        name="L1H1 to L2H1 q",
+        sender="L1H1",
+        receiver="L2H1",
+        input="q",
+        edge_kind="head to head",
+        sender_layer=0,
+        receiver_layer=1,
+        effect=0.5,
+        low=0.2,
+        high=0.8,
+        verdict="matters",
+        attribution=0.4,
+        rank=1,
+        proposed=True,
+        selection=1.0,
+        stable=True,
+        n=80,
+    )
     other = replace(edge, name="L1H2 to L2H2 v", sender="L1H2", receiver="L2H2")
     about = Provenance(checkpoint=NAME, weights_hash=present_weights(NAME), task="sst2")
     run = runs.record_run(filled, "circuit", {}, about)
@@ -196,9 +220,11 @@ def test_an_axis_keeps_every_head_and_marks_what_is_unknown():
 
 
 def test_heads_are_coloured_by_kind_the_most_frequent_first():
-    shares = [{"score": f"classify-maps/class share/{name}", "layer": 0, "head": head, "value": value, "n": 9}
-              for head, values in enumerate([(0.2, 0.8), (0.9, 0.1), (0.4, 0.6)])
-              for name, value in zip(("Vertical", "Diagonal"), values, strict=True)]  # fmt: skip
+    shares = [
+        {"score": f"classify-maps/class share/{name}", "layer": 0, "head": head, "value": value, "n": 9}
+        for head, values in enumerate([(0.2, 0.8), (0.9, 0.1), (0.4, 0.6)])
+        for name, value in zip(("Vertical", "Diagonal"), values, strict=True)
+    ]
     frame = pd.DataFrame(shares).assign(low=None, high=None)
     assert choices.colours(list(frame["score"]))[0] == choices.CLASS
     axis = kinds_of(choices.kinds(frame, choices.CLASS), "pattern class", (1, 4))

@@ -155,10 +155,19 @@ def test_head_statistics_and_the_picture_of_heads(db):
 
 def test_heads_are_coloured_by_their_stored_pattern_class(db):
     heads = [
-        {"part": "head", "checkpoint": "atlas-encoder", "layer": k, "head": j, "class": "vertical" if k else "diagonal",
-         "share": 1.0, "counts": {}, "inputs": 3}
-        for k in range(6) for j in range(6)
-    ]  # fmt: skip
+        {
+            "part": "head",
+            "checkpoint": "atlas-encoder",
+            "layer": k,
+            "head": j,
+            "class": "vertical" if k else "diagonal",
+            "share": 1.0,
+            "counts": {},
+            "inputs": 3,
+        }
+        for k in range(6)
+        for j in range(6)
+    ]
     run = runs.record_run(db, "classify-maps", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())
     runs.store_rows(db, run, heads)
     page = measured("heads/similar")

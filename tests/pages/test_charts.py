@@ -130,8 +130,10 @@ def test_a_class_has_one_colour_in_bars_heads_and_points(heads):
 
 
 def test_a_baseline_is_a_dashed_line_in_lines_and_bars(rows):
-    for made in (line_with_band(rows, Axes(x="n", y="n"), title="", rule=2.5),
-                 values_with_intervals(rows, Axes(x="task", y="n"), title="", rule=2.5)):  # fmt: skip
+    for made in (
+        line_with_band(rows, Axes(x="n", y="n"), title="", rule=2.5),
+        values_with_intervals(rows, Axes(x="task", y="n"), title="", rule=2.5),
+    ):
         drawn = made.to_dict()
         rule = drawn["layer"][-1]
         assert rule["mark"]["strokeDash"]

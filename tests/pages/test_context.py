@@ -117,8 +117,11 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
     assert not app.exception
     assert "own.csv" in app.selectbox(key="rows").value
     assert app.selectbox(key="checkpoint").value == "atlas-encoder"
-    assert any("own.csv" in one.value.replace("\\", "") for kind in (app.error, app.info, app.caption, app.warning)
-               for one in kind)  # fmt: skip
+    assert any(
+        "own.csv" in one.value.replace("\\", "")
+        for kind in (app.error, app.info, app.caption, app.warning)
+        for one in kind
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,7 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
         ("maps/generation", {"cut": "2000", "checkpoint": "atlas-decoder"}, "sentence of 2000 char", "checkpoint"),
         ("interventions/sequential", {"rows": "nonsense", "checkpoint": "atlas-encoder-sst2"}, "nonsense", "rows"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_said_and_what_fits_stays(view, link, words, stays, tmp_path):
     """A folder or rows that are gone, rows without labels, a head too many, a sentence that a link has no room for."""
     (tmp_path / "own.csv").write_text("text\nThe old dog sleeps.\n", encoding="utf-8")

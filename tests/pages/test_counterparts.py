@@ -23,16 +23,43 @@ def matched_rows() -> list[dict]:
     """A match of the bundled encoder's heads with its own, all at their own place."""
     heads = [
         Counterpart(
-            checkpoint=NAME, compare=NAME, layer=layer, head=head, match_layer=layer, match_head=head, similarity=0.9,
-            low=0.8, high=0.95, margin=0.1, p=0.01, agrees=True, matched=True, best_layer=layer, best_head=head,
-            best=0.9, n=24,
+            checkpoint=NAME,
+            compare=NAME,
+            layer=layer,
+            head=head,
+            match_layer=layer,
+            match_head=head,
+            similarity=0.9,
+            low=0.8,
+            high=0.95,
+            margin=0.1,
+            p=0.01,
+            agrees=True,
+            matched=True,
+            best_layer=layer,
+            best_head=head,
+            best=0.9,
+            n=24,
         )
-        for layer in range(6) for head in range(6)
-    ]  # fmt: skip
+        for layer in range(6)
+        for head in range(6)
+    ]
     summary = MatchSummary(
-        checkpoint=NAME, compare=NAME, keys="tokens", visible="all", identical=False, matched=36, same_place=36,
-        heads=36, others=36, draws=99, rows=24, n=24, weights_hash=WEIGHTS, compare_hash=WEIGHTS,
-    )  # fmt: skip
+        checkpoint=NAME,
+        compare=NAME,
+        keys="tokens",
+        visible="all",
+        identical=False,
+        matched=36,
+        same_place=36,
+        heads=36,
+        others=36,
+        draws=99,
+        rows=24,
+        n=24,
+        weights_hash=WEIGHTS,
+        compare_hash=WEIGHTS,
+    )
     return [record.as_row() for record in (*heads, summary)]
 
 

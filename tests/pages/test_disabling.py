@@ -184,11 +184,27 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
             predicted = [1 - label if k < wrong + more else label for k, label in enumerate(gold)]
             rows.append(
                 TunedRun(
-                    "sst2", kind, seed, "accuracy", {"accuracy": 1 - (wrong + more) / 20}, False, "", 40, 20, 0, 1.0,
-                    None, f"{kind}-{seed}", "negative", {"accuracy": 0.5}, [], 30 * (kind == "held"), np.array(gold),
+                    "sst2",
+                    kind,
+                    seed,
+                    "accuracy",
+                    {"accuracy": 1 - (wrong + more) / 20},
+                    False,
+                    "",
+                    40,
+                    20,
+                    0,
+                    1.0,
+                    None,
+                    f"{kind}-{seed}",
+                    "negative",
+                    {"accuracy": 0.5},
+                    [],
+                    30 * (kind == "held"),
+                    np.array(gold),
                     np.array(predicted),
                 )
-            )  # fmt: skip
+            )
     options = held.Options(seeds=(0, 1))
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, held.STUDY.rows(options, TunedRuns(tuple(rows))))

@@ -28,8 +28,11 @@ def cell(page, head: str):
 def click(page, head: str, chosen: str) -> None:
     """Click a head and wait until it is among those that are changed."""
     cell(page, head).click()
-    page.wait_for_function("value => document.querySelector('input[aria-label=\"Heads to change\"]').value === value",
-                           arg=chosen, timeout=PATIENCE)  # fmt: skip
+    page.wait_for_function(
+        "value => document.querySelector('input[aria-label=\"Heads to change\"]').value === value",
+        arg=chosen,
+        timeout=PATIENCE,
+    )
     settled(page)
 
 

@@ -18,8 +18,15 @@ NAMES = [page.name for page in shell.PAGES]
 ALWAYS = ("maps",)
 COLD = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 # what they show first is computed: an example of their own
-RUN_A_MODEL = {"maps/why", "maps/generation", "maps/norms", "heads/one", "heads/counterparts", "interventions/ablation",
-               "interventions/patching"}  # fmt: skip
+RUN_A_MODEL = {
+    "maps/why",
+    "maps/generation",
+    "maps/norms",
+    "heads/one",
+    "heads/counterparts",
+    "interventions/ablation",
+    "interventions/patching",
+}
 LIGHT = [name for name in VIEWS if name not in RUN_A_MODEL]
 TITLES = {page.name: page.title for page in shell.PAGES}
 

@@ -56,10 +56,20 @@ def test_its_question_is_judged_and_its_steps_are_done_when_their_results_are_st
 
 def change_rows():
     return [
-        {"kind": "layer", "before": ENCODER, "after": "tuned", "task": "sst2", "statistic": "cosine", "layer": layer,
-         "value": value, "low": value - 0.1, "high": value + 0.05, "n": 9}
+        {
+            "kind": "layer",
+            "before": ENCODER,
+            "after": "tuned",
+            "task": "sst2",
+            "statistic": "cosine",
+            "layer": layer,
+            "value": value,
+            "low": value - 0.1,
+            "high": value + 0.05,
+            "n": 9,
+        }
         for layer, value in enumerate((0.9, 0.5, 0.8))
-    ]  # fmt: skip
+    ]
 
 
 def test_the_figure_has_both_models_on_one_axis_of_depth():

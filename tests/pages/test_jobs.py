@@ -107,11 +107,27 @@ def test_durations_in_words(seconds, words):
     assert job_progress.duration(seconds) == words
 
 
-@pytest.mark.parametrize(("study", "counted"), [("train-patterns", "maps"), ("classify-maps", "inputs"),
-                                                ("syntax", "words"), ("disable", "tokens")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("study", "counted"),
+    [("train-patterns", "maps"), ("classify-maps", "inputs"), ("syntax", "words"), ("disable", "tokens")],
+)
 def test_work_is_counted_in_what_it_is_of(study, counted):
-    now = api.JobStatus(created=datetime(2026, 1, 1), job="j", study=study, title="t", error=None, run=None, failed=0,
-                        state="done", units=1, done=1, size=40, size_done=40, seconds=2.0, rate=None)  # fmt: skip
+    now = api.JobStatus(
+        created=datetime(2026, 1, 1),
+        job="j",
+        study=study,
+        title="t",
+        error=None,
+        run=None,
+        failed=0,
+        state="done",
+        units=1,
+        done=1,
+        size=40,
+        size_done=40,
+        seconds=2.0,
+        rate=None,
+    )
     assert job_progress.progress_line(now) == f"1 of 1 unit · 40 of 40 {counted}"
 
 

@@ -86,8 +86,13 @@ def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_
 def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
     db = resources.database()
     about = classifiers.one_classifier(db, "first")
-    classifiers.save_classifier(db, classifiers.Trained("bert", about["weights"], about["recipe"], about["classes"],
-                                about["snapshot"], about["scores"]), classifier="again")  # fmt: skip
+    classifiers.save_classifier(
+        db,
+        classifiers.Trained(
+            "bert", about["weights"], about["recipe"], about["classes"], about["snapshot"], about["scores"]
+        ),
+        classifier="again",
+    )
     classifiers.choose(db, "bert", "first", annotator="ada")
     page = opened("patterns")
     page.session_state["against"] = True  # its drawer is open
@@ -173,8 +178,11 @@ def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests
     assert any(said in caption.value.replace("\\", "") for caption in page.caption)
     figures = next(one.value for one in page.dataframe if "figure" in one.value)
     assert list(figures[["on", "before", "after", "change"]].iloc[0]) == [
-        "unseen heads", "0.800 (0.700 to 0.900)", "0.600 (0.500 to 0.700)", "+0.100 (-0.100 to +0.300)"
-    ]  # fmt: skip
+        "unseen heads",
+        "0.800 (0.700 to 0.900)",
+        "0.600 (0.500 to 0.700)",
+        "+0.100 (-0.100 to +0.300)",
+    ]
     changes = next(one.value for one in page.dataframe if "now" in one.value)
     assert list(changes.iloc[0]) == ["vertical", "block", 5]
     assert any("L1H" not in one.value and "vertical 0.90, now block 0.90" in one.value for one in page.html)

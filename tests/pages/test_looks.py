@@ -24,8 +24,12 @@ HEADS = pd.DataFrame([{"layer": 0, "head": k, "value": k / 6} for k in range(6)]
 
 
 def test_the_bound_of_a_curve_lies_flat():
-    frame = pd.DataFrame([{"layer": 0, "head": 0, "order": k, "snapshot": str(k), "value": 0.1 * k, "low": None,
-                           "high": None} for k in range(4)])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {"layer": 0, "head": 0, "order": k, "snapshot": str(k), "value": 0.1 * k, "low": None, "high": None}
+            for k in range(4)
+        ]
+    )
     marks = [
         layer["mark"] for layer in small_multiples(frame, label="w", title="t", bound=0.5).to_dict()["spec"]["layer"]
     ]
@@ -75,9 +79,25 @@ def test_numbers_beside_the_longest_bar_have_room():
 
 
 def test_a_picture_of_counterparts_has_its_heads_height_beside_its_title():
-    frame = pd.DataFrame([{"layer": layer, "head": 0, "match_layer": layer, "match_head": 0, "similarity": 0.5,
-                           "margin": 0.1, "p": 0.1, "matched": True, "best_layer": layer, "best_head": 0,
-                           "others_layers": 6, "others_heads": 1} for layer in range(6)])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {
+                "layer": layer,
+                "head": 0,
+                "match_layer": layer,
+                "match_head": 0,
+                "similarity": 0.5,
+                "margin": 0.1,
+                "p": 0.1,
+                "matched": True,
+                "best_layer": layer,
+                "best_head": 0,
+                "others_layers": 6,
+                "others_heads": 1,
+            }
+            for layer in range(6)
+        ]
+    )
     chart = ribbons(frame, first="atlas-encoder", other="b").to_dict()
     assert chart["height"] >= 6 * 30 + 100
     assert chart["title"] == "atlas-encoder (left) and b (right)"

@@ -93,8 +93,15 @@ def test_measuring_starts_a_job_with_what_was_chosen(monkeypatch):
 
 
 def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
-    tree = DrawnTree(name="s1", n=3, words=["dogs", "bark", "now"], relations=["nsubj", "root", "advmod"],
-                     gold=[1, 1, 1], drawn=[1, 1, 0], probability=[0.9, 0.8, 0.4])  # fmt: skip
+    tree = DrawnTree(
+        name="s1",
+        n=3,
+        words=["dogs", "bark", "now"],
+        relations=["nsubj", "root", "advmod"],
+        gold=[1, 1, 1],
+        drawn=[1, 1, 0],
+        probability=[0.9, 0.8, 0.4],
+    )
     drawn = arcs(tree.drawn, tree.gold, PROBE)
     assert set(drawn[drawn["arc"].str.startswith("probe-2")]["drawn"]) == {"not in gold"}
     assert set(drawn[drawn["arc"].str.startswith("probe-0")]["drawn"]) == {"as in gold"}

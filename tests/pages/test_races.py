@@ -60,10 +60,23 @@ def test_running_intervals_hold_at_any_time():
     from pages.parts.disable.race_pictures import intervals
 
     verdict = RaceVerdict(
-        name="L1H1", verdict="open", rows=64, margin=0.1, effect=0.5, effect_low=0.0, effect_high=1.0,
-        always_low=-1.0, always_high=2.0, exact_first=None, gradient_first=None, task="rte", what="heads",
-        operator="zero", n=64, metrics=Metrics(()),
-    )  # fmt: skip
+        name="L1H1",
+        verdict="open",
+        rows=64,
+        margin=0.1,
+        effect=0.5,
+        effect_low=0.0,
+        effect_high=1.0,
+        always_low=-1.0,
+        always_high=2.0,
+        exact_first=None,
+        gradient_first=None,
+        task="rte",
+        what="heads",
+        operator="zero",
+        n=64,
+        metrics=Metrics(()),
+    )
     drawn = intervals([verdict], 0.1, always=True).to_dict()
     values = next(one for one in drawn["datasets"].values() if "low" in one[0])
     assert (values[0]["low"], values[0]["high"]) == (-1.0, 2.0)

@@ -32,10 +32,18 @@ def stored(db):
     steps = plan(db, OPTIONS, data, facts)
     heads = [row | {"kind": "head", "survives": False, "baseline": 0.1} for row in head_rows([[0.1, 0.3], [0.2, 0.1]])]
     summary = {
-        "kind": "summary", "layers": 2, "heads": 2, "above_99": 1, "survivors": [], "beat_places": [],
-        "n": 50, "links": 50,
-        "links_before": 40, "average": "sentences", "line_99": 0.29,
-    }  # fmt: skip
+        "kind": "summary",
+        "layers": 2,
+        "heads": 2,
+        "above_99": 1,
+        "survivors": [],
+        "beat_places": [],
+        "n": 50,
+        "links": 50,
+        "links_before": 40,
+        "average": "sentences",
+        "line_99": 0.29,
+    }
     rows = {"frames": [summary, *heads], "change": layer_rows((0.9, 0.9, 0.5, 0.4))}
     ended = []
     for step in steps:

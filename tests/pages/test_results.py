@@ -26,8 +26,14 @@ from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import VIEWS, switched
 
 TINY = "tests.jobs.tiny"
-OWN_LISTS = {"annotate/label", "projects/setup", "projects/adjudication", "projects/progress", "results/pinned",
-             "results/jobs"}  # a word first, then what ships  # fmt: skip
+OWN_LISTS = {
+    "annotate/label",
+    "projects/setup",
+    "projects/adjudication",
+    "projects/progress",
+    "results/pinned",
+    "results/jobs",
+}  # a word first, then what ships
 PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what needs a treebank, or groups of heads
 OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
 WORDS = {
@@ -137,8 +143,14 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
          "n": 100},
     ]  # fmt: skip
     ids = tuple(row.id for row in read_rows("sst2", "dev")[:100])
-    about = Provenance(checkpoint="atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2",
-                       split="dev", dtype="float32", row_ids=ids)  # fmt: skip
+    about = Provenance(
+        checkpoint="atlas-encoder",
+        weights_hash=present_weights("atlas-encoder"),
+        task="sst2",
+        split="dev",
+        dtype="float32",
+        row_ids=ids,
+    )
     single = record_run(db, "disable", {"checkpoint": "atlas-encoder", "task": "sst2"}, about, title="Single heads")
     store_rows(db, single, rows)
     sweep(db, -0.25, "Layers")
@@ -194,9 +206,22 @@ def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
     options = {"checkpoint": "atlas-encoder", "tasks": ["sst2"], "limit": 7}
     about = Provenance(checkpoint="atlas-encoder", task="sst2", split="dev")
     run = record_run(db, "statistics", options, about, title="Mine")
-    rows = [{"statistic": "place", "checkpoint": "atlas-encoder", "task": "sst2", "layer": 0, "head": head,
-             "value": 0.5, "kind": "broad", "x": 0.0, "y": float(head), "stress": 0.1, "n": 7}
-            for head in range(2)]  # fmt: skip
+    rows = [
+        {
+            "statistic": "place",
+            "checkpoint": "atlas-encoder",
+            "task": "sst2",
+            "layer": 0,
+            "head": head,
+            "value": 0.5,
+            "kind": "broad",
+            "x": 0.0,
+            "y": float(head),
+            "stress": 0.1,
+            "n": 7,
+        }
+        for head in range(2)
+    ]
     store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
     opened("statistics").button(key="again_run_statistics").click().run()
     assert started == [("statistics", options)]
@@ -205,9 +230,23 @@ def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
 def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(db):
     about = Provenance("atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2, mrpc", split="dev")
     run = record_run(db, "statistics", {"checkpoint": "atlas-encoder", "tasks": ["sst2", "mrpc"]}, about, title="Both")
-    rows = [{"statistic": "place", "checkpoint": "atlas-encoder", "task": task, "layer": 0, "head": head, "kind": kind,
-             "value": 0.5, "x": 0.0, "y": float(head), "stress": 0.1, "n": 7}
-            for task, kind in (("sst2", "broad"), ("mrpc", "next")) for head in range(2)]  # fmt: skip
+    rows = [
+        {
+            "statistic": "place",
+            "checkpoint": "atlas-encoder",
+            "task": task,
+            "layer": 0,
+            "head": head,
+            "kind": kind,
+            "value": 0.5,
+            "x": 0.0,
+            "y": float(head),
+            "stress": 0.1,
+            "n": 7,
+        }
+        for task, kind in (("sst2", "broad"), ("mrpc", "next"))
+        for head in range(2)
+    ]
     store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
     for task, sentence in (("sst2", "on SST-2-like: 2 broad"), ("mrpc", "on MRPC-like: 2 next")):
         app = opened("statistics/heads", rows=task)
@@ -236,11 +275,16 @@ def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
     assert [link for link in shown if link.page == "heads" and "colour=why" in link.query_string]
 
 
-@pytest.mark.parametrize(("name", "query", "label"), [
-    ("disable", {"view": "A task's rows"}, "Sweep"), ("disable", {"view": "Race"}, "Test"),
-    ("disable", {"view": "Operators"}, "Set side by side"), ("prune", {}, "Draw the curve"),
-    ("perturb", {"view": "A task's rows"}, "Measure"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "query", "label"),
+    [
+        ("disable", {"view": "A task's rows"}, "Sweep"),
+        ("disable", {"view": "Race"}, "Test"),
+        ("disable", {"view": "Operators"}, "Set side by side"),
+        ("prune", {}, "Draw the curve"),
+        ("perturb", {"view": "A task's rows"}, "Measure"),
+    ],
+)
 def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tmp_path, name, query, label):
     folder = tmp_path / "tuned"
     folder.mkdir()

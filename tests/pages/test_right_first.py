@@ -88,8 +88,19 @@ def test_the_difference_of_two_stacks_of_maps_is_second_less_first():
 
 
 def score(checkpoint, value, **more):
-    return Score(statistic="max", feature="noun", layer=0, head=0, checkpoint=checkpoint, task="sst2", value=value, n=9,
-                 low=value - 0.1, high=value + 0.3, **more)  # fmt: skip
+    return Score(
+        statistic="max",
+        feature="noun",
+        layer=0,
+        head=0,
+        checkpoint=checkpoint,
+        task="sst2",
+        value=value,
+        n=9,
+        low=value - 0.1,
+        high=value + 0.3,
+        **more,
+    )
 
 
 def test_a_difference_of_features_is_shown_second_less_first():
@@ -121,8 +132,15 @@ def test_most_heads_of_a_difference_are_never_outlined(monkeypatch, differing, o
 
 
 def test_the_scale_of_a_tokens_strip_ends_at_its_largest_weight_and_has_a_legend():
-    weights = pd.DataFrame({"line": "target", "position": range(3), "token": list("abc"), "mark": ["", "target", ""],
-                            "weight": [0.02, 0.1, 0.05]})  # fmt: skip
+    weights = pd.DataFrame(
+        {
+            "line": "target",
+            "position": range(3),
+            "token": list("abc"),
+            "mark": ["", "target", ""],
+            "weight": [0.02, 0.1, 0.05],
+        }
+    )
     cells = json.loads(token_strips(weights, title="").to_json())["layer"][0]["encoding"]["color"]
     assert cells["scale"]["domain"] == [0, 0.1]
     assert cells["legend"] is not None
@@ -132,8 +150,19 @@ def test_the_scale_of_a_tokens_strip_ends_at_its_largest_weight_and_has_a_legend
 
 
 def test_likenesses_are_drawn_as_changes_with_their_intervals_turned():
-    found = ChangeScore(kind="head", statistic="cosine", layer=0, head=0, before="a", after="b", task="sst2", value=0.9,
-                        low=0.8, high=0.95, n=5)  # fmt: skip
+    found = ChangeScore(
+        kind="head",
+        statistic="cosine",
+        layer=0,
+        head=0,
+        before="a",
+        after="b",
+        task="sst2",
+        value=0.9,
+        low=0.8,
+        high=0.95,
+        n=5,
+    )
     drawn = _as_change(found, STATISTICS["cosine"])
     assert (drawn.value, drawn.low, drawn.high) == pytest.approx((0.1, 0.05, 0.2))
     assert _as_change(found, STATISTICS["divergence"]) == found
@@ -179,11 +208,34 @@ def test_pruning_says_that_its_model_is_not_above_chance(mode, tmp_path, monkeyp
     about = Provenance(
         "atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2", split="dev", row_ids=ids
     )
-    step = {"kind": "step", "order": "random", "task": "sst2", "metric": "accuracy", "n": 100, "baseline": 0.5,
-            "removed": 1, "share": 0.1, "heads": "L1H1", "score": 0.5, "change": 0.0, "low": 0.4,
-            "high": 0.6}  # fmt: skip
-    head = {"kind": "head", "name": "L1H1", "layer": 0, "head": 0, "rank": 1, "value": 1.0, "gradient": 0.1,
-            "task": "sst2", "n": 100, "statistic": "importance", "feature": "sst2"}  # fmt: skip
+    step = {
+        "kind": "step",
+        "order": "random",
+        "task": "sst2",
+        "metric": "accuracy",
+        "n": 100,
+        "baseline": 0.5,
+        "removed": 1,
+        "share": 0.1,
+        "heads": "L1H1",
+        "score": 0.5,
+        "change": 0.0,
+        "low": 0.4,
+        "high": 0.6,
+    }
+    head = {
+        "kind": "head",
+        "name": "L1H1",
+        "layer": 0,
+        "head": 0,
+        "rank": 1,
+        "value": 1.0,
+        "gradient": 0.1,
+        "task": "sst2",
+        "n": 100,
+        "statistic": "importance",
+        "feature": "sst2",
+    }
     for study, row in (("prune", step), ("importance", head)):
         run = record_run(db, study, {"checkpoint": "atlas-encoder", "task": "sst2"}, about, title=study)
         store_rows(db, run, [row])
@@ -197,15 +249,28 @@ def test_a_change_says_that_its_model_is_not_above_chance(tmp_path, monkeypatch)
     resources.database.clear()
     db, after = resources.database(), str(tmp_path / "after")
     tuned = {"task": "mrpc", "metric": "accuracy", "dev_rows": 300}
-    scores = [tuned | {"kind": "run", "initialisation": "pretrained", "accuracy": 0.463, "seed": 0, "folder": after},
-              tuned | {"kind": "baseline", "initialisation": "equivalent", "accuracy": 0.517}]  # fmt: skip
-    alike = {"before": "atlas-encoder", "after": after, "task": "mrpc", "statistic": "cosine", "layer": 0, "n": 9,
-             "value": 0.9, "low": 0.8, "high": 0.95}  # fmt: skip
+    scores = [
+        tuned | {"kind": "run", "initialisation": "pretrained", "accuracy": 0.463, "seed": 0, "folder": after},
+        tuned | {"kind": "baseline", "initialisation": "equivalent", "accuracy": 0.517},
+    ]
+    alike = {
+        "before": "atlas-encoder",
+        "after": after,
+        "task": "mrpc",
+        "statistic": "cosine",
+        "layer": 0,
+        "n": 9,
+        "value": 0.9,
+        "low": 0.8,
+        "high": 0.95,
+    }
     changes = [alike | {"kind": "head", "head": 0}, alike | {"kind": "layer"}]
     told = {"before": "atlas-encoder", "after": [after], "limit": 9}
     of_both = Provenance(f"atlas-encoder and {after}", task="mrpc", split="dev")
-    for study, options, about, rows in (("finetune", {"checkpoint": "atlas-encoder"}, of_both, scores),
-                                        ("change", told, of_both, changes)):  # fmt: skip
+    for study, options, about, rows in (
+        ("finetune", {"checkpoint": "atlas-encoder"}, of_both, scores),
+        ("change", told, of_both, changes),
+    ):
         store_rows(db, record_run(db, study, options, about, title=study), rows)
     app = opened("finetuning/change")
     assert not app.exception

@@ -30,9 +30,26 @@ def tuned(accuracy: float, number: int) -> TunedRun:
     gold = np.arange(ROWS) % 2
     right = np.arange(ROWS) < round(accuracy * ROWS)
     return TunedRun(
-        "sst2", "pretrained", 0, "accuracy", {"accuracy": accuracy}, False, "", 40, ROWS, 0, 1.0, 0.5,
-        f"runs/run-{number}", "negative", {"accuracy": 0.5}, [], 0, gold, np.where(right, gold, 1 - gold),
-    )  # fmt: skip
+        "sst2",
+        "pretrained",
+        0,
+        "accuracy",
+        {"accuracy": accuracy},
+        False,
+        "",
+        40,
+        ROWS,
+        0,
+        1.0,
+        0.5,
+        f"runs/run-{number}",
+        "negative",
+        {"accuracy": 0.5},
+        [],
+        0,
+        gold,
+        np.where(right, gold, 1 - gold),
+    )
 
 
 @pytest.fixture

@@ -197,9 +197,22 @@ def test_with_sign_in_chunks_of_two_cookies_are_nobody(client, project, guarded)
 # ---------------------------------------------------------------- what a hostile page would send
 
 HARMFUL = [
-    None, True, -1, 2**70, 1e300, float("nan"), "", "\0", "\ud800", "a\u202eb", "x" * 100_000, [[]], {"a": {}},
-    "'; DROP TABLE label_event; --", "9998-12-31",
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    2**70,
+    1e300,
+    float("nan"),
+    "",
+    "\0",
+    "\ud800",
+    "a\u202eb",
+    "x" * 100_000,
+    [[]],
+    {"a": {}},
+    "'; DROP TABLE label_event; --",
+    "9998-12-31",
+]
 EVENT_FIELDS = [
     "sequence", "kind", "class_set", "map_id", "annotator", "pass", "class", "note", "undoes", "project", "seconds",
     "scale", "way", "queue_order", "suggestion", "probability", "classifier", "happened", "stored", "event", "batch",

@@ -112,8 +112,10 @@ def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjud
     """Labels outside projects: three people, alike but for one map."""
     names = sorted(labels.map_facts(db)["map_id"])[:4]
     for who in ("ada", "bob", "cyd"):
-        given = [event(number, name, "vertical" if (who, number) == ("cyd", 1) else "block", annotator=who, batch=who)
-                 for number, name in enumerate(names, start=1)]  # fmt: skip
+        given = [
+            event(number, name, "vertical" if (who, number) == ("cyd", 1) else "block", annotator=who, batch=who)
+            for number, name in enumerate(names, start=1)
+        ]
         labels.record_events(db, given)
     alphas = [
         next((one.value, one.delta) for one in opened(page).metric if one.label.startswith("Krippendorff's alpha"))

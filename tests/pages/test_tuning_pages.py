@@ -88,20 +88,36 @@ def test_table_1_stands_beside_the_papers(db, done):
 
 
 def tuned(kind, initialisation, accuracy, **more):
-    return TunedScore(kind=kind, task="mrpc", metric="accuracy", initialisation=initialisation, accuracy=accuracy,
-                      f1=0.5, dev_rows=300, **more)  # fmt: skip
+    return TunedScore(
+        kind=kind,
+        task="mrpc",
+        metric="accuracy",
+        initialisation=initialisation,
+        accuracy=accuracy,
+        f1=0.5,
+        dev_rows=300,
+        **more,
+    )
 
 
 def test_a_fine_tuning_at_chance_says_so_and_one_seed_has_no_spread():
-    scores = [tuned("run", "pretrained", 0.463, seed=0), tuned("mean", "pretrained", 0.463, n=1),
-              tuned("mean", "untrained", 0.543, n=1), tuned("baseline", "equivalent", 0.517)]  # fmt: skip
+    scores = [
+        tuned("run", "pretrained", 0.463, seed=0),
+        tuned("mean", "pretrained", 0.463, n=1),
+        tuned("mean", "untrained", 0.543, n=1),
+        tuned("baseline", "equivalent", 0.517),
+    ]
     (said,) = table_one.at_chance(scores)
     assert "46.3" in said
     assert "the untrained classifier has 54.3" in said
     drawn = table_one.bars(scores)
     assert drawn[["low", "high"]].isna().all(axis=None), "no spread of one seed"
-    learned = [tuned("run", "pretrained", 0.9, seed=0), tuned("mean", "pretrained", 0.9, n=3, accuracy_sd=0.01),
-               tuned("mean", "untrained", 0.543, n=3), tuned("baseline", "equivalent", 0.517)]  # fmt: skip
+    learned = [
+        tuned("run", "pretrained", 0.9, seed=0),
+        tuned("mean", "pretrained", 0.9, n=3, accuracy_sd=0.01),
+        tuned("mean", "untrained", 0.543, n=3),
+        tuned("baseline", "equivalent", 0.517),
+    ]
     assert table_one.at_chance(learned) == []
 
 

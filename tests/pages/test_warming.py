@@ -36,8 +36,10 @@ def client(base=""):
     return TestClient(warming.FirstPage(app, base=base))
 
 
-@pytest.mark.parametrize(("base", "path"), [("", "/"), ("", "/heads"), ("", "/heads/"), ("atlas", "/atlas/"),
-                                            ("atlas", "/atlas"), ("a/b", "/a/b/maps")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [("", "/"), ("", "/heads"), ("", "/heads/"), ("atlas", "/atlas/"), ("atlas", "/atlas"), ("a/b", "/a/b/maps")],
+)
 def test_the_first_request_for_a_page_begins_it_once(begun, base, path):
     asking = client(base)
     assert [asking.get(path).text for _ in range(3)] == [path] * 3

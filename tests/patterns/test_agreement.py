@@ -80,8 +80,17 @@ def test_kappas_interval_is_of_whole_inputs_drawn_again(seed):
 
 
 def test_the_two_people_with_most_maps_in_common_come_first():
-    labels = frame([("1", "ada", 1, "x"), ("1", "ada", 2, "x"), ("2", "bob", 1, "x"), ("3", "bob", 1, "y"),
-                    ("2", "eve", 1, "x"), ("3", "eve", 1, "y"), ("1", "eve", 1, "y")])  # fmt: skip
+    labels = frame(
+        [
+            ("1", "ada", 1, "x"),
+            ("1", "ada", 2, "x"),
+            ("2", "bob", 1, "x"),
+            ("3", "bob", 1, "y"),
+            ("2", "eve", 1, "x"),
+            ("3", "eve", 1, "y"),
+            ("1", "eve", 1, "y"),
+        ]
+    )
     assert raters_of(labels)[:2] == ["bob", "eve"]
     assert set(raters_of(labels)) == {"ada", "ada, pass 2", "bob", "eve"}
     apart = frame([("1", "ada", 1, "x"), ("2", "bob", 1, "x")])

@@ -26,9 +26,14 @@ def test_arrays_say_what_scikit_learn_says(present, weighted):
     weights = rng.uniform(0.2, 1, 120) if weighted else None
     arrays = fit_boosted(Examples(measured, numbers, weights), 5, rounds=12)
     model = HistGradientBoostingClassifier(
-        max_iter=12, learning_rate=RATE, max_leaf_nodes=LEAVES, l2_regularization=RIDGE, early_stopping=False,
-        random_state=0, max_bins=BINS,
-    )  # fmt: skip
+        max_iter=12,
+        learning_rate=RATE,
+        max_leaf_nodes=LEAVES,
+        l2_regularization=RIDGE,
+        early_stopping=False,
+        random_state=0,
+        max_bins=BINS,
+    )
     new = rng.normal(size=(40, 7)) * 2
     seen, asked = measured.astype(np.float32), new.astype(np.float32)
     if weighted:  # by numbers of bins of even counts

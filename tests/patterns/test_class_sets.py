@@ -143,9 +143,12 @@ def test_the_labels_of_a_deleted_class_are_retired_and_what_was_said_before_stan
     assert known_class_set(db, "sea").names == ("wave", "dots")
     left = standing_labels(db, "sea")
     assert sorted(zip(left.map_id, left.annotator, left["class"], strict=True)) == [
-        ("m1", "ada", "wave"), ("m1", "bob", "wave"), ("m2", "ada", "wave"), ("m3", "ada", "dots"),
+        ("m1", "ada", "wave"),
+        ("m1", "bob", "wave"),
+        ("m2", "ada", "wave"),
+        ("m3", "ada", "dots"),
         ("m4", "ada", "dots"),
-    ]  # fmt: skip
+    ]
     assert unknown_labels(db, "sea") == {}
     retired = [row for row in labels.all_events(db) if row["kind"] == "retire"]
     assert {row["note"] for row in retired} == {"its class rest was deleted"}, "nothing is lost: it is said why"
@@ -209,18 +212,29 @@ def test_a_set_of_ones_own_goes_with_its_labels_to_another_database(db, tmp_path
 
 
 def test_a_set_of_ones_own_is_trained_on_and_its_classifier_opened(db):
-    make_class_set(db, wanted(*(PatternClass(f"my {one.name}", *list(vars(one).values())[1:]) for one in BERT.classes),
-                              name="mine"), annotator="ada")  # fmt: skip
+    make_class_set(
+        db,
+        wanted(*(PatternClass(f"my {one.name}", *list(vars(one).values())[1:]) for one in BERT.classes), name="mine"),
+        annotator="ada",
+    )
     label_everything(db, class_set="bert")
     events = list(labels.all_events(db, "bert"))
     labels.record_events(
         db,
         [
-            {"batch": "own", "sequence": k, "kind": "label", "class_set": "mine", "map_id": row["map_id"],
-             "annotator": "ada", "class": f"my {row['class']}", "queue_order": "random"}
+            {
+                "batch": "own",
+                "sequence": k,
+                "kind": "label",
+                "class_set": "mine",
+                "map_id": row["map_id"],
+                "annotator": "ada",
+                "class": f"my {row['class']}",
+                "queue_order": "random",
+            }
             for k, row in enumerate(events, 1)
         ],
-    )  # fmt: skip
+    )
     kept = label_snapshot.snapshot(db, "mine")
     options, rows = run_all(training_options(db, kept, kind="baseline", folds=4, curve=False))
     STUDY.keep(db, Finished("own", "Training", options, rows))

@@ -34,8 +34,12 @@ def test_two_perfect_squares_are_a_block(classifier, length):
 def test_perfect_maps_of_the_other_classes(classifier, length):
     column, both = np.zeros((length, length)), np.eye(length) / 2
     column[:, 0], both[:, 0] = 1, both[:, 0] + 0.5
-    drawn = {"vertical": column, "diagonal": np.eye(length), "vertical+diagonal": both,
-             "heterogeneous": np.full((length, length), 1 / length)}  # fmt: skip
+    drawn = {
+        "vertical": column,
+        "diagonal": np.eye(length),
+        "vertical+diagonal": both,
+        "heterogeneous": np.full((length, length), 1 / length),
+    }
     shares = judged(classifier, list(drawn.values())).probabilities
     assert [classifier.classes[k] for k in shares.argmax(1)] == list(drawn)
     assert (shares.max(1) > 0.8).all()  # likewise

@@ -45,8 +45,10 @@ def test_each_figure_and_the_interval_of_the_change_are_those_of_drawn_inputs(mo
     monkeypatch.setattr(retraining, "SAMPLES", 60)
     judged, before = drawn(0, 0.5)
     _, after = drawn(1, 0.5)
-    after = Answers([a if k % 3 else t for k, (a, t) in enumerate(zip(after.predicted, judged.truth, strict=True))],
-                    after.probability)  # fmt: skip
+    after = Answers(
+        [a if k % 3 else t for k, (a, t) in enumerate(zip(after.predicted, judged.truth, strict=True))],
+        after.probability,
+    )
     found = {one.figure: one for one in differences("unseen heads", judged, before, after, seed=3)}
     times = np.random.default_rng(3).multinomial(12, np.full(12, 1 / 12), size=60)
     numbers = np.array([int(name.split()[1]) for name in judged.inputs])

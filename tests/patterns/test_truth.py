@@ -33,8 +33,11 @@ def crowd():
 
 
 def test_majority_names_its_ties_and_gives_shares_of_votes():
-    judged = truth(frame([("m1", "a", "x"), ("m1", "b", "x"), ("m1", "c", "y"), ("m2", "a", "z"), ("m2", "b", "y")]),
-                   NAMES, "majority")  # fmt: skip
+    judged = truth(
+        frame([("m1", "a", "x"), ("m1", "b", "x"), ("m1", "c", "y"), ("m2", "a", "z"), ("m2", "b", "y")]),
+        NAMES,
+        "majority",
+    )
     assert judged.probabilities.loc["m1"].tolist() == pytest.approx([2 / 3, 1 / 3, 0])
     assert judged.ties == {"m2": ("y", "z")}
     assert judged.labels["m1"] == "x"
@@ -45,8 +48,12 @@ def test_majority_names_its_ties_and_gives_shares_of_votes():
 def test_a_decision_stands_above_every_truth_and_is_nobodys_vote(method):
     """Eight maps disputed one against one; two of them, and one that nobody voted on, were decided as z."""
     labels = [(f"m{k}", who, cls) for k in range(8) for who, cls in (("a", "x"), ("b", "y"))]
-    labels += [("m0", "a", "y", 100, "adjudication"), ("m0", "lead", "z", 100, "adjudication"),
-               ("m1", "lead", "z", 100, "adjudication"), ("alone", "lead", "z", 100, "adjudication")]  # fmt: skip
+    labels += [
+        ("m0", "a", "y", 100, "adjudication"),
+        ("m0", "lead", "z", 100, "adjudication"),
+        ("m1", "lead", "z", 100, "adjudication"),
+        ("alone", "lead", "z", 100, "adjudication"),
+    ]
     judged, votes_alone = truth(frame(labels), NAMES, method), truth(frame(labels[:16]), NAMES, method)
     assert judged.labels.loc[["m0", "m1", "alone"]].tolist() == ["z", "z", "z"]
     assert judged.soft.loc["m0"].tolist() == [0, 0, 1]

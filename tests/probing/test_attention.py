@@ -44,8 +44,10 @@ def sentences_of(folder, count, *, gold, seed):
 
 def uas(probe, sentences):
     scores = attention.predict(probe, sentences)
-    hits = [trees.attached(gold, attention.greedy(one), np.ones(len(gold), dtype=bool))
-            for gold, one in zip(sentences.heads, scores, strict=True)]  # fmt: skip
+    hits = [
+        trees.attached(gold, attention.greedy(one), np.ones(len(gold), dtype=bool))
+        for gold, one in zip(sentences.heads, scores, strict=True)
+    ]
     return share_of(hits, [len(gold) for gold in sentences.heads])
 
 
@@ -95,8 +97,11 @@ def test_scores_against_a_triple_loop_with_words():
             expected += back * (probe.back[k] + weights[1, 0] @ words[b, i] + weights[1, 1] @ words[b, j])
         assert float(scores[b, i, j + 1]) == pytest.approx(float(expected), rel=1e-4)
         root = probe.rootless[0] + sum(
-            probe.root[0, k] * maps[b, k, i + 1, 0] + probe.root[1, k] * maps[b, k, i + 1, -1]
-            + probe.root[2, k] * maps[b, k, 0, i + 1] + probe.root[3, k] * maps[b, k, -1, i + 1] for k in range(3)
-        )  # fmt: skip
+            probe.root[0, k] * maps[b, k, i + 1, 0]
+            + probe.root[1, k] * maps[b, k, i + 1, -1]
+            + probe.root[2, k] * maps[b, k, 0, i + 1]
+            + probe.root[3, k] * maps[b, k, -1, i + 1]
+            for k in range(3)
+        )
         assert float(scores[b, i, 0]) == pytest.approx(float(root), rel=1e-4)
     assert torch.isinf(scores[:, torch.arange(4), torch.arange(4) + 1]).all()

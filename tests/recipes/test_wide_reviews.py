@@ -20,8 +20,16 @@ def test_a_held_word_of_praise_is_in_no_train_row():
     held = {word for word in every_word()["adj_good"] if is_held(word) and " " not in word}
     train = set(made["train.tsv"].split())
     assert held
-    assert not held & (train - {word for name, known in every_word().items() if name != "adj_good" for part in known
-                                for word in part.split()})  # fmt: skip
+    assert not held & (
+        train
+        - {
+            word
+            for name, known in every_word().items()
+            if name != "adj_good"
+            for part in known
+            for word in part.split()
+        }
+    )
     assert files(60) == files(60)
     assert made["dev.tsv"].count("\n") == 601
 

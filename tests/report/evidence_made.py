@@ -9,9 +9,13 @@ from core.studies.tuning import change, finetune
 
 CHECKPOINT = "one/of-ours"
 KINDS = {
-    "tuning": finetune.Options, "features": features.Options, "features-seeds": features.Options,
-    "change": change.Options, "change-seeds": change.Options, "shares": classify_maps.Options,
-}  # fmt: skip
+    "tuning": finetune.Options,
+    "features": features.Options,
+    "features-seeds": features.Options,
+    "change": change.Options,
+    "change-seeds": change.Options,
+    "shares": classify_maps.Options,
+}
 
 
 def found(part, rows, task=None, *, options=None, error=""):
@@ -27,10 +31,18 @@ def evidence(*some, causal=False, official=(), checkpoint=CHECKPOINT):
 def layer_rows(values, half=0.01, **more):
     """Rows of a study's layers: a value and an interval of +- half."""
     return [
-        {"kind": "layer", "statistic": "cosine", "layer": k, "value": value, "low": value - half, "high": value + half,
-         "n": 50} | more
+        {
+            "kind": "layer",
+            "statistic": "cosine",
+            "layer": k,
+            "value": value,
+            "low": value - half,
+            "high": value + half,
+            "n": 50,
+        }
+        | more
         for k, value in enumerate(values)
-    ]  # fmt: skip
+    ]
 
 
 def head_rows(table, half=0.01, **more):

@@ -27,10 +27,13 @@ def made(name, change):
     """Evidence of a claim's world "twice", each row changed."""
     world = PLANTED[name]
     some = world.plant(world.truth["twice"], np.random.default_rng(0))
-    return replace(some, results=tuple(
-        replace(result, rows=tuple(row for row in map(change, result.rows) if row is not None))
-        for result in some.results
-    ))  # fmt: skip
+    return replace(
+        some,
+        results=tuple(
+            replace(result, rows=tuple(row for row in map(change, result.rows) if row is not None))
+            for result in some.results
+        ),
+    )
 
 
 def first_head(row):

@@ -44,8 +44,9 @@ def test_the_rates_are_printed_as_json(monkeypatch, capsys):
 OPEN = [name for name, rates in claims_page.rates_now(PAGE.read_text()).items() if rates["undecided_at_2x"] > 0.5]
 
 
-@pytest.mark.parametrize("world", [world for world in claim_worlds.PLANTED if world.claim in OPEN],
-                         ids=lambda world: world.claim)  # fmt: skip
+@pytest.mark.parametrize(
+    "world", [world for world in claim_worlds.PLANTED if world.claim in OPEN], ids=lambda world: world.claim
+)
 def test_where_twice_the_margin_is_mostly_undecided_the_rows_that_would_decide_are_said(world):
     """But where the estimate lies on the other side of the margin: no number of such rows would."""
     rng = np.random.default_rng(0)

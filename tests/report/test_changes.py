@@ -20,8 +20,9 @@ def cosines_of(first, *others, half=0.001, recipe="9aae68", limit=100, kind="lay
     """A comparison of the first seed's checkpoint, and one of all others'."""
 
     def rows(seed, values):
-        return [row | {"after": tuned(seed, recipe if seed else "9aae68"), "kind": kind}
-                for row in layer_rows(values, half)]  # fmt: skip
+        return [
+            row | {"after": tuned(seed, recipe if seed else "9aae68"), "kind": kind} for row in layer_rows(values, half)
+        ]
 
     mine = found("change", rows(0, first), "rte", options={"after": (tuned(0),), "limit": 100})
     after = tuple(tuned(seed, recipe) for seed in range(1, len(others) + 1))
@@ -85,16 +86,24 @@ def looked_at(*gains, half=0.001, features=("noun", "object"), heads=2, **more):
     """Each seed's gain on these features."""
 
     def rows(gain):
-        return [row for name in features
-                for row in head_rows([[-gain] * heads], half, statistic="max", feature=name, checkpoint="difference")
-                ] + list(more.get("rows", ()))  # fmt: skip
+        return [
+            row
+            for name in features
+            for row in head_rows([[-gain] * heads], half, statistic="max", feature=name, checkpoint="difference")
+        ] + list(more.get("rows", ()))
 
     options = {"tasks": ("rte",), "checkpoint": CHECKPOINT}
-    return evidence(*(
-        found("features-seeds" if seed else "features", rows(gain), more.get("task", "rte"),
-              options=options | {"compare": tuned(seed)})
-        for seed, gain in enumerate(gains)
-    ))  # fmt: skip
+    return evidence(
+        *(
+            found(
+                "features-seeds" if seed else "features",
+                rows(gain),
+                more.get("task", "rte"),
+                options=options | {"compare": tuned(seed)},
+            )
+            for seed, gain in enumerate(gains)
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,12 +121,25 @@ def test_heads_that_gain_in_one_seed_and_lose_in_the_next_are_luck(turned, word)
     gains = np.repeat([0.1, -0.1, 0.0], [5, 5, 14])
 
     def rows(seed):
-        return [row | {"value": -value, "low": -value - 0.001, "high": -value + 0.001} for name in ("noun", "object")
-                for row, value in zip(head_rows([[0.0] * 24], statistic="max", feature=name, checkpoint="difference"),
-                                      np.roll(gains, 5 * seed * turned), strict=True)]  # fmt: skip
+        return [
+            row | {"value": -value, "low": -value - 0.001, "high": -value + 0.001}
+            for name in ("noun", "object")
+            for row, value in zip(
+                head_rows([[0.0] * 24], statistic="max", feature=name, checkpoint="difference"),
+                np.roll(gains, 5 * seed * turned),
+                strict=True,
+            )
+        ]
 
-    some = [found("features-seeds" if seed else "features", rows(seed), "rte",
-                  options={"tasks": ("rte",), "compare": tuned(seed)}) for seed in range(3)]  # fmt: skip
+    some = [
+        found(
+            "features-seeds" if seed else "features",
+            rows(seed),
+            "rte",
+            options={"tasks": ("rte",), "compare": tuned(seed)},
+        )
+        for seed in range(3)
+    ]
     (one,) = changes.more_to_nouns(evidence(*some))
     assert (one.outcome, f"noun: 5/5/5 of 24 heads more ({0 if turned else 5} in all" in one.said) == (word, True)
 
@@ -134,13 +156,23 @@ def test_a_gain_has_rows_and_seeds_in_its_interval():
 
 def test_the_last_layers_row_of_cls_is_that_of_every_seed():
     def evidence_with(*separators):
-        return evidence(*(
-            found("features-seeds" if seed else "features", [
-                row for name, value in (("separator", weight), ("punctuation", 0.2), ("noun", 0.1))
-                for row in head_rows([[value] * 2], statistic="classifying", feature=name, checkpoint=tuned(seed))
-            ], "mrpc", options={"tasks": ("mrpc",), "compare": tuned(seed)})
-            for seed, weight in enumerate(separators)
-        ))  # fmt: skip
+        return evidence(
+            *(
+                found(
+                    "features-seeds" if seed else "features",
+                    [
+                        row
+                        for name, value in (("separator", weight), ("punctuation", 0.2), ("noun", 0.1))
+                        for row in head_rows(
+                            [[value] * 2], statistic="classifying", feature=name, checkpoint=tuned(seed)
+                        )
+                    ],
+                    "mrpc",
+                    options={"tasks": ("mrpc",), "compare": tuned(seed)},
+                )
+                for seed, weight in enumerate(separators)
+            )
+        )
 
     (one,) = maps.separator_or_punctuation(evidence_with(0.5, 0.52, 0.49))
     assert (one.outcome, one.seeds) == (HOLDS, 3)

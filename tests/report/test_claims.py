@@ -80,10 +80,18 @@ def frames_rows(table, kept=()):
     heads = [row | {"kind": "head", "baseline": 0.05, "survives": False} for row in head_rows(table)]
     above = sum(row["value"] >= line for row in heads)
     summary = {
-        "kind": "summary", "layers": len(table), "heads": len(table[0]), "above_99": above,
-        "survivors": list(kept), "beat_places": list(kept),
-        "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": line,
-    }  # fmt: skip
+        "kind": "summary",
+        "layers": len(table),
+        "heads": len(table[0]),
+        "above_99": above,
+        "survivors": list(kept),
+        "beat_places": list(kept),
+        "n": 20,
+        "links": 20,
+        "links_before": 19,
+        "average": "sentences",
+        "line_99": line,
+    }
     return [summary, *heads]
 
 
@@ -292,10 +300,21 @@ def test_constant_cells_are_looked_at_on_the_official_rows_only():
 
 def curve(highs):
     return [
-        {"kind": "step", "order": "importance", "removed": k, "share": k / 10, "baseline": 0.8, "high": high,
-         "low": high - 0.02, "change": high - 0.81, "score": high - 0.01, "metric": "accuracy", "n": 100}
+        {
+            "kind": "step",
+            "order": "importance",
+            "removed": k,
+            "share": k / 10,
+            "baseline": 0.8,
+            "high": high,
+            "low": high - 0.02,
+            "change": high - 0.81,
+            "score": high - 0.01,
+            "metric": "accuracy",
+            "n": 100,
+        }
         for k, high in enumerate(highs)
-    ]  # fmt: skip
+    ]
 
 
 def steps(highs):
@@ -334,10 +353,12 @@ def test_what_beats_no_constant_predictor_has_nothing_to_lose():
 def test_effective_attention_parts_with_length(short, long, half, word):
     about = {"statistic": "correlation by length", "n": 4}
     rows = [
-        about | {"length_from": low, "length_to": low + 7, "mean": r, "task": task}
+        about
+        | {"length_from": low, "length_to": low + 7, "mean": r, "task": task}
         | ({} if half is None else {"low": r - half, "high": r + half})
-        for task in ("rte", "mrpc") for low, r in ((9, short), (81, long))
-    ]  # fmt: skip
+        for task in ("rte", "mrpc")
+        for low, r in ((9, short), (81, long))
+    ]
     (one,) = scores.effective_drops(evidence(found("effective", rows)))
     assert one.outcome == word
     if word == HOLDS and half:
@@ -371,10 +392,18 @@ def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half
 
 def test_separators_without_weight_cannot_show_that_the_loss_hardly_moves_with_them():
     rows = [
-        {"kind": "layer", "name": f"L{k + 1}", "layer": k, "ratio": 0.1, "ratio_low": 0.05, "ratio_high": 0.15, "n": 80,
-         "weight_on_separators": 0.03}
+        {
+            "kind": "layer",
+            "name": f"L{k + 1}",
+            "layer": k,
+            "ratio": 0.1,
+            "ratio_low": 0.05,
+            "ratio_high": 0.15,
+            "n": 80,
+            "weight_on_separators": 0.03,
+        }
         for k in range(6)
-    ]  # fmt: skip
+    ]
     assert only(no_op(evidence(found("separators", rows, "rte")))) == UNTESTED
 
 
@@ -437,8 +466,11 @@ def test_tasks_that_were_measured_by_steps_of_their_own_are_all_decided():
     """A report joined of one on each task has a step of statistics and of relations on each."""
     steps = []
     for task, weight in (("rte", 0.9), ("mrpc", 0.1)):
-        both = [row for side in ("previous", "next", "separator", "first")
-                for row in head_rows([[weight] * 12] * 2, statistic=side, task=task)]  # fmt: skip
+        both = [
+            row
+            for side in ("previous", "next", "separator", "first")
+            for row in head_rows([[weight] * 12] * 2, statistic=side, task=task)
+        ]
         places = [row | {"kind": "previous"} for row in head_rows([[0.0] * 12] * 2, statistic="place", task=task)]
         nouns = head_rows([[0.9, *[0.1] * 11]] * 2, task=task, feature="noun-pronoun", statistic="forward")
         steps.append(found("statistics", [*both, *places]))

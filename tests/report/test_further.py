@@ -15,8 +15,10 @@ def only(outcomes):
 def tuning(untuned, random, spread=None, seeds=1):
     about = {"metric": "accuracy", "task": "rte", "note": "", "constant": 0}
     scores = {"pretrained": 0.9, "untrained": untuned, "random": random}
-    means = [about | {"kind": "mean", "initialisation": name, "accuracy": value, "n": seeds, "accuracy_sd": spread}
-             for name, value in scores.items()]  # fmt: skip
+    means = [
+        about | {"kind": "mean", "initialisation": name, "accuracy": value, "n": seeds, "accuracy_sd": spread}
+        for name, value in scores.items()
+    ]
     return evidence(found("tuning", [about | {"kind": "run", "dev_rows": 2000}, *means], "rte"))
 
 

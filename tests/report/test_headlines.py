@@ -8,11 +8,25 @@ from core.studies.lookup import study_modules
 
 SWEEP = [
     {"kind": "baseline", "name": "untouched", "n": 40, "accuracy": 0.8},
-    {"kind": "variant", "name": "L1H1", "accuracy_change": 0.025, "accuracy_low": 0.0, "accuracy_high": 0.05, "p": 0.4,
-     "n": 40},
-    {"kind": "variant", "name": "L1H2", "accuracy_change": -0.25, "accuracy_low": -0.4, "accuracy_high": -0.1,
-     "p": 0.01, "n": 40},
-]  # fmt: skip
+    {
+        "kind": "variant",
+        "name": "L1H1",
+        "accuracy_change": 0.025,
+        "accuracy_low": 0.0,
+        "accuracy_high": 0.05,
+        "p": 0.4,
+        "n": 40,
+    },
+    {
+        "kind": "variant",
+        "name": "L1H2",
+        "accuracy_change": -0.25,
+        "accuracy_low": -0.4,
+        "accuracy_high": -0.1,
+        "p": 0.01,
+        "n": 40,
+    },
+]
 
 
 def test_a_sweep_names_the_worst_head_with_its_interval():
@@ -24,10 +38,19 @@ def test_a_sweep_names_the_worst_head_with_its_interval():
 
 def test_a_null_is_said_beside_the_head_that_beats_it():
     rows = [
-        {"layer": 0, "head": k, "feature": "noun", "statistic": "max", "value": v, "baseline": 0.1, "effect": v - 0.1,
-         "q": q, "n": 7}
+        {
+            "layer": 0,
+            "head": k,
+            "feature": "noun",
+            "statistic": "max",
+            "value": v,
+            "baseline": 0.1,
+            "effect": v - 0.1,
+            "q": q,
+            "n": 7,
+        }
         for k, (v, q) in enumerate([(0.9, 0.5), (0.4, 0.01)])
-    ]  # fmt: skip
+    ]
     said = headline("features", rows)
     assert said.sentence.startswith("L1H2 looks at noun most beyond random tokens: 0.40 against 0.10; 1 of 2")
     assert said.baseline == "null 0.10"
@@ -70,8 +93,22 @@ def test_roles_are_counted_by_heads_that_have_them():
 
 
 def test_the_nearest_heads_are_named():
-    rows = [{"kind": "head", "checkpoint": "a", "task": "sst2", "name": f"L1H{k + 1}", "layer": 0, "head": k, "n": 9,
-             "value": 0.1 * (k + 1), "other": "L1H3", "group": k + 1, "clear": 0.2} for k in range(2)]  # fmt: skip
+    rows = [
+        {
+            "kind": "head",
+            "checkpoint": "a",
+            "task": "sst2",
+            "name": f"L1H{k + 1}",
+            "layer": 0,
+            "head": k,
+            "n": 9,
+            "value": 0.1 * (k + 1),
+            "other": "L1H3",
+            "group": k + 1,
+            "clear": 0.2,
+        }
+        for k in range(2)
+    ]
     assert headline("redundancy", rows).sentence.startswith("L1H1 and L1H3 are most alike (distance 0.100), of 2 heads")
 
 

@@ -42,8 +42,11 @@ def test_what_heads_do_together_is_measured_only_where_it_is_asked_for_by_name(d
     assert not {step.part for step in steps(db, tasks=["rte"], parts=[])} & {Part.SHAPLEY, Part.GATES, Part.PAIRS}
     asked = steps(db, tasks=["rte", "stsb"], parts=["shapley", "pairs"])
     assert [(step.part, step.task) for step in asked] == [
-        (Part.TUNING, "rte"), (Part.TUNING, "stsb"), (Part.SHAPLEY, "rte"), (Part.PAIRS, "rte"),
-    ]  # fmt: skip
+        (Part.TUNING, "rte"),
+        (Part.TUNING, "stsb"),
+        (Part.SHAPLEY, "rte"),
+        (Part.PAIRS, "rte"),
+    ]
 
 
 def test_every_seed_of_fine_tuning_is_looked_through_for_the_heads(db):
@@ -54,8 +57,13 @@ def test_every_seed_of_fine_tuning_is_looked_through_for_the_heads(db):
 def test_what_fine_tuning_changes_is_looked_at_in_every_seed(db):
     several = steps(db, tasks=["rte"], seeds=3, parts=["change", "features"])
     assert [step.part for step in several] == [
-        Part.TUNING, Part.CHANGE, Part.CHANGE_SEEDS, Part.FEATURES, Part.FEATURES_SEEDS, Part.FEATURES_SEEDS,
-    ]  # fmt: skip
+        Part.TUNING,
+        Part.CHANGE,
+        Part.CHANGE_SEEDS,
+        Part.FEATURES,
+        Part.FEATURES_SEEDS,
+        Part.FEATURES_SEEDS,
+    ]
     _, first, others, *looked = several
     names = [*first.options.after, *others.options.after]
     assert [name[-9:-7] for name in names] == ["s0", "s1", "s2"]

@@ -17,9 +17,23 @@ ALL = ("mrpc", "rte", "sst2", "stsb")
 COUNTED = {  # the 85 of 22 November 2026: 67 were decided, by the rules of then
     **dict.fromkeys(
         (
-            "last-two-layers", "cls-early", "not-linguistic", "noun-pronoun", "cls-row", "shares-stay", "pretraining",
-            "random-learns", "some-head", "neighbours", "separators", "separator-gradients", "special-tokens",
-            "few-meaningful", "more-vertical", "rise-and-fall", "tuned-beats-untuned",
+            "last-two-layers",
+            "cls-early",
+            "not-linguistic",
+            "noun-pronoun",
+            "cls-row",
+            "shares-stay",
+            "pretraining",
+            "random-learns",
+            "some-head",
+            "neighbours",
+            "separators",
+            "separator-gradients",
+            "special-tokens",
+            "few-meaningful",
+            "more-vertical",
+            "rise-and-fall",
+            "tuned-beats-untuned",
         ),
         ALL,
     ),
@@ -28,7 +42,7 @@ COUNTED = {  # the 85 of 22 November 2026: 67 were decided, by the rules of then
     "random-head": ("mrpc", "rte"),
     "constant-cells": ("mrpc", "rte", "sst2"),
     "first-layer": ("rte",),
-}  # fmt: skip
+}
 RETIRED = {
     "constant-cells": "known error",
     "separator-gradients": "cannot be tested",
@@ -42,8 +56,11 @@ def claims() -> Sequence[ClaimRecord]:
 
 def test_the_first_count_had_so_many_by_task():
     assert Counter(task for tasks in COUNTED.values() for task in tasks) == {
-        "mrpc": 23, "rte": 21, "sst2": 21, "stsb": 20,
-    }  # fmt: skip
+        "mrpc": 23,
+        "rte": 21,
+        "sst2": 21,
+        "stsb": 20,
+    }
 
 
 def test_those_retired_are_no_tests_and_all_others_with_rows_are(claims):

@@ -83,8 +83,10 @@ def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
 
 def test_the_replications_classifier_stands_beside_the_one_that_ships():
     row = {"part": "share", "checkpoint": CHECKPOINT, "inputs": 9, "class": "block", "share": 0.5}
-    by = {name: evidence(found("shares", [row | {"classifier": name}], "rte"), causal=True)
-          for name in ("bundled-gpt2-0a1b2c3d", "mine")}  # fmt: skip
+    by = {
+        name: evidence(found("shares", [row | {"classifier": name}], "rte"), causal=True)
+        for name in ("bundled-gpt2-0a1b2c3d", "mine")
+    }
     assert classifiers.classifier(by["mine"]) == []
     ours = {one.item: one for one in classifiers.classifier(by["bundled-gpt2-0a1b2c3d"])}
     printed_there = {one.item: one.value for one in published.figures() if one.exhibit == ExhibitId.CLASSIFIER}

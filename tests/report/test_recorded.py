@@ -58,8 +58,18 @@ def test_the_file_of_claims_has_their_numbers():
     table = pd.read_parquet(BytesIO(parquet.parquet_files(records)["claims.parquet"]))
     assert list(table["claim"]) == [one.claim for one in records.claims]
     assert {
-        "claim", "checkpoint", "task", "outcome", "statistic", "low", "high", "margin", "n", "seeds", "needed",
-    } <= set(table)  # fmt: skip
+        "claim",
+        "checkpoint",
+        "task",
+        "outcome",
+        "statistic",
+        "low",
+        "high",
+        "margin",
+        "n",
+        "seeds",
+        "needed",
+    } <= set(table)
     tested = table[table["outcome"].isin(["holds", "does not hold"]) & table["low"].notna() & table["margin"].notna()]
     assert len(tested) > 60
     for name in ("statistic", "low", "high", "margin"):
@@ -72,23 +82,42 @@ def test_the_file_of_claims_has_their_numbers():
 
 def planted(monkeypatch, study, checkpoint, options, rows, task="sst2"):
     """A record that has this run of a study alone, which a command of it made."""
-    known = shipped.runs("relations").iloc[:1].assign(
-        run="planted", study=study, checkpoint=checkpoint, task=task, options=to_json(options)
-    )  # fmt: skip
+    known = (
+        shipped.runs("relations")
+        .iloc[:1]
+        .assign(run="planted", study=study, checkpoint=checkpoint, task=task, options=to_json(options))
+    )
     of_study, of_run = shipped.runs, shipped.run_rows
     monkeypatch.setattr(shipped, "runs", lambda name=None: known if name == study else of_study(name))
     beyond = ("redundancy", "word-links")  # a report of the record has the record's own runs of these
     monkeypatch.setattr(
-        shipped, "run_rows",
+        shipped,
+        "run_rows",
         lambda run: rows if run == "planted" else [row for row in of_run(run) if row.get("part") not in beyond],
-    )  # fmt: skip
+    )
 
 
-LINKS = {"kind": "link contrast", "task": "sst2", "first": "noun-adjective", "other": "noun-preposition", "value": 0.1,
-         "low": 0.05, "high": 0.15, "first_moves": 0.3, "other_moves": 0.2, "links": 80, "n": 40}  # fmt: skip
-REPEATS = [{"kind": kind, "checkpoint": "all-MiniLM-L6-v2", "task": "mrpc", "n": 100, "share": share, "low": low,
-            "high": high} | draw for kind, share, low, high, draw in (
-                ("repeats", 0.9, 0.8, 1.0, {}), ("repeats at random", 0.2, 0.1, 0.3, {"draw": 1}))]  # fmt: skip
+LINKS = {
+    "kind": "link contrast",
+    "task": "sst2",
+    "first": "noun-adjective",
+    "other": "noun-preposition",
+    "value": 0.1,
+    "low": 0.05,
+    "high": 0.15,
+    "first_moves": 0.3,
+    "other_moves": 0.2,
+    "links": 80,
+    "n": 40,
+}
+REPEATS = [
+    {"kind": kind, "checkpoint": "all-MiniLM-L6-v2", "task": "mrpc", "n": 100, "share": share, "low": low, "high": high}
+    | draw
+    for kind, share, low, high, draw in (
+        ("repeats", 0.9, 0.8, 1.0, {}),
+        ("repeats at random", 0.2, 0.1, 0.3, {"draw": 1}),
+    )
+]
 
 
 def cutting(edges, checkpoint=config.CLASSIFIER):

@@ -37,11 +37,16 @@ def test_rows_without_the_last_token_cannot_test_it():
 def shared(losses, same_word, half=0.01):
     """Four heads with these losses on both tasks, and these effects along the same word."""
     names = ("L1H1", "L1H2", "L2H1", "L2H2")
-    sweeps = [found("heads", sweep_rows(dict(zip(names, losses, strict=True)), 0.002, n=1000), task)
-              for task in ("stsb", "rte")]  # fmt: skip
+    sweeps = [
+        found("heads", sweep_rows(dict(zip(names, losses, strict=True)), 0.002, n=1000), task)
+        for task in ("stsb", "rte")
+    ]
     table = [same_word[:2], same_word[2:]]
-    rows = [row for way in ("forward", "backward") for row in effects(
-        head_rows(table, half, task="rte", feature="same-word", statistic=way))]  # fmt: skip
+    rows = [
+        row
+        for way in ("forward", "backward")
+        for row in effects(head_rows(table, half, task="rte", feature="same-word", statistic=way))
+    ]
     return evidence(*sweeps, found("relations", rows))
 
 
@@ -66,8 +71,10 @@ def test_without_shared_heads_there_is_nothing_to_test():
 def repeats(share, low, high, *random):
     about = {"checkpoint": CHECKPOINT, "task": "rte", "n": 100}
     rows = [about | {"kind": "repeats", "share": share, "low": low, "high": high}]
-    rows += [about | {"kind": "repeats at random", "draw": k, "share": value, "low": lower, "high": upper}
-             for k, (value, lower, upper) in enumerate(random, 1)]  # fmt: skip
+    rows += [
+        about | {"kind": "repeats at random", "draw": k, "share": value, "low": lower, "high": upper}
+        for k, (value, lower, upper) in enumerate(random, 1)
+    ]
     return evidence(found("redundancy", rows))
 
 

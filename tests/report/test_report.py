@@ -23,13 +23,27 @@ EARLIER = Path(__file__).with_name("earlier_report.json.xz")
 LATER = {"needed", "options"}  # columns that rows did not have, or that are left out here
 TESTED = {"statistic", "low", "high", "margin", "seeds"}  # columns that rows of claims did not have
 RETESTED = (
-    "more-to-nouns", "some-head", "noun-pronoun", "not-linguistic", "cls-row", "random-head", "shared-heads",
-)  # fmt: skip
+    "more-to-nouns",
+    "some-head",
+    "noun-pronoun",
+    "not-linguistic",
+    "cls-row",
+    "random-head",
+    "shared-heads",
+)
 ARITHMETIC = ("99th-percentile", "element-first")
 ADDED = {
-    "special-tokens", "few-meaningful", "more-vertical", "no-stripes", "rise-and-fall", "negation-qnli", "layer-costs",
-    "tuned-beats-untuned", "keeps-its-role", "separator-gradients",
-}  # fmt: skip
+    "special-tokens",
+    "few-meaningful",
+    "more-vertical",
+    "no-stripes",
+    "rise-and-fall",
+    "negation-qnli",
+    "layer-costs",
+    "tuned-beats-untuned",
+    "keeps-its-role",
+    "separator-gradients",
+}
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,10 @@ def test_an_undecided_one_says_whether_rows_or_seeds_would_decide_it(noise, luck
 def test_several_seeds_without_their_spread_decide_nothing():
     about = {"metric": "accuracy", "task": "rte", "note": "", "constant": 0}
     rows = [about | {"kind": "run", "dev_rows": 500}]
-    rows += [about | {"kind": "mean", "initialisation": name, "n": 3, "accuracy": value}
-             for name, value in (("pretrained", 0.9), ("untrained", 0.5))]  # fmt: skip
+    rows += [
+        about | {"kind": "mean", "initialisation": name, "n": 3, "accuracy": value}
+        for name, value in (("pretrained", 0.9), ("untrained", 0.5))
+    ]
     (one,) = missed.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))
     assert (one.outcome, one.needed, one.needed_seeds) == (UNDECIDED, None, None)
 

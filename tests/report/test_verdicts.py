@@ -77,9 +77,12 @@ def test_numbers_are_paired_by_task_item_and_condition_and_none_is_lost():
     printed = [figure(), figure(item=OTHER), figure(source="another"), figure(task="qqp")]
     values = paired(printed, [ours(), ours(item=THIRD)], BASE, {"qqp": "no rows of QQP"})
     assert [(one.item, one.source, one.published, one.value) for one in values] == [
-        ("a", PAPER, 0.5, 0.5), ("a", "another", 0.5, 0.5), ("only ours", None, None, 0.5), ("b", PAPER, 0.5, None),
+        ("a", PAPER, 0.5, 0.5),
+        ("a", "another", 0.5, 0.5),
+        ("only ours", None, None, 0.5),
+        ("b", PAPER, 0.5, None),
         ("a", PAPER, 0.5, None),
-    ]  # fmt: skip
+    ]
     assert [one.verdict for one in values] == [AGREES, AGREES, "", CANNOT, CANNOT]
     assert values[-1].why == "no rows of QQP"
     assert values[0].run == "r"

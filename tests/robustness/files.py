@@ -86,10 +86,19 @@ PAPERS = {
 
 LABEL = {"map_id": "m1", "class": "vertical", "class_set": "bert", "annotator": "ada"}
 MAP = {
-    "checkpoint": "c", "weights_hash": "h", "task": "mrpc", "row_id": "dev-1", "layer": 0, "head": 0, "length": 2,
-    "tokens": ["a", "b"], "separators": [], "causal": False, "maximum": 0.5,
+    "checkpoint": "c",
+    "weights_hash": "h",
+    "task": "mrpc",
+    "row_id": "dev-1",
+    "layer": 0,
+    "head": 0,
+    "length": 2,
+    "tokens": ["a", "b"],
+    "separators": [],
+    "causal": False,
+    "maximum": 0.5,
     "weights": base64.b64encode(b"\x00\x38" * 4).decode(),
-}  # fmt: skip
+}
 
 
 def label_row(**changes: Any) -> str:

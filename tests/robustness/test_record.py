@@ -11,9 +11,16 @@ from core.store import shipped
 from tests.robustness.doors import refused
 
 RUN = {
-    "run": "r1", "study": "shares", "title": "t", "options": "{}", "row_ids": "[]", "created": "2026-01-01",
-    "code_version": "1", "checkpoint": "c", "rows": 1,
-}  # fmt: skip
+    "run": "r1",
+    "study": "shares",
+    "title": "t",
+    "options": "{}",
+    "row_ids": "[]",
+    "created": "2026-01-01",
+    "code_version": "1",
+    "checkpoint": "c",
+    "rows": 1,
+}
 ROW = {"run": "r1", "position": 0, "body": '{"share": 0.5}'}
 
 

@@ -85,9 +85,17 @@ def test_a_replaced_run_of_another_number_has_no_partner():
     assert align_words(["a", "x", "b"], ["a", "b"]).pairs == ((0, 0), (2, 1))
 
 
-@pytest.mark.parametrize(("left", "right", "pairs"), [
-    (3, 2, ((0, 0), (2, 1))), (1, 3, ((0, 0),)), (3, 1, ((0, 0),)), (0, 2, ()), (2, 0, ()), (2, 4, ((0, 0), (1, 3))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("left", "right", "pairs"),
+    [
+        (3, 2, ((0, 0), (2, 1))),
+        (1, 3, ((0, 0),)),
+        (3, 1, ((0, 0),)),
+        (0, 2, ()),
+        (2, 0, ()),
+        (2, 4, ((0, 0), (1, 3))),
+    ],
+)
 def test_special_tokens_of_other_numbers_meet_at_their_ends(left, right, pairs):
     assert align_words(["s"] * left, ["s"] * right, ([None] * left, [None] * right)).pairs == pairs
 

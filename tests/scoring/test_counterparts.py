@@ -22,8 +22,9 @@ def by_row(first: torch.Tensor, others: torch.Tensor) -> np.ndarray:
 
 def test_distances_are_scipys_and_equal_rows_are_exactly_nothing_apart():
     first, others = drawn_rows(0, 1)[0], drawn_rows(1, 3)
-    expected = [[jensenshannon(p, q, base=2) for p, q in zip(first.numpy(), head.numpy(), strict=True)]
-                for head in others]  # fmt: skip
+    expected = [
+        [jensenshannon(p, q, base=2) for p, q in zip(first.numpy(), head.numpy(), strict=True)] for head in others
+    ]
     before = others.clone()
     assert by_row(first, others) == pytest.approx(np.array(expected), abs=1e-7)
     assert torch.equal(before, others)

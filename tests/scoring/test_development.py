@@ -47,6 +47,8 @@ def test_the_earlier_role_comes_first_and_a_role_without_heads_never_does():
 
 def test_roles_of_one_kind_are_first_as_often():
     rng = np.random.default_rng(1)
-    firsts = [role_order({"a": rng.integers(10, size=12), "b": rng.integers(10, size=12)}, seed=k, draws=99)["a"].first
-              for k in range(100)]  # fmt: skip
+    firsts = [
+        role_order({"a": rng.integers(10, size=12), "b": rng.integers(10, size=12)}, seed=k, draws=99)["a"].first
+        for k in range(100)
+    ]
     assert np.mean(firsts) == pytest.approx(0.55, abs=0.1)  # ties count for both

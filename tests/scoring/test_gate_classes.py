@@ -35,8 +35,10 @@ def test_interactions_tell_redundant_heads_from_those_that_work_together():
     pairs = np.array(list(itertools.combinations(range(4), 2)))
     alone = np.array([[worth(every) - worth(every - {head})] for head in range(4)])
     together = np.array([[worth(every) - worth(every - set(pair))] for pair in pairs.tolist()])
-    found = {tuple(pair): float(value[0]) for pair, value in zip(pairs.tolist(), interactions.interactions(
-        alone, together, pairs), strict=True)}  # fmt: skip
+    found = {
+        tuple(pair): float(value[0])
+        for pair, value in zip(pairs.tolist(), interactions.interactions(alone, together, pairs), strict=True)
+    }
     assert found[0, 1] == 2.0  # alone neither is missed
     assert found[0, 2] == 0.0  # the other fills the cup
     assert found[0, 3] == found[1, 3] == found[2, 3] == 0.0  # it only adds

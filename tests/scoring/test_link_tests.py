@@ -180,8 +180,12 @@ def test_every_figure_of_a_verdict_is_its_own():
     def by_rank(p):
         return [min(1, *(3 * q / sum(other <= q for other in p) for q in p if q >= own)) for own in p]
 
-    p = {"d": p_of(sums, draws["d"]), "e": p_of(sums, draws["e"]),
-         "q": p_of([4.0, 9.0, 18.0], draws["q"]), "s": p_of([8.0, 2.0, 26.0], draws["s"])}  # fmt: skip
+    p = {
+        "d": p_of(sums, draws["d"]),
+        "e": p_of(sums, draws["e"]),
+        "q": p_of([4.0, 9.0, 18.0], draws["q"]),
+        "s": p_of([8.0, 2.0, 26.0], draws["s"]),
+    }
     assert len({tuple(values) for values in p.values()}) == 4
     np.testing.assert_allclose(found.score, sums / 12)
     np.testing.assert_allclose(found.distance, draws["d"].mean(0) / 12)

@@ -50,9 +50,13 @@ def test_scores_of_random_maps_lie_in_their_range(causal):
 
 
 def test_what_scores_of_a_kind_are_about_and_need():
-    for study, need, about in (("relations", "links", "relation"), ("frame-heads", "links", "relation"),
-                               ("change", "tuned", "task"), ("disable", "labels", "task"),
-                               ("importance", "gradients", "task")):  # fmt: skip
+    for study, need, about in (
+        ("relations", "links", "relation"),
+        ("frame-heads", "links", "relation"),
+        ("change", "tuned", "task"),
+        ("disable", "labels", "task"),
+        ("importance", "gradients", "task"),
+    ):
         scores = of_study(study)
         assert scores
         assert all(need in score.needs and score.about == about for score in scores), study
@@ -71,8 +75,12 @@ def test_a_role_without_the_sink_is_the_same_role():
             assert score.label == f"{own.label}, no sink"
             assert score.formula.startswith(own.formula)
             assert (score.needs, score.low, score.high, score.source, score.causal) == (
-                own.needs, own.low, own.high, own.source, own.causal
-            )  # fmt: skip
+                own.needs,
+                own.low,
+                own.high,
+                own.source,
+                own.causal,
+            )
             assert (score.low, score.high) == (0.0, 1.0)
 
 

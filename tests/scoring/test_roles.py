@@ -222,8 +222,10 @@ def test_a_head_on_the_rare_word_and_one_on_dependencies_are_told_apart(causal):
     assert scores["rare"].weight[0] == 1
     assert scores["rare"].baseline[0] < 0.5
     assert scores["rare"].weight[1] < 0.2
-    own = [np.mean([sum(head[a, b] for a, b in linked if a == q) for q in {a for a, _ in linked}])
-           for head in (to_rare, to_links, even)]  # fmt: skip
+    own = [
+        np.mean([sum(head[a, b] for a, b in linked if a == q) for q in {a for a, _ in linked}])
+        for head in (to_rare, to_links, even)
+    ]
     np.testing.assert_allclose(scores["dependency"].weight, own)
     assert scores["dependency"].weight[1] > 0.95
     assert scores["dependency"].weight[0] < 0.2
@@ -248,8 +250,15 @@ def test_the_test_of_roles_asks_for_so_many_times_the_baseline():
 def test_the_smallest_input_with_a_repeat_and_one_without():
     assert RolePositions(1).length == 1  # nothing that repeats has no end
     assert RolePositions(5, repeat=(1, 2)).repeat == (1, 2)
-    for wrong in ({"repeat": (2, 2)}, {"repeat": (0, 3)}, {"repeat": (0, 0)}, {"first": 5}, {"rare": (-1,)},
-                  {"links": ((0, 5),)}, {"separators": (5,)}):  # fmt: skip
+    for wrong in (
+        {"repeat": (2, 2)},
+        {"repeat": (0, 3)},
+        {"repeat": (0, 0)},
+        {"first": 5},
+        {"rare": (-1,)},
+        {"links": ((0, 5),)},
+        {"separators": (5,)},
+    ):
         with pytest.raises(InputError, match="lie inside an input of 5 tokens"):
             RolePositions(5, **wrong)
 
@@ -263,9 +272,19 @@ def test_blocks_of_queries_give_the_roles_of_whole_maps(causal, first):
     maps = random_maps(2, length, length, causal=causal, seed=3).numpy()
     maps[0, 3:] = np.eye(length)[first] * (1 - LEAST / 2) + maps[0, 3:] * LEAST / 2  # rows with next to nothing left
     scores = role_scores(maps, places)
-    wanted = np.stack([column for score in (scores[role] for role in ROLES) for column in (
-        score.weight, score.weight - score.baseline, score.without_sink,
-        score.without_sink - score.baseline_without_sink)], -1)  # fmt: skip
+    wanted = np.stack(
+        [
+            column
+            for score in (scores[role] for role in ROLES)
+            for column in (
+                score.weight,
+                score.weight - score.baseline,
+                score.without_sink,
+                score.without_sink - score.baseline_without_sink,
+            )
+        ],
+        -1,
+    )
     for step in (1, 3, length):
         blocks, before = RoleBlocks(2, places), maps.copy()
         for start in range(0, length, step):

@@ -20,8 +20,21 @@ from tests.sources import PROJECT
 HERE, BUILT = Path(__file__).resolve().parent, PROJECT / "build" / "scripts"
 TOOLS = PROJECT / "tests" / "node_modules" / ".bin"
 TYPES = ["core/drawing/host.d.ts", "pages/parts/label/sheet.d.ts"]
-CHECKER = ["--noEmit", "--allowJs", "--checkJs", "--target", "es2023", "--lib", "es2023,dom,dom.iterable", "--module",
-           "esnext", "--moduleDetection", "force", "--pretty", "false"]  # fmt: skip
+CHECKER = [
+    "--noEmit",
+    "--allowJs",
+    "--checkJs",
+    "--target",
+    "es2023",
+    "--lib",
+    "es2023,dom,dom.iterable",
+    "--module",
+    "esnext",
+    "--moduleDetection",
+    "force",
+    "--pretty",
+    "false",
+]
 TOLD = re.compile(r"^(?P<bundle>\S+?)\((?P<line>\d+),\d+\): error (?P<what>.*)$", re.MULTILINE)
 
 

@@ -24,9 +24,12 @@ parser.add_argument("--inputs", type=int, action="append", default=[], help="cas
 parser.add_argument("--study", action="append", default=[], help="this study alone; several times")
 parser.add_argument("--world", action="append", default=[], help="worlds that begin so; several times")
 parser.add_argument(
-    "--values", type=pathlib.Path, action="append", default=[],
+    "--values",
+    type=pathlib.Path,
+    action="append",
+    default=[],
     help="a file of drawn values: those in it are not drawn again, others are added to it; more files are read alone",
-)  # fmt: skip
+)
 parser.add_argument("--drawn", action="store_true", help="of each case the draws that --values has, and no others")
 parser.add_argument("--studies", type=int, default=200)
 parser.add_argument("--heads", type=int, nargs="+", default=[24, 144])

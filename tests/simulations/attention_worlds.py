@@ -97,10 +97,14 @@ ALLOWED: dict[str, tuple[Claims, dict[str, Collection[str]]]] = {
     ),
     "statistics": (
         kind_claims,
-        {"uniform": ("broad",), "distance": (*IN_PLACES, "broad", "other"), "kind of word": ("broad", "other"),
-         "noise": ("broad", "other")},
+        {
+            "uniform": ("broad",),
+            "distance": (*IN_PLACES, "broad", "other"),
+            "kind of word": ("broad", "other"),
+            "noise": ("broad", "other"),
+        },
     ),
-}  # fmt: skip
+}
 
 
 def _beyond(claims: Claims, allowed: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
@@ -131,28 +135,50 @@ def _nothing_is_there(causal: bool) -> list[Case]:
                 if world in worlds:
                     draw = partial(_beyond, claims, worlds[world], world, inputs, causal=causal)
                     quick = int(inputs == INPUTS and (not causal or world == "kind of word"))
-                    cases.append(Case(study, f"{world}{whose}, n = {inputs}", "nothing", draw, inputs,
-                                      quick=quick, world_of=f"{world}{whose} {inputs}"))  # fmt: skip
+                    cases.append(
+                        Case(
+                            study,
+                            f"{world}{whose}, n = {inputs}",
+                            "nothing",
+                            draw,
+                            inputs,
+                            quick=quick,
+                            world_of=f"{world}{whose} {inputs}",
+                        )
+                    )
     return cases
 
 
 def _planted() -> list[Case]:
     of_relations = [
-        Case("relations", f"planted {name}, n = {INPUTS}", "found",
-             partial(_found, relation_claims, (f"{name}: forward",), "links at 2.5", INPUTS, relation=name), INPUTS,
-             quick=1, world_of=f"links {name}")
+        Case(
+            "relations",
+            f"planted {name}, n = {INPUTS}",
+            "found",
+            partial(_found, relation_claims, (f"{name}: forward",), "links at 2.5", INPUTS, relation=name),
+            INPUTS,
+            quick=1,
+            world_of=f"links {name}",
+        )
         for name in ("verb-subject", "verb-object", "determiner-noun")
-    ]  # fmt: skip
+    ]
     others = (
         ("features", "planted kinds", feature_claims, ("noun", "verb"), "kind of word", INPUTS),
         ("roles", "planted distances", role_claims, IN_PLACES, "distance", INPUTS),
         ("roles", "planted words that come again", role_claims, ("duplicate",), "same word", FEW),
     )
     return of_relations + [
-        Case(study, f"{said}, n = {inputs}", "found", partial(_found, claims, names, world, inputs, causal=False),
-             inputs, quick=1, world_of=f"{world} {inputs}")
+        Case(
+            study,
+            f"{said}, n = {inputs}",
+            "found",
+            partial(_found, claims, names, world, inputs, causal=False),
+            inputs,
+            quick=1,
+            world_of=f"{world} {inputs}",
+        )
         for study, said, claims, names, world, inputs in others
-    ]  # fmt: skip
+    ]
 
 
 CASES: tuple[Case, ...] = (

@@ -55,8 +55,17 @@ def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str, day: 
 def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str, way: str) -> str:
     """Markdown, one row a study and world; what is planted where something is to be found."""
     is_known = any(case.planted for case in listed)
-    head = ["study", "world", "inputs", *(["planted"] if is_known else []), "draws", said, f"limit ({way})", "within",
-            "drawn"]  # fmt: skip
+    head = [
+        "study",
+        "world",
+        "inputs",
+        *(["planted"] if is_known else []),
+        "draws",
+        said,
+        f"limit ({way})",
+        "within",
+        "drawn",
+    ]
     rows = [f"| {' | '.join(head)} |", f"|---|---|--:|{'---|' if is_known else ''}--:|--:|--:|---|---|"]
     for case in listed:
         line = lines.get((case.study, case.world), Line("0", "", "", "not drawn", ""))

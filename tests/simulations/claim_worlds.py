@@ -40,10 +40,11 @@ def pruned(effect: float, rng: np.random.Generator) -> Evidence:
     value, half = drawn(effect, 0.2, n, rng)
     step = {"kind": "step", "order": "importance", "metric": "accuracy", "n": n, "baseline": 0.9}
     rows = [
-        step | {"removed": k, "share": share, "change": c, "score": 0.9 + c}
+        step
+        | {"removed": k, "share": share, "change": c, "score": 0.9 + c}
         | {"low": 0.9 + c - half, "high": 0.9 + c + half}
         for k, (share, c) in enumerate(((0.0, 0.0), (0.2, value)))
-    ]  # fmt: skip
+    ]
     return evidence(found("prune", rows, "sst2"))
 
 
@@ -79,9 +80,18 @@ def nouns(effect: float, rng: np.random.Generator) -> Evidence:
 def sink(effect: float, rng: np.random.Generator) -> Evidence:
     rows = [row | {"kind": "head", "baseline": 0.05, "survives": False} for row in heads(effect, effect, rng)]
     summary = {
-        "kind": "summary", "layers": HEADS[0], "heads": HEADS[1], "above_99": 1, "survivors": [], "beat_places": [],
-        "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": 0.4,
-    }  # fmt: skip
+        "kind": "summary",
+        "layers": HEADS[0],
+        "heads": HEADS[1],
+        "above_99": 1,
+        "survivors": [],
+        "beat_places": [],
+        "n": 20,
+        "links": 20,
+        "links_before": 19,
+        "average": "sentences",
+        "line_99": 0.4,
+    }
     return evidence(*(found(part, [summary, *rows]) for part in ("sink", "sinkless")), causal=True)
 
 
@@ -93,10 +103,15 @@ def pronouns(effect: float, rng: np.random.Generator) -> Evidence:
     if effect < 0:
         rows[1] = rows[1] | {end: rows[1][end] - effect for end in ("value", "low", "high")}
     places = [
-        {"task": "rte", "statistic": "place", "layer": row["layer"], "head": row["head"],
-         "kind": "other" if k else "previous"}
+        {
+            "task": "rte",
+            "statistic": "place",
+            "layer": row["layer"],
+            "head": row["head"],
+            "kind": "other" if k else "previous",
+        }
         for k, row in enumerate(rows)
-    ]  # fmt: skip
+    ]
     return evidence(found("relations", rows), found("statistics", places))
 
 
@@ -112,13 +127,27 @@ def roles(effect: float, rng: np.random.Generator) -> Evidence:
 
 
 OF = {  # n of rows that are no task's dev rows
-    "frame-heads": 473, "dependencies": 300, "separator-origin": 60, "effective-drops": 40, "dominance": 60,
+    "frame-heads": 473,
+    "dependencies": 300,
+    "separator-origin": 60,
+    "effective-drops": 40,
+    "dominance": 60,
     "negation-qnli": 100,
-    "last-two-layers": 100, "gpt2-changes": 100, "no-whole-tree": 600, "attention-syntax": 2000, "hierarchical": 600,
-    "little-change": 1000, "keeps-its-heads": 72, "words-of-both": 24, "repeated-patterns": 436,
+    "last-two-layers": 100,
+    "gpt2-changes": 100,
+    "no-whole-tree": 600,
+    "attention-syntax": 2000,
+    "hierarchical": 600,
+    "little-change": 1000,
+    "keeps-its-heads": 72,
+    "words-of-both": 24,
+    "repeated-patterns": 436,
     "adjectives-matter": 290,
-    "gradient-and-effect": 72, "gradient-and-shapley": 72, "gradient-and-gate": 72, "greedy-by-gradient": 100,
-}  # fmt: skip
+    "gradient-and-effect": 72,
+    "gradient-and-shapley": 72,
+    "gradient-and-gate": 72,
+    "greedy-by-gradient": 100,
+}
 
 
 def _world(name: str, task: str, plant: Planted, null: float, twice: float, inside: float, *true: str) -> World:

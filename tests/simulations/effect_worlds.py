@@ -416,9 +416,13 @@ def least_rho(heads: int) -> float:
 
 def _classes() -> Iterator[Case]:
     for study, rows, share in (
-        ("disable", 20, 0.1), ("disable", 300, 0.02), ("disable", 872, 0.1), ("crossed", 2490, 0.02),
-        ("knockout", 277, 0.3), ("perturb", 408, 0.3),
-    ):  # fmt: skip
+        ("disable", 20, 0.1),
+        ("disable", 300, 0.02),
+        ("disable", 872, 0.1),
+        ("crossed", 2490, 0.02),
+        ("knockout", 277, 0.3),
+        ("perturb", 408, 0.3),
+    ):
         world = f"labels at random, {share:.0%} of predictions flip, n = {rows}"
         quick = 30 if rows <= 300 else 0
         yield Case(study, world, "nothing", claims_of_classes(rows, share), rows, quick=quick)
@@ -430,9 +434,16 @@ def _classes() -> Iterator[Case]:
         yield known("disable", f"one head of 36 loses right rows, n = {rows}", planted, rows, quick=20 * (rows == 300))
     few, many, dense = (0.006, 0.0), (0.05, 0.02), (0.15, 0.3)
     for name, rows, rates in (
-        ("accuracy", 20, few), ("accuracy", 20, dense), ("accuracy", 100, few), ("accuracy", 300, few),
-        ("accuracy", 872, many), ("f1", 20, dense), ("f1", 100, few), ("f1", 408, few), ("f1", 408, dense),
-    ):  # fmt: skip
+        ("accuracy", 20, few),
+        ("accuracy", 20, dense),
+        ("accuracy", 100, few),
+        ("accuracy", 300, few),
+        ("accuracy", 872, many),
+        ("f1", 20, dense),
+        ("f1", 100, few),
+        ("f1", 408, few),
+        ("f1", 408, dense),
+    ):
         world = f"{name}: {rates[0]:.1%} of right rows lost, {rates[1]:.1%} of wrong won, n = {rows}"
         bound = 0.9 if rows < 100 else 0.93
         study = "prune" if name == "f1" else "disable"
@@ -440,10 +451,24 @@ def _classes() -> Iterator[Case]:
         draw = holds_of_classes(name, rows, rates, gold=gold)
         yield Case(study, world, "covers", draw, rows, quick=40 if rows <= 300 else 0, bound=bound)
         if rates != few:
-            yield Case(study, f"width over an oracle's, {world}", "at most", wide_of_classes(name, rows, rates, gold),
-                       rows, draws=20, quick=3 if rows <= 300 else 0, bound=1.5)  # fmt: skip
-    yield Case("disable", "accuracy: half of the rows right, 1.0% of them lost, n = 200", "covers",
-               holds_of_classes("accuracy", 200, (0.02, 0.0), right=0.5), 200, quick=40)  # fmt: skip
+            yield Case(
+                study,
+                f"width over an oracle's, {world}",
+                "at most",
+                wide_of_classes(name, rows, rates, gold),
+                rows,
+                draws=20,
+                quick=3 if rows <= 300 else 0,
+                bound=1.5,
+            )
+    yield Case(
+        "disable",
+        "accuracy: half of the rows right, 1.0% of them lost, n = 200",
+        "covers",
+        holds_of_classes("accuracy", 200, (0.02, 0.0), right=0.5),
+        200,
+        quick=40,
+    )
     for rows in (60, 100, 300):
         world = f"no loss of two points is claimed of a loss of two points, n = {rows}"
         yield Case("prune", world, "nothing", no_loss(rows, 0.02), rows, quick=40)
@@ -451,17 +476,30 @@ def _classes() -> Iterator[Case]:
 
 def _scores() -> Iterator[Case]:
     for rows, noise, jumps in (
-        (20, 0.8, 0.0), (100, 0.3, 0.0), (100, 0.0, 0.1), (300, 0.0, 0.05), (1500, 0.3, 0.0), (1500, 0.0, 0.02),
-    ):  # fmt: skip
+        (20, 0.8, 0.0),
+        (100, 0.3, 0.0),
+        (100, 0.0, 0.1),
+        (300, 0.0, 0.05),
+        (1500, 0.3, 0.0),
+        (1500, 0.0, 0.02),
+    ):
         what = f"jumps on {jumps:.0%} of rows" if jumps else f"noise of {noise}"
         bound = 0.9 if rows < 100 else 0.93
         world = f"correlation: {what}, n = {rows}"
         quick = 30 if rows <= 300 else 0
-        yield Case("disable", world, "covers", holds_of_scores(rows, noise=noise, jumps=jumps), rows, quick=quick,
-                   bound=bound)  # fmt: skip
-        yield Case("disable", f"width over an oracle's, {world}", "at most",
-                   wide_of_scores(rows, noise=noise, jumps=jumps), rows, draws=20, quick=3 if rows == 100 else 0,
-                   bound=1.5)  # fmt: skip
+        yield Case(
+            "disable", world, "covers", holds_of_scores(rows, noise=noise, jumps=jumps), rows, quick=quick, bound=bound
+        )
+        yield Case(
+            "disable",
+            f"width over an oracle's, {world}",
+            "at most",
+            wide_of_scores(rows, noise=noise, jumps=jumps),
+            rows,
+            draws=20,
+            quick=3 if rows == 100 else 0,
+            bound=1.5,
+        )
 
 
 def _losses() -> Iterator[Case]:
@@ -471,31 +509,66 @@ def _losses() -> Iterator[Case]:
             world = f"mean losses of 0, {law}, n = {rows}"
             yield Case("operators", world, "nothing", claims_of_losses(law, rows), rows, quick=quick)
     for rows in (20, 149, 300, 872):
-        yield Case("operators", f"one head alone, 2 % of rows against all others, n = {rows}", "nothing",
-                   claims_of_one_head(rows), rows)  # fmt: skip
+        yield Case(
+            "operators",
+            f"one head alone, 2 % of rows against all others, n = {rows}",
+            "nothing",
+            claims_of_one_head(rows),
+            rows,
+        )
     for name in ("encoder", "minilm"):
-        yield Case("operators", f"recorded losses less their mean, {name}, n = 300", "nothing",
-                   claims_of_recorded(name, 300), 300, quick=20)  # fmt: skip
+        yield Case(
+            "operators",
+            f"recorded losses less their mean, {name}, n = 300",
+            "nothing",
+            claims_of_recorded(name, 300),
+            300,
+            quick=20,
+        )
     for law, rows in (("dense", 300), ("skewed", 300), ("skewed", 872)):
-        planted = Planted(least_mean(rows, HEADS), "deviations of a row",
-                          lambda size, law=law, rows=rows: finds_of_losses(law, rows, size=size))  # fmt: skip
-        yield known("operators", f"one head of 36 has a mean, {law}, n = {rows}", planted, rows,
-                    quick=20 if rows == 300 else 0)  # fmt: skip
+        planted = Planted(
+            least_mean(rows, HEADS),
+            "deviations of a row",
+            lambda size, law=law, rows=rows: finds_of_losses(law, rows, size=size),
+        )
+        yield known(
+            "operators", f"one head of 36 has a mean, {law}, n = {rows}", planted, rows, quick=20 if rows == 300 else 0
+        )
     for law, rows in (("dense", 20), ("skewed", 20), ("dense", 300), ("skewed", 300), ("sparse, both ways", 872)):
         bound = 0.9 if rows < 100 else 0.93
-        yield Case("operators", f"interval of a mean loss, {law}, n = {rows}", "covers", holds_of_losses(law, rows),
-                   rows, quick=30 if rows <= 300 else 0, bound=bound)  # fmt: skip
+        yield Case(
+            "operators",
+            f"interval of a mean loss, {law}, n = {rows}",
+            "covers",
+            holds_of_losses(law, rows),
+            rows,
+            quick=30 if rows <= 300 else 0,
+            bound=bound,
+        )
 
 
 def _races() -> Iterator[Case]:
-    kinds = ("dense", "skewed", "half dense, half rare", "dense beyond it, rare ones against it",
-             "on 5 % of the rows", "on 10 % of the rows", "on 50 % of the rows")  # fmt: skip
+    kinds = (
+        "dense",
+        "skewed",
+        "half dense, half rare",
+        "dense beyond it, rare ones against it",
+        "on 5 % of the rows",
+        "on 10 % of the rows",
+        "on 50 % of the rows",
+    )
     for kind in kinds:
         for rows in (300, 872):
             world = f"36 heads at the margin, {kind}, n = {rows}"
             yield Case("race", world, "nothing", claims_of_races(kind, rows), rows, quick=40 if rows == 872 else 0)
-    yield Case("race", "one head at the margin, on 5 % of the rows, n = 872", "nothing",
-               claims_of_races("on 5 % of the rows", 872, 1), 872, quick=60)  # fmt: skip
+    yield Case(
+        "race",
+        "one head at the margin, on 5 % of the rows, n = 872",
+        "nothing",
+        claims_of_races("on 5 % of the rows", 872, 1),
+        872,
+        quick=60,
+    )
     for kind in ("dense", "skewed", "on 50 % of the rows"):
         planted = Planted(MARGIN, "nats", lambda mean, kind=kind: finds_of_races(kind, 872, mean=mean), is_margin=True)
         yield known("race", f"36 heads of twice the margin, {kind}, n = 872", planted, 872, quick=20)
@@ -506,8 +579,15 @@ def _patches() -> Iterator[Case]:
         world = f"components that bring nothing back, {law}, {pairs} pairs"
         yield Case("patch", world, "nothing", claims_of_patches(pairs, law), pairs, quick=30 if pairs <= 20 else 0)
         bound = 0.9 if pairs < 100 else 0.93
-        yield Case("patch", f"interval of the share, {law}, {pairs} pairs", "covers", holds_of_patches(pairs, law),
-                   pairs, quick=30, bound=bound)  # fmt: skip
+        yield Case(
+            "patch",
+            f"interval of the share, {law}, {pairs} pairs",
+            "covers",
+            holds_of_patches(pairs, law),
+            pairs,
+            quick=30,
+            bound=bound,
+        )
     gap = (0.5 + 3) / 2  # the mean difference of two inputs
     planted = Planted(least_mean(100, HEADS) / gap, "recovered share", lambda share: finds_of_patches(100, share=share))
     yield known("patch", "all bring the same back, 100 pairs", planted, 100, quick=10)
@@ -515,21 +595,39 @@ def _patches() -> Iterator[Case]:
 
 def _runs() -> Iterator[Case]:
     for study, count, rows, between in (
-        ("held", 1, 300, 0.0), ("held", 3, 300, 0.01), ("subnetworks", 3, 300, 0.02), ("subnetworks", 5, 872, 0.02),
-        ("transfer", 2, 300, 0.02), ("probe", 1, 20, 0.0), ("seeds", 9, 872, 0.02),
-    ):  # fmt: skip
+        ("held", 1, 300, 0.0),
+        ("held", 3, 300, 0.01),
+        ("subnetworks", 3, 300, 0.02),
+        ("subnetworks", 5, 872, 0.02),
+        ("transfer", 2, 300, 0.02),
+        ("probe", 1, 20, 0.0),
+        ("seeds", 9, 872, 0.02),
+    ):
         about = f"{count} run{'s' * (count > 1)} that spread by {between}, n = {rows}"
         world = f"two ways that do not differ, {about}"
-        yield Case(study, world, "nothing", claims_of_runs(count, rows, between), rows,
-                   quick=60)  # fmt: skip
-        yield Case(study, f"interval of the mean, {about}", "covers", holds_of_runs(count, rows, between), rows,
-                   quick=60, bound=0.9 if rows < 100 else 0.93)  # fmt: skip
+        yield Case(study, world, "nothing", claims_of_runs(count, rows, between), rows, quick=60)
+        yield Case(
+            study,
+            f"interval of the mean, {about}",
+            "covers",
+            holds_of_runs(count, rows, between),
+            rows,
+            quick=60,
+            bound=0.9 if rows < 100 else 0.93,
+        )
     for count, alike in ((5, 0.0), (9, 0.0), (9, 1.0), (9, 3.0)):
         world = f"interval of shared top heads, {count} runs, heads differ {alike} times as much as runs"
         yield Case("seeds", world, "covers", holds_of_overlaps(count, alike), count, quick=40, bound=0.9)
     for alike in (0.0, 0.6):
-        yield Case("operators", f"interval of tau of two operators that correlate by {alike}, n = 100", "covers",
-                   holds_of_operators(alike), 100, draws=100, bound=0.9)  # fmt: skip
+        yield Case(
+            "operators",
+            f"interval of tau of two operators that correlate by {alike}, n = 100",
+            "covers",
+            holds_of_operators(alike),
+            100,
+            draws=100,
+            bound=0.9,
+        )
     yield Case("seeds", "no seed matters", "nothing", claims_of_seeds, 9, quick=60)
     planted = Planted(least_spread(8), "spreads of the rest", lambda spread: finds_of_seeds(8, spread=spread))
     yield known("seeds", "one seed spreads, 64 runs", planted, 64, quick=40)

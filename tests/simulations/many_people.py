@@ -36,9 +36,12 @@ def drawn(accuracy: float, errors: str, seed: int) -> tuple[pd.DataFrame, pd.Ser
 
 
 WORLDS = (
-    "all honest", "four answer at random", "each weak at two classes", "nine always give one class",
+    "all honest",
+    "four answer at random",
+    "each weak at two classes",
+    "nine always give one class",
     "two of three err alike",
-)  # fmt: skip
+)
 
 
 def world(name: str, seed: int, *, accuracy: float = 0.85) -> tuple[pd.DataFrame, pd.Series]:

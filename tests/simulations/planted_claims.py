@@ -70,8 +70,10 @@ def kept_heads(effect: float, rng: np.random.Generator) -> Evidence:
         "weights_hash": "",
         "compare_hash": "",
     }
-    rows = [more | {"compare": f"seed {k}", "matched": int(count), "same_place": int(count)}
-            for k, count in enumerate(again.sum(1))]  # fmt: skip
+    rows = [
+        more | {"compare": f"seed {k}", "matched": int(count), "same_place": int(count)}
+        for k, count in enumerate(again.sum(1))
+    ]
     return evidence(found("match", rows, "rte"))
 
 
@@ -102,9 +104,18 @@ def frames(effect: float, rng: np.random.Generator) -> Evidence:
     names = [f"L{row['layer'] + 1}H{row['head'] + 1}" for row in rows]
     surviving = [name for name, q in zip(names, q_values(p)[0], strict=True) if q <= 0.05]
     summary = {
-        "kind": "summary", "layers": HEADS[0], "heads": HEADS[1], "above_99": 1, "survivors": surviving,
-        "beat_places": surviving, "n": 473, "links": 481, "links_before": 441, "average": "sentences", "line_99": 0.4,
-    }  # fmt: skip
+        "kind": "summary",
+        "layers": HEADS[0],
+        "heads": HEADS[1],
+        "above_99": 1,
+        "survivors": surviving,
+        "beat_places": surviving,
+        "n": 473,
+        "links": 481,
+        "links_before": 441,
+        "average": "sentences",
+        "line_99": 0.4,
+    }
     return evidence(found("frames", [summary, *rows]))
 
 
@@ -140,10 +151,12 @@ def stripes(effect: float, rng: np.random.Generator) -> Evidence:
 
 def one_separator(effect: float, rng: np.random.Generator) -> Evidence:
     tasks = {"sst2": 0.3 + effect, "rte": 0.3, "mrpc": 0.3}
-    return evidence(*(
-        found("features", looked_at({"separator": [value] * HEADS[0]}, rng, **LOOKING), task)
-        for task, value in tasks.items()
-    ))  # fmt: skip
+    return evidence(
+        *(
+            found("features", looked_at({"separator": [value] * HEADS[0]}, rng, **LOOKING), task)
+            for task, value in tasks.items()
+        )
+    )
 
 
 def classifying(effect: float, rng: np.random.Generator) -> Evidence:
@@ -205,9 +218,12 @@ def dominance(effect: float, rng: np.random.Generator) -> Evidence:
         for kind, value in weights.items()
         for row in looked_at(
             {name: [value] * HEADS[0] for name in ("start", "separator", "punctuation")},
-            rng, n=60, statistic=kind, task="sst2",
+            rng,
+            n=60,
+            statistic=kind,
+            task="sst2",
         )
-    ]  # fmt: skip
+    ]
     return evidence(found("effective", rows))
 
 
@@ -224,8 +240,9 @@ def origins(effect: float, rng: np.random.Generator) -> Evidence:
     """Feed-forward blocks have more than words and places together by the effect."""
     about = {"kind": "head score", "statistic": "score share", "checkpoint": CHECKPOINT, "task": "sst2"}
     shares = {"feed-forward": 0.2 + effect, "position": 0.1, "token": 0.1}
-    rows = [row | about for name, value in shares.items()
-            for row in of_layers([value] * HEADS[0], rng, n=60, feature=name)]  # fmt: skip
+    rows = [
+        row | about for name, value in shares.items() for row in of_layers([value] * HEADS[0], rng, n=60, feature=name)
+    ]
     looking = of_layers([0.9] * HEADS[0], rng, statistic="separator", task="sst2")
     return evidence(found("statistics", looking), found("why", rows))
 
@@ -239,8 +256,9 @@ INPUTS = 60  # labelled, of which the classifier's confusions are known
 
 def confusing(rng: np.random.Generator) -> np.ndarray:
     """What held-out maps of labelled inputs were taken for [input, true, predicted]."""
-    return np.stack([rng.multinomial(rng.multinomial(4, [0.5, 0.3, 0.2])[k], CHANCE[k], size=INPUTS)
-                     for k in range(3)], axis=1)  # fmt: skip
+    return np.stack(
+        [rng.multinomial(rng.multinomial(4, [0.5, 0.3, 0.2])[k], CHANCE[k], size=INPUTS) for k in range(3)], axis=1
+    )
 
 
 def moved(*names: str) -> Planted:
@@ -252,10 +270,11 @@ def moved(*names: str) -> Planted:
         before, after = (rng.multinomial(24, shares @ CHANCE, size=n) for shares in true)
         about = {"part": "moved", "checkpoint": "tuned", "inputs": n}
         rows = [
-            about | {"class": one.name, "share": one.change, "low": one.low, "high": one.high}
+            about
+            | {"class": one.name, "share": one.change, "low": one.low, "high": one.high}
             | {"low_all": one.low_all, "high_all": one.high_all}
             for one in moved_shares(before, after, classes, seed=int(rng.integers(2**31)))
-        ]  # fmt: skip
+        ]
         return evidence(found("shares", rows, "rte", options={"confusions": confusing(rng).tolist()}))
 
     return plant
@@ -285,8 +304,10 @@ def tuned(better: str, other: str) -> Planted:
             of_rows = rng.binomial(n, true) / n
             seeds = of_rows + rng.normal(0, 0.01, 3)
             about = {"metric": "accuracy", "task": "sst2", "note": "", "constant": 0, "initialisation": name}
-            rows += [about | {"kind": "run", "dev_rows": n, "accuracy": of_seed, "seed": seed}
-                     for seed, of_seed in enumerate(seeds)]  # fmt: skip
+            rows += [
+                about | {"kind": "run", "dev_rows": n, "accuracy": of_seed, "seed": seed}
+                for seed, of_seed in enumerate(seeds)
+            ]
             mean = {"accuracy": seeds.mean(), "accuracy_sd": seeds.std(ddof=1), "n": 3}
             rows.append(about | {"kind": "mean"} | mean)
         rows.append({"kind": "baseline", "metric": "accuracy", "task": "sst2", "accuracy": 0.3, "n": n})
@@ -296,17 +317,18 @@ def tuned(better: str, other: str) -> Planted:
 
 
 def losing(stsb: range, rte: range) -> list[dict[str, np.ndarray]]:
-    return [{task: np.where(np.isin(np.arange(24), list(some)), -0.2, 0.0)} for task, some in
-            (("stsb", stsb), ("rte", rte))]  # fmt: skip
+    return [
+        {task: np.where(np.isin(np.arange(24), list(some)), -0.2, 0.0)} for task, some in (("stsb", stsb), ("rte", rte))
+    ]
 
 
 def shared(effect: float, rng: np.random.Generator) -> Evidence:
     """Six heads cost each task much; of all of them this share costs both."""
     both = {0.5: 4, 1.0: 6, 0.0: 0}[effect]
     sweeps = {name: rates for one in losing(range(6), range(6 - both, 12 - both)) for name, rates in one.items()}
-    return evidence(*(
-        found("heads", sweep_of(rates, ROWS["sst2"], rng, corrected=False), task) for task, rates in sweeps.items()
-    ))  # fmt: skip
+    return evidence(
+        *(found("heads", sweep_of(rates, ROWS["sst2"], rng, corrected=False), task) for task, rates in sweeps.items())
+    )
 
 
 def same_predictions(effect: float, rng: np.random.Generator) -> Evidence:
@@ -341,8 +363,9 @@ def trees(effect: float, rng: np.random.Generator) -> Evidence:
 def syntax(effect: float, rng: np.random.Generator) -> Evidence:
     rows = [named("probe", "attention", 0.5 + effect, rng, 2000)]
     rows.append(named("probe", "attention, random weights", 0.5, rng, 2000))
-    rows += [named("baseline", name, 0.5, rng, 2000)
-             for name in ("right-branching", "left-branching", "one fixed offset")]  # fmt: skip
+    rows += [
+        named("baseline", name, 0.5, rng, 2000) for name in ("right-branching", "left-branching", "one fixed offset")
+    ]
     return evidence(found("syntax", rows))
 
 
@@ -394,8 +417,10 @@ def late_stripes(effect: float, rng: np.random.Generator) -> Evidence:
 
 def fifth_layer(effect: float, rng: np.random.Generator) -> Evidence:
     rates = np.where(np.arange(6) == 2, effect, 0.0)  # layer 3 of 6 lies where layer 5 of 12 does
-    sweep = [row | {"layer": k - 1} if row["kind"] == "variant" else row
-             for k, row in enumerate(sweep_of(rates, ROWS["rte"], rng, corrected=False))]  # fmt: skip
+    sweep = [
+        row | {"layer": k - 1} if row["kind"] == "variant" else row
+        for k, row in enumerate(sweep_of(rates, ROWS["rte"], rng, corrected=False))
+    ]
     return evidence(found("layers", sweep, "rte"))
 
 
@@ -442,8 +467,10 @@ def same_words(effect: float, rng: np.random.Generator) -> Evidence:
         for way in ("forward", "backward")
         for row in beyond(heads_of(np.where(looking, 0.1, -0.1), rng, task="rte", feature="same-word", statistic=way))
     ]
-    sweeps = [found("heads", sweep_of(np.full(len(every), -0.2), ROWS["sst2"], rng, corrected=False), task)
-              for task in ("stsb", "rte")]  # fmt: skip
+    sweeps = [
+        found("heads", sweep_of(np.full(len(every), -0.2), ROWS["sst2"], rng, corrected=False), task)
+        for task in ("stsb", "rte")
+    ]
     return evidence(*sweeps, found("relations", rows))
 
 

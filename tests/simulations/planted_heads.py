@@ -22,8 +22,14 @@ _FUNCTION = (
 PRONOUNS = frozenset(_PRONOUNS.split())
 FUNCTION = PRONOUNS | frozenset(_FUNCTION.split())
 HABITS = (
-    "pronouns", "content words", "content words nearby", "leaves [SEP] alone", "first word", "three back", "random",
-)  # fmt: skip
+    "pronouns",
+    "content words",
+    "content words nearby",
+    "leaves [SEP] alone",
+    "first word",
+    "three back",
+    "random",
+)
 HEADS = (*HABITS, "links")
 
 

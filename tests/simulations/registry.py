@@ -110,8 +110,14 @@ class Outcome:
     def row(self) -> dict[str, float | int | str | bool]:
         """As `--json` writes it."""
         case = self.case
-        return {"rate": round(self.rate, 4), "draws": self.draws, "limit": round(self.limit, 4),
-                "expected": case.expected, "inputs": case.inputs, "within": self.within}  # fmt: skip
+        return {
+            "rate": round(self.rate, 4),
+            "draws": self.draws,
+            "limit": round(self.limit, 4),
+            "expected": case.expected,
+            "inputs": case.inputs,
+            "within": self.within,
+        }
 
 
 def limit(expected: Expected, bound: float, draws: int) -> float:

@@ -155,30 +155,96 @@ def _rng(seed: int) -> np.random.Generator:
 def _cases() -> Iterator[Case]:
     for rows in (20, 100, 300):
         least = 0.9 if rows < 100 else 0.93
-        yield Case("separators", f"interval of the ratio of gradients, n = {rows}", "covers",
-                   partial(holds_of_ratios, rows), rows, quick=20, bound=least)  # fmt: skip
-        yield Case("separators", f"width over an oracle's, ratio of gradients, n = {rows}", "at most",
-                   partial(wide_of_ratios, rows), rows, draws=20, bound=1.5)  # fmt: skip
+        yield Case(
+            "separators",
+            f"interval of the ratio of gradients, n = {rows}",
+            "covers",
+            partial(holds_of_ratios, rows),
+            rows,
+            quick=20,
+            bound=least,
+        )
+        yield Case(
+            "separators",
+            f"width over an oracle's, ratio of gradients, n = {rows}",
+            "at most",
+            partial(wide_of_ratios, rows),
+            rows,
+            draws=20,
+            bound=1.5,
+        )
     for inputs in (20, 100, 250):
         least = 0.9 if inputs < 100 else 0.93
-        yield Case("classify-maps", f"interval of a class share, n = {inputs}", "covers",
-                   partial(holds_of_shares, inputs), inputs, quick=10, bound=least)  # fmt: skip
-        yield Case("classify-maps", f"checkpoints that are alike, n = {inputs}", "nothing",
-                   partial(claims_of_moved, inputs), inputs, quick=10)  # fmt: skip
-        yield Case("train-patterns", f"interval of macro F1, labels at random, n = {inputs}", "covers",
-                   partial(holds_of_f1, inputs, 0.0), inputs, quick=10, bound=least)  # fmt: skip
-        yield Case("train-patterns", f"labels at random, one called worse than another, n = {inputs}", "nothing",
-                   partial(claims_of_retraining, inputs), inputs, quick=4 * (inputs == 20))  # fmt: skip
-        yield Case("train-patterns", f"interval of macro F1, half of the maps right, n = {inputs}", "covers",
-                   partial(holds_of_f1, inputs, 0.5), inputs, bound=least)  # fmt: skip
-        yield Case("probe", f"interval of accuracy .8, n = {inputs} sentences", "covers",
-                   partial(holds_of_probes, inputs, 0.8), inputs, quick=10, bound=least)  # fmt: skip
-        yield Case("probe", f"interval of accuracy .95, n = {inputs} sentences", "covers",
-                   partial(holds_of_probes, inputs, 0.95), inputs, bound=least)  # fmt: skip
-        yield Case("probe", f"labels at random, n = {inputs} sentences", "nothing",
-                   partial(claims_of_probes, inputs), inputs, quick=10)  # fmt: skip
-    yield Case("classify-maps", "interval of a corrected share, n = 100", "covers",
-               partial(holds_of_corrected, 100), 100)  # fmt: skip
+        yield Case(
+            "classify-maps",
+            f"interval of a class share, n = {inputs}",
+            "covers",
+            partial(holds_of_shares, inputs),
+            inputs,
+            quick=10,
+            bound=least,
+        )
+        yield Case(
+            "classify-maps",
+            f"checkpoints that are alike, n = {inputs}",
+            "nothing",
+            partial(claims_of_moved, inputs),
+            inputs,
+            quick=10,
+        )
+        yield Case(
+            "train-patterns",
+            f"interval of macro F1, labels at random, n = {inputs}",
+            "covers",
+            partial(holds_of_f1, inputs, 0.0),
+            inputs,
+            quick=10,
+            bound=least,
+        )
+        yield Case(
+            "train-patterns",
+            f"labels at random, one called worse than another, n = {inputs}",
+            "nothing",
+            partial(claims_of_retraining, inputs),
+            inputs,
+            quick=4 * (inputs == 20),
+        )
+        yield Case(
+            "train-patterns",
+            f"interval of macro F1, half of the maps right, n = {inputs}",
+            "covers",
+            partial(holds_of_f1, inputs, 0.5),
+            inputs,
+            bound=least,
+        )
+        yield Case(
+            "probe",
+            f"interval of accuracy .8, n = {inputs} sentences",
+            "covers",
+            partial(holds_of_probes, inputs, 0.8),
+            inputs,
+            quick=10,
+            bound=least,
+        )
+        yield Case(
+            "probe",
+            f"interval of accuracy .95, n = {inputs} sentences",
+            "covers",
+            partial(holds_of_probes, inputs, 0.95),
+            inputs,
+            bound=least,
+        )
+        yield Case(
+            "probe",
+            f"labels at random, n = {inputs} sentences",
+            "nothing",
+            partial(claims_of_probes, inputs),
+            inputs,
+            quick=10,
+        )
+    yield Case(
+        "classify-maps", "interval of a corrected share, n = 100", "covers", partial(holds_of_corrected, 100), 100
+    )
     planted = Planted(least_moved(100), "share of maps", lambda gain: partial(finds_of_moved, 100, gain))
     yield known("classify-maps", "a class gains, n = 100", planted, 100, quick=4)
 

@@ -37,14 +37,21 @@ def test_all_draws(case: Case) -> None:
 
 
 NOTHING_TO_CLAIM = {
-    "change", "effective", "draw-maps", "finetune", "index-frames", "development",  # numbers, with no test of them
+    "change",
+    "effective",
+    "draw-maps",
+    "finetune",
+    "index-frames",
+    "development",  # numbers, with no test of them
     "measure-heads",  # several of the others in one job
-}  # fmt: skip
+}
 ELSEWHERE = {
     "hypothesis": "tests/studies/test_hypotheses.py",  # planted heads
-    "edge-effects": "operators", "representation": "operators", "syntax": "probe",  # the same interval
+    "edge-effects": "operators",
+    "representation": "operators",
+    "syntax": "probe",  # the same interval
     "translation": "disable",  # the same test
-}  # fmt: skip
+}
 
 
 def test_every_study_has_its_worlds_or_a_reason() -> None:
@@ -93,8 +100,13 @@ def test_a_study_that_always_claims_is_beyond_its_limit() -> None:
     assert not simulate(always, 20).within
     assert not simulate(never, 20).within
     assert as_json([Outcome(never, 0.0, 20, 0.75)])["s"]["w"] == {
-        "rate": 0.0, "draws": 20, "limit": 0.75, "expected": "found", "inputs": 1, "within": False,
-    }  # fmt: skip
+        "rate": 0.0,
+        "draws": 20,
+        "limit": 0.75,
+        "expected": "found",
+        "inputs": 1,
+        "within": False,
+    }
 
 
 def test_medians_of_widths() -> None:

@@ -19,8 +19,12 @@ This edition: by hand.
 def test_a_case_that_is_not_drawn_stands_with_its_day():
     kept, again, new = (Case("a", world, "nothing", float, 20) for world in ("kept", "again", "new"))
     found = known("a", "found", Planted(0.25, "nats", lambda size: float), 20)
-    made = page([Outcome(again, 0.1, 200, 0.09), Outcome(found, 1.0, 200, 0.85)], [kept, again, new, found], BEFORE,
-                "25 November")  # fmt: skip
+    made = page(
+        [Outcome(again, 0.1, 200, 0.09), Outcome(found, 1.0, 200, 0.85)],
+        [kept, again, new, found],
+        BEFORE,
+        "25 November",
+    )
     assert "\n\nThis edition: by hand.\n\n## Where nothing is\n" in made
     assert "| a | kept | 20 | 60 | 5.0% | 11.7% | yes | 24 November |" in made
     assert "| a | again | 20 | 200 | 10.0% | 9.0% | **no** | 25 November |" in made

@@ -84,8 +84,9 @@ def finds_of_gates(fits: float, seed: int) -> float:
     """The share of heads with their class where one pair of fits in so many goes wrong, under either push."""
     rng, wrong = np.random.default_rng(seed), 1 - np.sqrt(1 - 1 / fits)
     planted = rng.integers(0, 3, HEADS)  # facilitating, interfering, irrelevant
-    up, down = (np.where(rng.random((60, HEADS)) < wrong, ~open_, open_) * 0.8 + 0.1
-                for open_ in (planted != 1, planted == 0))  # fmt: skip
+    up, down = (
+        np.where(rng.random((60, HEADS)) < wrong, ~open_, open_) * 0.8 + 0.1 for open_ in (planted != 1, planted == 0)
+    )
     names = np.array(["facilitating", "interfering", "irrelevant"])[planted]
     return float(np.mean(np.array(classes_of(class_shares(up, down))) == names))
 
@@ -191,17 +192,43 @@ def wide_of_score_shares(inputs: int, seed: int) -> float:
 def _cases() -> Iterator[Case]:
     for kind, rows in product(KINDS, (20, 200)):
         few, least = kind == "dense" and rows == 20, 0.9 if rows < 100 else 0.93
-        yield Case("pairs", f"heads that only add, {kind}, n = {rows}", "nothing",
-                   partial(claims_of_pairs, kind, rows), rows, quick=2 * few)  # fmt: skip
-        yield Case("shapley", f"interval of a value, {kind}, n = {rows}", "covers",
-                   partial(holds_of_shapley, kind, rows), rows, quick=4 * few, bound=least)  # fmt: skip
+        yield Case(
+            "pairs",
+            f"heads that only add, {kind}, n = {rows}",
+            "nothing",
+            partial(claims_of_pairs, kind, rows),
+            rows,
+            quick=2 * few,
+        )
+        yield Case(
+            "shapley",
+            f"interval of a value, {kind}, n = {rows}",
+            "covers",
+            partial(holds_of_shapley, kind, rows),
+            rows,
+            quick=4 * few,
+            bound=least,
+        )
     for kind in KINDS:
-        yield Case("circuit", f"{EDGES} edges at the margin, {kind}", "nothing", partial(claims_of_edges, kind), PAIRS,
-                   quick=4 * (kind == "dense"))  # fmt: skip
+        yield Case(
+            "circuit",
+            f"{EDGES} edges at the margin, {kind}",
+            "nothing",
+            partial(claims_of_edges, kind),
+            PAIRS,
+            quick=4 * (kind == "dense"),
+        )
     for kind, rows in product(("dense", "skewed"), (20, 200)):
         for study, what, are_pairs in (("pairs", "an interaction", True), ("shapley", "a value", False)):
-            yield Case(study, f"width over an oracle's, {what}, {kind}, n = {rows}", "at most",
-                       partial(wide_of_means, kind, rows, are_pairs), rows, draws=20, bound=1.5)  # fmt: skip
+            yield Case(
+                study,
+                f"width over an oracle's, {what}, {kind}, n = {rows}",
+                "at most",
+                partial(wide_of_means, kind, rows, are_pairs),
+                rows,
+                draws=20,
+                bound=1.5,
+            )
     of_pairs = Planted(least_mean(200, 630), "deviations of a row", lambda size: partial(finds_of_pairs, 200, size))
     yield known("pairs", "one pair of 630 interacts, n = 200", of_pairs, 200)
     yield Case("circuit", f"random answers, {EDGES} edges", "nothing", claims_of_random_answers, PAIRS)
@@ -216,10 +243,24 @@ def _cases() -> Iterator[Case]:
     of_heads = Planted(far, "deviations of random heads", lambda size: partial(finds_of_counterparts, size))
     yield known("match", "a head alike beyond random ones", of_heads, 100, quick=4)
     for inputs in (20, 60, 200):
-        yield Case("why", f"interval of a score share, n = {inputs}", "covers", partial(holds_of_score_shares, inputs),
-                   inputs, quick=20, bound=0.9 if inputs < 100 else 0.93)  # fmt: skip
-        yield Case("why", f"width over an oracle's, a score share, n = {inputs}", "at most",
-                   partial(wide_of_score_shares, inputs), inputs, draws=20, bound=1.5)  # fmt: skip
+        yield Case(
+            "why",
+            f"interval of a score share, n = {inputs}",
+            "covers",
+            partial(holds_of_score_shares, inputs),
+            inputs,
+            quick=20,
+            bound=0.9 if inputs < 100 else 0.93,
+        )
+        yield Case(
+            "why",
+            f"width over an oracle's, a score share, n = {inputs}",
+            "at most",
+            partial(wide_of_score_shares, inputs),
+            inputs,
+            draws=20,
+            bound=1.5,
+        )
 
 
 CASES: tuple[Case, ...] = tuple(_cases())

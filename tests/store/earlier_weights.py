@@ -26,13 +26,27 @@ OLD = 0.039  # of "next" of L2H2, which has 0.92 now
 def statistics() -> list:
     """Rows of head statistics on SST-2."""
     about = {"checkpoint": ENCODER, "task": "sst2", "low": 0.01, "high": 0.1, "n": 60}
-    rows = [about | {"statistic": name, "layer": layer, "head": head, "value": OLD}
-            for name in ("previous", "next", "separator", "normalised entropy") for layer, head in HEADS]  # fmt: skip
-    return rows + [
-        about | {"statistic": "place", "layer": layer, "head": head, "value": 0.2, "n": 240, "x": layer / 9,
-                 "y": head / 9, "kind": "broad", "stress": 0.1, "sum": 48.0}
+    rows = [
+        about | {"statistic": name, "layer": layer, "head": head, "value": OLD}
+        for name in ("previous", "next", "separator", "normalised entropy")
         for layer, head in HEADS
-    ]  # fmt: skip
+    ]
+    return rows + [
+        about
+        | {
+            "statistic": "place",
+            "layer": layer,
+            "head": head,
+            "value": 0.2,
+            "n": 240,
+            "x": layer / 9,
+            "y": head / 9,
+            "kind": "broad",
+            "stress": 0.1,
+            "sum": 48.0,
+        }
+        for layer, head in HEADS
+    ]
 
 
 def shares() -> list:
@@ -41,26 +55,54 @@ def shares() -> list:
     heads = [
         about | {"part": "head", "layer": layer, "head": head, "class": "block", "share": 1.0} for layer, head in HEADS
     ]
-    return heads + [about | {"part": part, "class": "block", "share": 1.0, "low": 0.9, "high": 1.0}
-                    for part in ("observed", "corrected")]  # fmt: skip
+    return heads + [
+        about | {"part": part, "class": "block", "share": 1.0, "low": 0.9, "high": 1.0}
+        for part in ("observed", "corrected")
+    ]
 
 
 def features() -> list:
     """Rows of attention to features on SST-2."""
     return [
-        {"checkpoint": ENCODER, "task": "sst2", "statistic": "max", "feature": "noun", "layer": layer, "head": head,
-         "value": OLD, "low": 0.0, "high": 0.1, "n": 60, "baseline": 0.02, "effect": 0.01, "p": 0.5, "q": 0.9}
+        {
+            "checkpoint": ENCODER,
+            "task": "sst2",
+            "statistic": "max",
+            "feature": "noun",
+            "layer": layer,
+            "head": head,
+            "value": OLD,
+            "low": 0.0,
+            "high": 0.1,
+            "n": 60,
+            "baseline": 0.02,
+            "effect": 0.01,
+            "p": 0.5,
+            "q": 0.9,
+        }
         for layer, head in HEADS
-    ]  # fmt: skip
+    ]
 
 
 def fill(path: str) -> None:
     weights = hashlib.sha256((config.BUNDLED_MODELS / ENCODER / "model.safetensors").read_bytes()).hexdigest()
     about = Provenance(ENCODER, weights, "sst2", "dev", row_ids=tuple(range(60)), seed=0)
     options = {"checkpoint": ENCODER, "tasks": ["sst2"], "limit": 60}
-    kinds = {"statistics": (options, statistics()), "features": (options, features()),
-             "classify-maps": ({"checkpoints": [ENCODER], "task": "sst2", "classifier": "", "class_set": "bert",
-                                "name": "bundled", "confusions": []}, shares())}  # fmt: skip
+    kinds = {
+        "statistics": (options, statistics()),
+        "features": (options, features()),
+        "classify-maps": (
+            {
+                "checkpoints": [ENCODER],
+                "task": "sst2",
+                "classifier": "",
+                "class_set": "bert",
+                "name": "bundled",
+                "confusions": [],
+            },
+            shares(),
+        ),
+    }
     with Database(path) as db:
         for study, (chosen, rows) in kinds.items():
             run = runs.record_run(db, study, chosen, about, title=f"{study} of {ENCODER}")

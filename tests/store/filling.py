@@ -21,24 +21,41 @@ VALUES = {
 
 # What the store itself writes where not every value of the kind would do, in the first row and in the second.
 _MAP = a_map("m1"), a_map("m2", length=3)
-CHOSEN = {
-    ("part_score", "part"): ("encoder", "cross"),
-    ("label_event", "event"): ("tab:7", "tab:8"), ("label_event", "sequence"): (7, 8),
-    ("label_event", "batch"): ("tab", "tab"), ("label_event", "kind"): ("label", "skip"),
-    ("label_event", "scale"): ("own", "absolute"), ("label_event", "queue_order"): ("random", "uncertain"),
-    ("label_event", "class"): ("vertical", None), ("label_event", "undoes"): (None, None),
-    ("class_event", "kind"): ("add", "rename"), ("class_event", "title"): ("Wavy", "Wavier"),
-    ("class_event", "colour"): ("#123456", None), ("class_event", "key"): ("6", None),
-    ("claim", "map_id"): ("m1", "m2"), ("project_label", "event"): ("tab:7", "tab:8"),
-    ("project_map", "map_id"): ("m1", "m2"), ("label_event", "map_id"): ("m1", "m2"),
-    ("run", "row_ids"): ("[1, 2]", None), ("project_event", "body"): ('["m1"]', None),
-    ("classifier", "classes"): ('["a"]', "[]"), ("classifier", "snapshot"): ("[]", "[]"),
-    ("finding", "numbers"): ("[]", "[]"), ("finding", "pictures"): ("[]", "[]"),
-    ("frame_release", "skipped"): ("[]", "[]"),
-} | {(table, "class_set"): ("bert", "bert") for table in ("label_event", "class_event")} | {
-    ("attention_map", name): tuple(json.dumps(one[name]) if isinstance(one[name], list) else one[name] for one in _MAP)
-    for name in _MAP[0]
-}  # fmt: skip
+CHOSEN = (
+    {
+        ("part_score", "part"): ("encoder", "cross"),
+        ("label_event", "event"): ("tab:7", "tab:8"),
+        ("label_event", "sequence"): (7, 8),
+        ("label_event", "batch"): ("tab", "tab"),
+        ("label_event", "kind"): ("label", "skip"),
+        ("label_event", "scale"): ("own", "absolute"),
+        ("label_event", "queue_order"): ("random", "uncertain"),
+        ("label_event", "class"): ("vertical", None),
+        ("label_event", "undoes"): (None, None),
+        ("class_event", "kind"): ("add", "rename"),
+        ("class_event", "title"): ("Wavy", "Wavier"),
+        ("class_event", "colour"): ("#123456", None),
+        ("class_event", "key"): ("6", None),
+        ("claim", "map_id"): ("m1", "m2"),
+        ("project_label", "event"): ("tab:7", "tab:8"),
+        ("project_map", "map_id"): ("m1", "m2"),
+        ("label_event", "map_id"): ("m1", "m2"),
+        ("run", "row_ids"): ("[1, 2]", None),
+        ("project_event", "body"): ('["m1"]', None),
+        ("classifier", "classes"): ('["a"]', "[]"),
+        ("classifier", "snapshot"): ("[]", "[]"),
+        ("finding", "numbers"): ("[]", "[]"),
+        ("finding", "pictures"): ("[]", "[]"),
+        ("frame_release", "skipped"): ("[]", "[]"),
+    }
+    | {(table, "class_set"): ("bert", "bert") for table in ("label_event", "class_event")}
+    | {
+        ("attention_map", name): tuple(
+            json.dumps(one[name]) if isinstance(one[name], list) else one[name] for one in _MAP
+        )
+        for name in _MAP[0]
+    }
+)
 
 
 def fill_every_table(db) -> list[str]:

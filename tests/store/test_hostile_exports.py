@@ -119,12 +119,29 @@ def test_maps_that_are_none(export, empty, columns):
 
 
 EVENTS = [
-    {"class": "unheard-of"}, {"class_set": "no-set"}, {"annotator": BIDI}, {"annotator": ""}, {"kind": "drop"},
-    {"seconds": float("nan")}, {"seconds": -1.0}, {"probability": 2.0}, {"sequence": -1}, {"pass": 0},
-    {"event": "tab:9"}, {"map_id": "m9"}, {"scale": "huge"}, {"queue_order": "first"}, {"note": "n" * 4001},
-    {"ordinal": -5}, {"ordinal": 2**62}, {"annotator": "a\0b"}, {"annotator": "x" * 201}, {"class": None},
-    {"seconds": float("inf")}, {"annotator": "e\u0301"},
-]  # fmt: skip
+    {"class": "unheard-of"},
+    {"class_set": "no-set"},
+    {"annotator": BIDI},
+    {"annotator": ""},
+    {"kind": "drop"},
+    {"seconds": float("nan")},
+    {"seconds": -1.0},
+    {"probability": 2.0},
+    {"sequence": -1},
+    {"pass": 0},
+    {"event": "tab:9"},
+    {"map_id": "m9"},
+    {"scale": "huge"},
+    {"queue_order": "first"},
+    {"note": "n" * 4001},
+    {"ordinal": -5},
+    {"ordinal": 2**62},
+    {"annotator": "a\0b"},
+    {"annotator": "x" * 201},
+    {"class": None},
+    {"seconds": float("inf")},
+    {"annotator": "e\u0301"},
+]
 
 
 @pytest.mark.parametrize(
@@ -136,12 +153,21 @@ def test_label_events_that_are_none(export, empty, columns):
 
 
 OTHERS = [
-    ("class_event", {"class": BIDI}), ("class_event", {"colour": "url(x)"}), ("class_event", {"kind": "drop"}),
-    ("class_event", {"key": "Enter"}), ("run", {"options": "[1]"}), ("run", {"options": "no"}), ("run", {"run": BIDI}),
-    ("run", {"row_ids": "5"}), ("study_row", {"body": "[]"}), ("study_row", {"body": "{"}),
-    ("head_score", {"layer": 10**9}), ("head_score", {"head": -1}), ("head_score", {"layer": "x"}),
+    ("class_event", {"class": BIDI}),
+    ("class_event", {"colour": "url(x)"}),
+    ("class_event", {"kind": "drop"}),
+    ("class_event", {"key": "Enter"}),
+    ("run", {"options": "[1]"}),
+    ("run", {"options": "no"}),
+    ("run", {"run": BIDI}),
+    ("run", {"row_ids": "5"}),
+    ("study_row", {"body": "[]"}),
+    ("study_row", {"body": "{"}),
+    ("head_score", {"layer": 10**9}),
+    ("head_score", {"head": -1}),
+    ("head_score", {"layer": "x"}),
     ("run", {"created": "yesterday"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("table", "columns"), OTHERS, ids=str)

@@ -102,8 +102,15 @@ def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
 
 
 def test_no_text_of_rows_that_are_not_ours_goes_into_a_record(project, tmp_path):
-    sentence = {"kind": "sentence", "id": "k3", "text": "A secret of theirs", "target": "secret", "elements": ["A"],
-                "frame": "Secrecy", "links": 1}  # fmt: skip
+    sentence = {
+        "kind": "sentence",
+        "id": "k3",
+        "text": "A secret of theirs",
+        "target": "secret",
+        "elements": ["A"],
+        "frame": "Secrecy",
+        "links": 1,
+    }
     with Database(project / "data" / "atlas.duckdb") as db:
         theirs = record_run(db, "frame-heads", {"sentences": f"{project}/rows/473.json"}, Provenance(), title="Theirs")
         ours = record_run(db, "frame-heads", {"sentences": None, "data": None}, Provenance(), title="Ours")
@@ -143,11 +150,13 @@ def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
 
 def test_runs_of_the_checkpoint_that_is_named_first_come_first_and_further_seeds_after_the_first():
     folder = "data/runs/finetuned/a-sst2-pretrained-s{}-1"
-    known = pd.DataFrame({
-        "run": ["other", "older", "newer", "seed 1"],
-        "checkpoint": ["b", "a", "a", "a"],
-        "options": ["{}", folder.format(0), "{}", folder.format(1)],
-        "created": pd.to_datetime(["2026-11-25", "2026-11-23", "2026-11-24", "2026-11-25"]),
-    })  # fmt: skip
+    known = pd.DataFrame(
+        {
+            "run": ["other", "older", "newer", "seed 1"],
+            "checkpoint": ["b", "a", "a", "a"],
+            "options": ["{}", folder.format(0), "{}", folder.format(1)],
+            "created": pd.to_datetime(["2026-11-25", "2026-11-23", "2026-11-24", "2026-11-25"]),
+        }
+    )
     assert record._ordered(known, "a")["run"].tolist() == ["newer", "older", "seed 1", "other"]
     assert record._ordered(known, "")["run"].tolist() == ["other", "newer", "older", "seed 1"]

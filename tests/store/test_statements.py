@@ -20,9 +20,11 @@ def unsafe(source: str) -> list[str]:
     tree, found = ast.parse(source), []
     constants = {
         target.id
-        for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-        for target in node.targets if isinstance(target, ast.Name)
-    }  # fmt: skip
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     for function in [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Module))]:
         made = constants | _made_safely(function)
         for call in [node for node in ast.walk(function) if isinstance(node, ast.Call) and _runs_sql(node)]:

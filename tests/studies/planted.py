@@ -21,9 +21,15 @@ def planted(*, twin: bool = False, mark: str = ";") -> BertForSequenceClassifica
     tokenizer = wordpiece()
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=64, initializer_range=0.05, num_labels=2,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.05,
+        num_labels=2,
+    )
     model = BertForSequenceClassification(config).eval().requires_grad_(False)
     bert, width = model.bert, 8
     for part in ("word", "position", "token_type"):

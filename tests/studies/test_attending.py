@@ -121,10 +121,14 @@ def test_equal_words_are_known_across_case_and_sentences():
     numbers = np.arange(len(found.words))
     equal = np.argwhere(np.triu(WordTable([found]).alike(np.array(0), numbers[:, None], numbers)))
     texts = [
-        [(encoding.pair if encoding.sentence[word[0]] else encoding.text)[
-            encoding.offsets[word[0]][0] : encoding.offsets[word[-1]][1]] for word in (found.words[a], found.words[b])]
+        [
+            (encoding.pair if encoding.sentence[word[0]] else encoding.text)[
+                encoding.offsets[word[0]][0] : encoding.offsets[word[-1]][1]
+            ]
+            for word in (found.words[a], found.words[b])
+        ]
         for a, b in equal
-    ]  # fmt: skip
+    ]
     assert sorted(texts) == [["dog", "dog"], ["saw", "saw"], ["the", "The"]]
 
 
@@ -161,8 +165,25 @@ def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders
 
 def test_a_role_of_words_has_no_p_where_its_place_cannot_be_told_from_it():
     """The subject is the only noun of each, so nothing can be compared with it: its n, and no p. A place has one."""
-    texts = [f"{name} saw her ." for name in ("dogs", "men", "cats", "boys", "girls", "birds", "cows", "pigs", "mice",
-             "kings", "queens", "women", "horses", "teachers")]  # fmt: skip
+    texts = [
+        f"{name} saw her ."
+        for name in (
+            "dogs",
+            "men",
+            "cats",
+            "boys",
+            "girls",
+            "birds",
+            "cows",
+            "pigs",
+            "mice",
+            "kings",
+            "queens",
+            "women",
+            "horses",
+            "teachers",
+        )
+    ]
     rows = _now("features", tiny("gpt2"), open_pipeline(), texts, features=["subject", "first"])
     of = {name: [row for row in rows if row["feature"] == name] for name in ("subject", "first")}
     assert {row["n"] for row in of["subject"]} == {14}
@@ -226,8 +247,12 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     checkpoint = tiny("bert")
     monkeypatch.setattr(worker_cache, "checkpoint", lambda *_, **__: checkpoint)
     (tmp_path / "x-dev.conllu").write_text(CONLLU)
-    (tmp_path / "x-test.conllu").write_text(CONLLU.replace("old dogs bark", "big men ran").replace("old", "big")
-                                            .replace("dogs", "men").replace("bark", "ran"))  # fmt: skip
+    (tmp_path / "x-test.conllu").write_text(
+        CONLLU.replace("old dogs bark", "big men ran")
+        .replace("old", "big")
+        .replace("dogs", "men")
+        .replace("bark", "ran")
+    )
     rows = rows_of("dependencies", {"treebank": str(tmp_path), "checkpoint": "atlas-encoder"})
     found = {(row["feature"], row["statistic"]): row for row in rows}
     row = found["amod", "forward"]

@@ -24,8 +24,14 @@ from core.studies.patterns import classify_maps
 from core.studies.tagging import open_pipeline
 from tests.capture.conftest import tiny
 
-ATTENDING = {"features": features, "relations": relations, "roles": roles, "statistics": statistics, "norms": norms,
-             "redundancy": redundancy}  # fmt: skip
+ATTENDING = {
+    "features": features,
+    "relations": relations,
+    "roles": roles,
+    "statistics": statistics,
+    "norms": norms,
+    "redundancy": redundancy,
+}
 TEXTS = {
     "one row": ["the old dog never stopped"],
     "two tokens": ["x", "x", "x"],
@@ -116,9 +122,19 @@ def test_a_sentence_has_no_interval_where_few_predictions_flip():
         metric = {"accuracy": 0.8, "accuracy_change": -0.01, "accuracy_low": -0.02, "accuracy_high": 0.01}
         return [
             {"kind": "baseline", "name": "untouched", "n": 100, "accuracy": 0.81},
-            {"kind": "variant", "name": "L1H1", "n": 100, "layer": 0, "head": 0, "flipped": flipped, "p": 1.0,
-             "mcnemar": 1.0, "heads": "", **metric},
-        ]  # fmt: skip
+            {
+                "kind": "variant",
+                "name": "L1H1",
+                "n": 100,
+                "layer": 0,
+                "head": 0,
+                "flipped": flipped,
+                "p": 1.0,
+                "mcnemar": 1.0,
+                "heads": "",
+                **metric,
+            },
+        ]
 
     assert "too few flips" in sweep_headline(rows(1)).interval
     assert sweep_headline(rows(5)).interval.startswith("95 % interval")

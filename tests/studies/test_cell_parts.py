@@ -46,8 +46,10 @@ def test_the_map_of_the_group_that_decides_is_the_heads_own():
     assert scores.groups("key") == ["position", "token", "rest"]
 
 
-@pytest.mark.parametrize(("cell", "says"), [((9, 0, 0), "head 1 to 2 here; 10"), ((0, 99, 0), "query 1 to"),
-                                            ((0, 0, 3), "key 4 is not seen")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [((9, 0, 0), "head 1 to 2 here; 10"), ((0, 99, 0), "query 1 to"), ((0, 0, 3), "key 4 is not seen")],
+)
 def test_cells_that_are_not_there_are_refused(cell, says):
     checkpoint = planted()
     with pytest.raises(InputError, match=says):

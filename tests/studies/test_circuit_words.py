@@ -21,15 +21,26 @@ def saved(folder, kind):
     tokenizer = wordpiece() if kind == "bert" else byte_level()
     if kind == "bert":
         config = BertConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-            max_position_embeddings=32, initializer_range=0.6,
-        )  # fmt: skip
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=32,
+            initializer_range=0.6,
+        )
         model = BertForMaskedLM(config)
     else:
         config = GPT2Config(
-            vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64, initializer_range=0.6,
-            bos_token_id=0, eos_token_id=0,
-        )  # fmt: skip
+            vocab_size=len(tokenizer),
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            n_positions=64,
+            initializer_range=0.6,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
         model = GPT2LMHeadModel(config)
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -56,9 +56,11 @@ def test_options_are_the_same_however_they_are_written():
     one = study.read({"checkpoint": "c", "limit": 0, "dtype": "bf16"})
     other = study.read({"dtype": "bfloat16", "limit": None, "checkpoint": "c", "seed": "0"})
     assert one == other
-    assert identity("disable", one) == identity("disable", as_json(other)) != identity("disable", study.read(
-        {"checkpoint": "c"}
-    ))  # fmt: skip
+    assert (
+        identity("disable", one)
+        == identity("disable", as_json(other))
+        != identity("disable", study.read({"checkpoint": "c"}))
+    )
     with pytest.raises(InputError, match="'cuont' was given"):
         study.read({"checkpoint": "c", "cuont": 1})
     with pytest.raises(InputError, match="checkpoint of disable cannot be nothing"):

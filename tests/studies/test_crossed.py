@@ -36,9 +36,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def crossing(folder):
     return {
-        "checkpoint": str(folder / "tiny"), "task": "mrpc", "limit": 48, "folds": 3, "settings": SMALL,
+        "checkpoint": str(folder / "tiny"),
+        "task": "mrpc",
+        "limit": 48,
+        "folds": 3,
+        "settings": SMALL,
         "out": str(folder / "crossed"),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -138,9 +142,14 @@ def test_what_cannot_be_crossed_is_one_sentence(crossing, changes, says):
 @pytest.fixture(scope="module")
 def seeding(folder):
     return {
-        "checkpoint": str(folder / "tiny"), "task": "sst2", "train_rows": 40, "limit": 30, "top": 3,
-        "settings": SMALL | {"dev_limit": 40}, "out": str(folder / "seeds"),
-    }  # fmt: skip
+        "checkpoint": str(folder / "tiny"),
+        "task": "sst2",
+        "train_rows": 40,
+        "limit": 30,
+        "top": 3,
+        "settings": SMALL | {"dev_limit": 40},
+        "out": str(folder / "seeds"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +165,16 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
         key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
         run = finetuning_run.FinetuningRun(
-            task_of("sst2"), "pretrained", "pretrained", seeds_of_run, "small",
-            Recipe.of("small", SMALL | {"train_limit": 16}), None, str(folder / "apart"), key,
-        )  # fmt: skip
+            task_of("sst2"),
+            "pretrained",
+            "pretrained",
+            seeds_of_run,
+            "small",
+            Recipe.of("small", SMALL | {"train_limit": 16}),
+            None,
+            str(folder / "apart"),
+            key,
+        )
         finetuning_run.tune(base, run)
         facts[key] = json.loads((run.folder / "training.json").read_text())
     plain = facts["0-0-0"]

@@ -113,19 +113,25 @@ def test_heads_are_followed_to_their_matches(tmp_path):
     assert [point.value for point in first] == pytest.approx([point.value for point in last], abs=1e-4)
 
 
-@pytest.mark.parametrize(("names", "says"), [
-    ((), "0 was given"),
-    (("atlas-encoder",), "1 was given"),
-    (("atlas-encoder", "atlas-decoder", "atlas-encoder"), "twice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ((), "0 was given"),
+        (("atlas-encoder",), "1 was given"),
+        (("atlas-encoder", "atlas-decoder", "atlas-encoder"), "twice"),
+    ],
+)
 def test_what_cannot_be_is_a_sentence(names, says):
     with pytest.raises(InputError, match=says):
         rows_of("development", {"checkpoints": list(names), "texts": TEXT})
 
 
 def test_snapshots_of_other_designs_and_scores_that_are_none_are_refused(folders, tmp_path):
-    small = built("bert", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-                           "intermediate_size": 32}, encodes=True)  # fmt: skip
+    small = built(
+        "bert",
+        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32},
+        encodes=True,
+    )
     names = [str(folders["step0"]), str(saved(small, tmp_path / "small"))]
     with pytest.raises(InputError, match="same layers and heads"):
         rows_of("development", {"checkpoints": names, "texts": TEXT})

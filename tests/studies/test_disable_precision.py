@@ -33,9 +33,15 @@ def scored(folder, seed):
     """A random regression checkpoint, and rows whose scores are its own with noise."""
     torch.manual_seed(seed)
     config = BertConfig(
-        vocab_size=len(wordpiece()), hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=64, initializer_range=0.15, num_labels=1,
-    )  # fmt: skip
+        vocab_size=len(wordpiece()),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.15,
+        num_labels=1,
+    )
     BertForSequenceClassification(config).save_pretrained(folder / "checkpoint")
     wordpiece().save_pretrained(folder / "checkpoint")
     chance = random.Random(seed)  # noqa: S311 - test rows

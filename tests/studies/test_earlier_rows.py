@@ -57,8 +57,10 @@ def name_of(earlier):
 
 def close(row):
     """A row whose numbers are compared as they are printed: sums differ between machines in the last bits."""
-    return {name: pytest.approx(value, rel=1e-7, abs=1e-9, nan_ok=True) if isinstance(value, float) else value
-            for name, value in row.items()}  # fmt: skip
+    return {
+        name: pytest.approx(value, rel=1e-7, abs=1e-9, nan_ok=True) if isinstance(value, float) else value
+        for name, value in row.items()
+    }
 
 
 @pytest.mark.parametrize("earlier", EARLIER, ids=name_of)

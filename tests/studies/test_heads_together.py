@@ -121,8 +121,10 @@ def test_shapley_values_add_up_and_credit_twins_alike(options):
     assert len(steps) == 2 * 13
     assert len(of_kind(rows, "order contrast")) == 1
     assert {row["name"] for row in of_kind(rows, "agreement")} == {
-        "gradient and Shapley value", "gradient and effect", "effect and Shapley value"
-    }  # fmt: skip
+        "gradient and Shapley value",
+        "gradient and effect",
+        "effect and Shapley value",
+    }
     assert "adds most" in headline("shapley", rows).sentence
     with pytest.raises(InputError, match="even"):
         shapley.STUDY.units(shapley.STUDY.read(given | {"orders": 3}))

@@ -30,9 +30,11 @@ def test_patterns_leave_the_last_head_of_each_layer_free():
 def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path, monkeypatch):
     torch.set_num_threads(1)
     options = {
-        "checkpoint": str(save_planted(tmp_path / "base")), "data": str(write_rows(tmp_path / "data", rows=24)),
-        "out": str(tmp_path / "runs"), "settings": {"epochs": 1, "learning_rate": 0.001},
-    }  # fmt: skip
+        "checkpoint": str(save_planted(tmp_path / "base")),
+        "data": str(write_rows(tmp_path / "data", rows=24)),
+        "out": str(tmp_path / "runs"),
+        "settings": {"epochs": 1, "learning_rate": 0.001},
+    }
     summary = rows_of("held", options)
     free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
@@ -66,9 +68,11 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
     """It ends as an undisturbed one does, and learns only the epochs that were left."""
     torch.set_num_threads(1)
     options = {
-        "checkpoint": str(save_planted(tmp_path / "base")), "data": str(write_rows(tmp_path / "data", rows=24)),
-        "out": str(tmp_path / "runs"), "settings": {"epochs": 2, "learning_rate": 0.001},
-    }  # fmt: skip
+        "checkpoint": str(save_planted(tmp_path / "base")),
+        "data": str(write_rows(tmp_path / "data", rows=24)),
+        "out": str(tmp_path / "runs"),
+        "settings": {"epochs": 2, "learning_rate": 0.001},
+    }
     full = STUDY.read(options)
     unit = next(unit for unit in STUDY.units(full) if unit.arguments.initialisation == "held")
     (whole,) = STUDY.run(full, unit).partial.runs
@@ -121,10 +125,27 @@ def test_what_holding_costs_is_the_mean_over_seeds():
             predicted = [label if k < right - fewer else 1 - label for k, label in enumerate(gold)]
             runs.append(
                 TunedRun(
-                    "sst2", kind, seed, "accuracy", {"accuracy": (right - fewer) / 20}, False, "", 20, 20, 0, 1.0, None,
-                    "", "negative", {"accuracy": 0.5}, [], 3, np.array(gold), np.array(predicted),
+                    "sst2",
+                    kind,
+                    seed,
+                    "accuracy",
+                    {"accuracy": (right - fewer) / 20},
+                    False,
+                    "",
+                    20,
+                    20,
+                    0,
+                    1.0,
+                    None,
+                    "",
+                    "negative",
+                    {"accuracy": 0.5},
+                    [],
+                    3,
+                    np.array(gold),
+                    np.array(predicted),
                 )
-            )  # fmt: skip
+            )
     cost = STUDY.rows(Options(), TunedRuns(tuple(runs)))[-1]
     assert cost["score"] == pytest.approx(-0.25)
     assert cost["low"] < -0.25 < cost["high"] < 0

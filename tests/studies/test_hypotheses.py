@@ -123,10 +123,15 @@ def test_rows_are_named_by_task_split_limit_and_seed(text):
 
 def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_stored(db):
     batch, ids = register(
-        db, "atlas-encoder", [proposal(counterpart="atlas-encoder-sst2:L1H1", offset="first", control="next"),
-                              proposal("L1H1", offset="next")],
-        thought=THOUGHT, judged=JUDGED,
-    )  # fmt: skip
+        db,
+        "atlas-encoder",
+        [
+            proposal(counterpart="atlas-encoder-sst2:L1H1", offset="first", control="next"),
+            proposal("L1H1", offset="next"),
+        ],
+        thought=THOUGHT,
+        judged=JUDGED,
+    )
     options = options_of(*batch_of(db, batch))
     assert STUDY.read(json.loads(json.dumps(as_json(options)))) == options
     rows = rows_of("hypothesis", as_json(options))
@@ -164,10 +169,13 @@ NOUN = ("looks-at", {"feature": "noun", "control": "verb"})
 LINKED = ("relation", {"relation": "verb-object", "direction": "forward", "control": "determiner-noun"})
 TRUE = {"nouns": (noun_head, NOUN), "links": (worlds.linked, LINKED)}
 FALSE = {
-    "verbs, said of nouns": (verb_head, NOUN), "distance, said of nouns": (worlds.distance, NOUN),
-    "same word, said of nouns": (worlds.same_word, NOUN), "nouns, said of links": (noun_head, LINKED),
-    "distance, said of links": (worlds.distance, LINKED), "same word, said of links": (worlds.same_word, LINKED),
-}  # fmt: skip
+    "verbs, said of nouns": (verb_head, NOUN),
+    "distance, said of nouns": (worlds.distance, NOUN),
+    "same word, said of nouns": (worlds.same_word, NOUN),
+    "nouns, said of links": (noun_head, LINKED),
+    "distance, said of links": (worlds.distance, LINKED),
+    "same word, said of links": (worlds.same_word, LINKED),
+}
 
 
 def texts_of(inputs):
@@ -197,8 +205,10 @@ def draws(world, claim, seed, inputs):
             measure = FeatureMeasure(checkpoint, [parameters["feature"], parameters["control"]], seed=seed)
         else:
             measure = RelationMeasure(checkpoint, [relation_of(parameters[n]) for n in ("relation", "control")])
-        sources = [SourceText(k, f"row-{k}", *((text, None) if isinstance(text, str) else text))
-                   for k, text in enumerate(texts)]  # fmt: skip
+        sources = [
+            SourceText(k, f"row-{k}", *((text, None) if isinstance(text, str) else text))
+            for k, text in enumerate(texts)
+        ]
         observe(checkpoint, worlds.pipeline(), sources, [measure])
         partials[study, "planted", rows] = SimpleNamespace(pieces=(measure.sums(InputOffset("planted", "t", 0)),))
     batch = Batch("planted", batch_level(1), 1)

@@ -277,8 +277,10 @@ def test_a_property_is_carried_by_the_planted_head_alone(tmp_path):
     )
     rows = (RowChoice("sst2", "train", None, 0, data), RowChoice("sst2", "dev", None, 0, data))
     with Database(tmp_path / "a.duckdb") as db:
-        true, false = (states(db, folder, head, "property", {"kind": "drop", "least": "0.2"}, rows)
-                       for head in (CARRIER, Head(1, 0)))  # fmt: skip
+        true, false = (
+            states(db, folder, head, "property", {"kind": "drop", "least": "0.2"}, rows)
+            for head in (CARRIER, Head(1, 0))
+        )
     held = [name for name, row in true.items() if row.state == "met"]
     assert {"seen", "held out", "explained", "causal", "stable"} <= set(held), true
     assert true["causal"].note == "by patching"

@@ -38,11 +38,14 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     )
 
 
-@pytest.mark.parametrize(("pearson", "begins"), [
-    (0.3, ""),
-    (0.05, "pearson 5.0 (95 % -6.4 to 16.2, 300 rows)"),
-    (None, "its scores are all the same"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pearson", "begins"),
+    [
+        (0.3, ""),
+        (0.05, "pearson 5.0 (95 % -6.4 to 16.2, 300 rows)"),
+        (None, "its scores are all the same"),
+    ],
+)
 def test_scores_are_held_against_no_correlation(pearson, begins):
     given = [
         score("run", "stsb", metric="pearson", pearson=pearson, dev_rows=300, seed=0),

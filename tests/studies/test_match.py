@@ -72,10 +72,16 @@ def folders(tmp_path_factory):
     return {
         "bert": saved(tiny("bert"), place / "bert"),
         "permuted": saved(permuted(tiny("bert"))[0], place / "permuted"),
-        "small": saved(built("bert", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-                                      "intermediate_size": 32}, encodes=True), place / "small"),
+        "small": saved(
+            built(
+                "bert",
+                {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32},
+                encodes=True,
+            ),
+            place / "small",
+        ),
         "gpt2": saved(tiny("gpt2"), place / "gpt2"),
-    }  # fmt: skip
+    }
 
 
 def rows(folders, first, other, **more):
@@ -129,8 +135,12 @@ def test_words_give_the_weights_of_their_tokens():
     (block,) = shared.rows_of_other(gpt2)
     groups = shared.common[0].other
     weights = capture(gpt2, shared.other[0]).weights.reshape(-1, *[len(shared.other[0])] * 2)
-    expected = np.array([[[head[list(query)][:, list(key)].sum(1).mean() for key in groups] for query in groups[1:]]
-                         for head in weights])  # fmt: skip
+    expected = np.array(
+        [
+            [[head[list(query)][:, list(key)].sum(1).mean() for key in groups] for query in groups[1:]]
+            for head in weights
+        ]
+    )
     expected /= expected.sum(-1, keepdims=True)
     assert block.rows.numpy() == pytest.approx(expected, abs=1e-6)
     (mine,) = shared.rows_of_first(bert)
@@ -144,11 +154,14 @@ def test_random_weights_find_no_counterpart(folders, tmp_path):
     assert summary.matched == 0
 
 
-@pytest.mark.parametrize(("options", "says"), [
-    ({"compare": None}, "second checkpoint"),
-    ({"draws": 20}, "at least 99"),
-    ({"texts": ["One sentence alone."]}, "at least 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"compare": None}, "second checkpoint"),
+        ({"draws": 20}, "at least 99"),
+        ({"texts": ["One sentence alone."]}, "at least 2"),
+    ],
+)
 def test_what_cannot_be_is_a_sentence(folders, options, says):
     with pytest.raises(InputError, match=says):
         rows(folders, "bert", "gpt2", **options)

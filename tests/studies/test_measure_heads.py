@@ -57,5 +57,7 @@ def test_what_is_missing_is_what_is_not_measured_and_could_be():
     assert {"statistics", "classify-maps", "why", "importance", "operators"} <= set(every)
     assert not {"importance", "operators"} & set(named(NAME))  # it has no classifier
     assert set(every) - set(named("atlas-encoder-sst2", "roles", "why")) == {"roles", "why"}
-    assert all(find_study(one.study).read(json.loads(one.given)) == one.options
-               for one in missing(NAME, None, measured={"why"}, class_set="bert"))  # fmt: skip
+    assert all(
+        find_study(one.study).read(json.loads(one.given)) == one.options
+        for one in missing(NAME, None, measured={"why"}, class_set="bert")
+    )

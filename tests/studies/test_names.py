@@ -81,10 +81,14 @@ def test_core_calls_no_study_by_a_name_of_its_own():
 
 # Of pages: which view opens a study's results, old addresses (names of pages), questions and forms of one view.
 IN_PAGES = {
-    "pages/parts/shell/page_table.py", "pages/parts/shell/addresses.py", "pages/parts/perturb/rows.py",
-    "pages/parts/probes/starting.py", "pages/parts/reports/attending.py", "pages/parts/reports/at_chance.py",
+    "pages/parts/shell/page_table.py",
+    "pages/parts/shell/addresses.py",
+    "pages/parts/perturb/rows.py",
+    "pages/parts/probes/starting.py",
+    "pages/parts/reports/attending.py",
+    "pages/parts/reports/at_chance.py",
     "pages/parts/views/guided_path.py",
-}  # fmt: skip
+}
 
 
 def test_no_table_of_studies_stands_in_core():

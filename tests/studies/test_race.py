@@ -104,10 +104,15 @@ def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
     assert [row.get("rows") for row in found] == [row.get("rows") for row in again]
 
 
-@pytest.mark.parametrize(("change", "expected"), [
-    pytest.param({"what": "layers"}, 3, marks=pytest.mark.slow),  # 2 CPU seconds; a head and a group race by default
-    ({"heads": "L1H1; L2H3,L3H1"}, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            {"what": "layers"}, 3, marks=pytest.mark.slow
+        ),  # 2 CPU seconds; a head and a group race by default
+        ({"heads": "L1H1; L2H3,L3H1"}, 2),
+    ],
+)
 def test_layers_and_groups_race_too(options, change, expected):
     found = verdicts(rows_of("race", options | change))
     assert len(found) == expected

@@ -21,7 +21,11 @@ from tests.sources import files_of, nodes_of
 SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "change": (scores.ChangeScore,),
     "classify-maps": (
-        patterns.ClassShare, patterns.HeadClass, patterns.HeadClassShare, patterns.ClassNote, patterns.MovedShare
+        patterns.ClassShare,
+        patterns.HeadClass,
+        patterns.HeadClassShare,
+        patterns.ClassNote,
+        patterns.MovedShare,
     ),
     "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf, disabling.MeanOverHeads),
     "effective": (scores.Score, scores.LengthCorrelation),
@@ -34,7 +38,7 @@ SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "relations": (scores.RelationScore,),
     "separators": (disabling.Untouched, disabling.SeparatorLayer),
     "statistics": (scores.PlaceScore,),
-}  # fmt: skip
+}
 OF_METRICS = {f"{name}{end}" for name in RANKING for end in ("", "_change", "_low", "_high", "_full")}
 
 
@@ -98,9 +102,19 @@ def test_a_data_frame_gives_the_records_of_its_rows():
 
 
 def test_metrics_are_read_off_the_columns_that_they_name():
-    row = {"kind": "variant", "name": "L1H1", "p": 0.2, "n": 40, "pearson": 0.7, "pearson_change": -0.1,
-           "pearson_low": -0.2, "pearson_high": 0.05, "pearson_apart": 0.3, "pearson_apart_low": 0.1,
-           "pearson_apart_high": 0.4}  # fmt: skip
+    row = {
+        "kind": "variant",
+        "name": "L1H1",
+        "p": 0.2,
+        "n": 40,
+        "pearson": 0.7,
+        "pearson_change": -0.1,
+        "pearson_low": -0.2,
+        "pearson_high": 0.05,
+        "pearson_apart": 0.3,
+        "pearson_apart_low": 0.1,
+        "pearson_apart_high": 0.4,
+    }
     metric = disabling.SweptVariant.of(row).metrics.first
     assert (metric.name, metric.value, metric.change) == ("pearson", 0.7, Estimate(-0.1, -0.2, 0.05))
     assert (metric.apart, metric.control) == (Estimate(0.3, 0.1, 0.4), None)
@@ -109,8 +123,20 @@ def test_metrics_are_read_off_the_columns_that_they_name():
 
 def test_a_record_is_written_as_the_row_that_it_is_read_from():
     metrics = Metrics((Metric("accuracy", 0.7, Estimate(-0.1, -0.2, 0.05), apart=Estimate(0.3, 0.1, 0.4)),))
-    variant = disabling.SweptVariant(name="L1H1", layer=0, head=0, heads="L1H1", operator="disable", what="heads",
-                                     task="sst2", n=40, metrics=metrics, flipped=3, mcnemar=0.5, p=0.2)  # fmt: skip
+    variant = disabling.SweptVariant(
+        name="L1H1",
+        layer=0,
+        head=0,
+        heads="L1H1",
+        operator="disable",
+        what="heads",
+        task="sst2",
+        n=40,
+        metrics=metrics,
+        flipped=3,
+        mcnemar=0.5,
+        p=0.2,
+    )
     row = variant.as_row()
     assert list(row)[:6] == ["kind", "name", "layer", "head", "heads", "operator"]
     assert (row["kind"], row["accuracy_change"], row["accuracy_apart_low"]) == ("variant", -0.1, 0.1)
@@ -123,6 +149,11 @@ def test_what_is_not_defined_is_written_as_nothing_and_not_left_out():
     metrics = Metrics((Metric("pearson", None),))
     row = disabling.SweptVariant(name="L1", layer=0, n=4, metrics=metrics, p=1.0).as_row()
     assert {name: row[name] for name in ("head", "flipped", "mcnemar", "pearson", "pearson_change", "pearson_low")} == {
-        "head": None, "flipped": None, "mcnemar": None, "pearson": None, "pearson_change": None, "pearson_low": None
-    }  # fmt: skip
+        "head": None,
+        "flipped": None,
+        "mcnemar": None,
+        "pearson": None,
+        "pearson_change": None,
+        "pearson_low": None,
+    }
     assert "pearson_change" not in disabling.Untouched(n=4, metrics=metrics).as_row()

@@ -30,10 +30,13 @@ def test_shares_of_every_head_add_up_to_one_by_sort(rows):
 
 def test_the_bundled_next_token_head_is_of_positions(rows):
     best = max(
-        (share for share in ScoreShare.among(rows) if (share.layer, share.head) == (1, 1) and share.level == "pair"
-         and share.weighting == "even"),
+        (
+            share
+            for share in ScoreShare.among(rows)
+            if (share.layer, share.head) == (1, 1) and share.level == "pair" and share.weighting == "even"
+        ),
         key=lambda share: share.share,
-    )  # fmt: skip
+    )
     assert (best.query_part, best.key_part) == ("position", "position")
     assert best.low < best.share < best.high
     assert best.share > 0.85 > 0.5 > best.null
@@ -74,8 +77,11 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
     assert {score.feature for score in scores} == set(why.ATLAS_SORTS)
     assert {score.statistic for score in scores} <= {score.name for score in of_study("why")}
-    shares = {(share.layer, share.head, share.query_part): share.share for share in ScoreShare.among(rows)
-              if share.level == "sort" and share.weighting == "even"}  # fmt: skip
+    shares = {
+        (share.layer, share.head, share.query_part): share.share
+        for share in ScoreShare.among(rows)
+        if share.level == "sort" and share.weighting == "even"
+    }
     assert all(shares[score.layer, score.head, score.feature] == score.value for score in scores)
     sentence = why.STUDY.headline(rows).sentence
     assert "where 36 heads look" in sentence
@@ -88,12 +94,18 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
 
 def test_the_earlier_head_that_a_head_reads_most_is_a_score_with_its_interval(rows):
     shares = [share for share in ScoreShare.among(rows) if share.level == "key head" and share.weighting == "even"]
-    read = {(one.layer, one.head): one for one in SortScore.among(rows)
-            if one.statistic == "composition" and one.feature.endswith(" in the key")}  # fmt: skip
+    read = {
+        (one.layer, one.head): one
+        for one in SortScore.among(rows)
+        if one.statistic == "composition" and one.feature.endswith(" in the key")
+    }
     assert read
     for place, one in read.items():
         mine = [share for share in shares if (share.layer, share.head) == place]
         most = max(mine, key=lambda share: share.share)
         assert (one.feature, one.value, one.low, one.high) == (
-            f"{most.key_part} in the key", most.share, most.low, most.high,
-        )  # fmt: skip
+            f"{most.key_part} in the key",
+            most.share,
+            most.low,
+            most.high,
+        )

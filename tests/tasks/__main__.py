@@ -190,8 +190,10 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     for letter, one in found.items():
-        print(f"{letter}  {'done' if one['done'] else 'NOT '}  {one['clicks']} of {one['most']}  {one['what']}"
-              + (f": {one['trouble']}" if "trouble" in one else ""))  # fmt: skip
+        print(
+            f"{letter}  {'done' if one['done'] else 'NOT '}  {one['clicks']} of {one['most']}  {one['what']}"
+            + (f": {one['trouble']}" if "trouble" in one else "")
+        )
 
 
 if __name__ == "__main__":

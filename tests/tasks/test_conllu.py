@@ -36,8 +36,15 @@ def mini(tmp_path):
 def test_words_own_their_characters(mini):
     first, second = read_conllu(mini)
     assert [first.text[word.start : word.end] for word in first.words] == [
-        "Do", "n't", "go", ",", "cannot", "cannot", "I", "?",
-    ]  # fmt: skip
+        "Do",
+        "n't",
+        "go",
+        ",",
+        "cannot",
+        "cannot",
+        "I",
+        "?",
+    ]
     assert [(word.head, word.dep, word.tag, word.pos) for word in first.words][1:3] == [
         (2, "advmod", "RB", "PART"),
         (2, "root", "VB", "VERB"),

@@ -20,10 +20,17 @@ def sentence(text, rows):
 def universal(subject="nsubj", thing="obj"):
     return sentence(
         "She saw minor knots, not him.",
-        [("She", "PRP", "PRON", subject, 1), ("saw", "VBD", "VERB", "root", 1), ("minor", "JJ", "ADJ", "amod", 3),
-         ("knots", "NNS", "NOUN", thing, 1), (",", ",", "PUNCT", "punct", 6), ("not", "RB", "PART", "advmod", 6),
-         ("him", "PRP", "PRON", "conj", 3), (".", ".", "PUNCT", "punct", 1)],
-    )  # fmt: skip
+        [
+            ("She", "PRP", "PRON", subject, 1),
+            ("saw", "VBD", "VERB", "root", 1),
+            ("minor", "JJ", "ADJ", "amod", 3),
+            ("knots", "NNS", "NOUN", thing, 1),
+            (",", ",", "PUNCT", "punct", 6),
+            ("not", "RB", "PART", "advmod", 6),
+            ("him", "PRP", "PRON", "conj", 3),
+            (".", ".", "PUNCT", "punct", 1),
+        ],
+    )
 
 
 def found(name, tagged):

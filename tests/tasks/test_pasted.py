@@ -23,9 +23,15 @@ def test_a_byte_order_mark_is_no_letter():
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [("", "one on each line"), ("sentence\n", "one on each line"), ("a\tb\tc", "3 parts"),
-                        ("\tb", "two with a tab"), ("x\n" * (MOST + 1), "5,001")],
-)  # fmt: skip
+    ("lines", "said"),
+    [
+        ("", "one on each line"),
+        ("sentence\n", "one on each line"),
+        ("a\tb\tc", "3 parts"),
+        ("\tb", "two with a tab"),
+        ("x\n" * (MOST + 1), "5,001"),
+    ],
+)
 def test_what_is_no_list_is_refused_in_a_sentence(lines, said):
     with pytest.raises(InputError, match=said):
         read_pasted(lines)

@@ -25,8 +25,10 @@ def test_links_go_from_the_dependent_to_its_governor(name, pairs):
 
 
 def test_subjects_of_adjectives_are_no_verb_subject_links():
-    tagged = sentence("It is red", [("It", "PRP", "PRON", "nsubj", 2), ("is", "VBZ", "AUX", "cop", 2),
-                                    ("red", "JJ", "ADJ", "root", 2)])  # fmt: skip
+    tagged = sentence(
+        "It is red",
+        [("It", "PRP", "PRON", "nsubj", 2), ("is", "VBZ", "AUX", "cop", 2), ("red", "JJ", "ADJ", "root", 2)],
+    )
     assert links(relation_of("verb-subject"), tagged.words) == []
     assert links(relation_of("dep:nsubj"), tagged.words) == [(0, 2)]
 

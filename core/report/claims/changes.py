@@ -185,6 +185,8 @@ def most_change_little(evidence: Evidence) -> list[Outcome]:
 
 def _median(heads: Sequence[Estimate]) -> Estimate:
     """The median of heads, and of both ends of their intervals: it lies between these where each head lies in its."""
-    ends = [[one.value if end is None else end for one, end in zip(heads, some, strict=True)]
-            for some in ((one.low for one in heads), (one.high for one in heads))]  # fmt: skip
+    ends = [
+        [one.value if end is None else end for one, end in zip(heads, some, strict=True)]
+        for some in ((one.low for one in heads), (one.high for one in heads))
+    ]
     return Estimate(float(np.median([one.value for one in heads])), *(float(np.median(some)) for some in ends))

@@ -64,8 +64,11 @@ def hierarchical(evidence: Evidence) -> list[Outcome]:
     than in the embeddings."""
 
     def test(result: StepResult) -> Outcome | None:
-        layers = [layer for layer in ProbedLayer.defined(result.rows)
-                  if layer.probe == LINEAR and layer.property == "main auxiliary, rules part"]  # fmt: skip
+        layers = [
+            layer
+            for layer in ProbedLayer.defined(result.rows)
+            if layer.probe == LINEAR and layer.property == "main auxiliary, rules part"
+        ]
         if len(layers) < 3:
             return None
         estimates = [layer.estimate for layer in sorted(layers, key=lambda layer: layer.layer)]
@@ -86,8 +89,11 @@ def middle_transfers(evidence: Evidence) -> list[Outcome]:
     each third by its mean; which layer is best, on rows that did not choose it, is said beside."""
 
     def test(result: StepResult) -> Outcome | None:
-        layers = [layer for layer in Transferred.defined(result.rows)
-                  if layer.kind == "classifier" and layer.reading == READING and layer.layer]  # fmt: skip
+        layers = [
+            layer
+            for layer in Transferred.defined(result.rows)
+            if layer.kind == "classifier" and layer.reading == READING and layer.layer
+        ]
         depth = max((layer.layer or 0 for layer in layers), default=0)
         parts: list[list[Estimate]] = [[], [], []]
         for layer in layers:

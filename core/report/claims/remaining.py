@@ -117,8 +117,9 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
     share = Estimate(mine[0].share or 0.0, mine[0].low, mine[0].high)
     random = Estimate(
         float(np.mean([row.share or 0.0 for row in drawn])),
-        min(row.low or 0.0 for row in drawn), max(row.high or 0.0 for row in drawn),
-    )  # fmt: skip
+        min(row.low or 0.0 for row in drawn),
+        max(row.high or 0.0 for row in drawn),
+    )
     sentence = f"{said(share, 2)} of the heads, {said(random, 2)} in {len(drawn)} draws of random weights"
     if random.low == 1.0:
         return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, mine[0].n, result.run)

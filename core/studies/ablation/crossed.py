@@ -157,9 +157,12 @@ def _whole(options: Options) -> finetune.Options:
     """The fine-tuning on all of the rows: it says how large a part's is, and what its folder is called."""
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
     return finetune.Options(
-        checkpoint=options.checkpoint, tasks=(options.task,), data=options.data, preset=options.preset,
+        checkpoint=options.checkpoint,
+        tasks=(options.task,),
+        data=options.data,
+        preset=options.preset,
         settings=settings,
-    )  # fmt: skip
+    )
 
 
 def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:

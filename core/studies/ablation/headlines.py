@@ -17,8 +17,11 @@ def sweep_headline(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"Without {worst.name} {worst.metrics.first.name} changes most, by {100 * change.value:+.1f} points; "
         f"{plural(sure, len(variants), 'changes')} are beyond luck after correction.",
-        untouched.n, "rows", interval_of(change, worst.flipped, untouched.n), score_of(untouched),
-    )  # fmt: skip
+        untouched.n,
+        "rows",
+        interval_of(change, worst.flipped, untouched.n),
+        score_of(untouched),
+    )
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
@@ -39,5 +42,8 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
     name, most, flipped = max(told, key=lambda one: abs(one[1].value))
     return Headline(
         f"Without {name} {untouched.metrics.first.name} changes most, by {100 * most.value:+.1f} points.",
-        untouched.n, "rows", interval_of(most, flipped, untouched.n), score_of(untouched),
-    )  # fmt: skip
+        untouched.n,
+        "rows",
+        interval_of(most, flipped, untouched.n),
+        score_of(untouched),
+    )

@@ -111,8 +111,11 @@ class Held(Study[Options, TunedRuns]):
         return Headline(
             f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
             f"changes by {100 * score:+.1f} points.",
-            change.n, "rows", percent(change.low, change.high), "the same training with all heads free",
-        )  # fmt: skip
+            change.n,
+            "rows",
+            percent(change.low, change.high),
+            "the same training with all heads free",
+        )
 
 
 STUDY = Held()

@@ -155,8 +155,10 @@ class Importance(Study[Options, Weighed]):
         first, last = heads[0], heads[-1]
         return Headline(
             f"The loss depends most on {first.name} (importance {first.value:.2f}) and least on {last.name} "
-            f"({last.value:.2f}).", first.n, "rows",
-        )  # fmt: skip
+            f"({last.value:.2f}).",
+            first.n,
+            "rows",
+        )
 
 
 STUDY = Importance()

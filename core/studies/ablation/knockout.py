@@ -104,9 +104,13 @@ class KnockoutStudy(Study[Options, Knocked]):
                 moved[kind] = np.abs(leads(logits, untouched) - leads(untouched, untouched))
         links = [[len(some) for some in words[kind]] for kind in words]
         partial = Knocked(
-            np.array(unit.arguments.rows), checkpoint.layers, np.array([row.label for row in rows]),
-            opened.predicted(untouched), np.array(changed), np.array(having),
-        )  # fmt: skip
+            np.array(unit.arguments.rows),
+            checkpoint.layers,
+            np.array([row.label for row in rows]),
+            opened.predicted(untouched),
+            np.array(changed),
+            np.array(having),
+        )
         if words:
             partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))

@@ -112,9 +112,13 @@ class OperatorsStudy(Study[Options, Effects]):
         ]
         plain, changes = outcomes[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in outcomes], 0)
         partial = Effects(
-            checkpoint.layers, checkpoint.heads, (operator,), plain, changes[None],
+            checkpoint.layers,
+            checkpoint.heads,
+            (operator,),
+            plain,
+            changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
-        )  # fmt: skip
+        )
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
@@ -140,8 +144,11 @@ class OperatorsStudy(Study[Options, Effects]):
         return Headline(
             f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
             f"{plural(sure, len(effects), 'effects')} are beyond luck.",
-            untouched.n, "rows", percent(most.low, most.high, "{:+.3f}", 1), f"loss {untouched.loss:.3f}",
-        )  # fmt: skip
+            untouched.n,
+            "rows",
+            percent(most.low, most.high, "{:+.3f}", 1),
+            f"loss {untouched.loss:.3f}",
+        )
 
 
 STUDY = OperatorsStudy()

@@ -80,8 +80,10 @@ class PatchStudy(Study[Options, PatchPartial]):
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
         variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads)
-        texts = [made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-                 for row, row_number in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+        texts = [
+            made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
+            for row, row_number in zip(rows, unit.arguments.rows, strict=True)
+        ]
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
@@ -141,8 +143,11 @@ class PatchStudy(Study[Options, PatchPartial]):
         return Headline(
             f"Patched alone, {best.name} brings back most of the first answer ({best.recovered:.0%}); "
             f"{plural(sure, len(components), 'components')} are beyond luck.",
-            best.n, "pairs", percent(best.low, best.high, "{:.0f}"), "0 %: nothing comes back",
-        )  # fmt: skip
+            best.n,
+            "pairs",
+            percent(best.low, best.high, "{:.0f}"),
+            "0 %: nothing comes back",
+        )
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -84,8 +84,10 @@ class PerturbStudy(Study[Options, Perturbations]):
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
         changed, made, moved = [], [], []
         for kind in options.kinds:
-            texts = [made_of(kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-                     for row, row_number in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+            texts = [
+                made_of(kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
+                for row, row_number in zip(rows, unit.arguments.rows, strict=True)
+            ]
             encodings = [
                 checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
             ]
@@ -94,9 +96,13 @@ class PerturbStudy(Study[Options, Perturbations]):
             made.append([text is not None for text in texts])
             moved.append(_moved(opened.task, logits, other))
         partial = Perturbations(
-            np.array(unit.arguments.rows), np.array([row.label for row in rows]), opened.predicted(logits),
-            np.array(changed), np.array(made), np.array(moved),
-        )  # fmt: skip
+            np.array(unit.arguments.rows),
+            np.array([row.label for row in rows]),
+            opened.predicted(logits),
+            np.array(changed),
+            np.array(made),
+            np.array(moved),
+        )
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[Perturbations]) -> Perturbations:
@@ -108,17 +114,25 @@ class PerturbStudy(Study[Options, Perturbations]):
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Untouched(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
-        return [untouched, *corrected([_perturbed(options, task, merged, k, kind)
-                                       for k, kind in enumerate(options.kinds)])]  # fmt: skip
+        return [
+            untouched,
+            *corrected([_perturbed(options, task, merged, k, kind) for k, kind in enumerate(options.kinds)]),
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        rates = [(kind.changed_rate, kind) for kind in Perturbation.among(rows)
-                 if kind.kind == "perturbation" and kind.changed_rate is not None]  # fmt: skip
+        rates = [
+            (kind.changed_rate, kind)
+            for kind in Perturbation.among(rows)
+            if kind.kind == "perturbation" and kind.changed_rate is not None
+        ]
         (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
         return Headline(
             f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
-            most.n, "rows", percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
-        )  # fmt: skip
+            most.n,
+            "rows",
+            percent(most.changed_low, most.changed_high, "{:.0f}"),
+            "0 %: no change",
+        )
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:

@@ -120,9 +120,13 @@ class Prune(Study[Options, Curves]):
             computing=capture.sweeping.Computing(dtype=options.dtype),
         )
         curve = Curve(
-            unit.arguments.order, tuple(ranked), cuts, np.array([row.label for row in dev]),
-            opened.predicted(swept.plain), opened.predicted(swept.changed),
-        )  # fmt: skip
+            unit.arguments.order,
+            tuple(ranked),
+            cuts,
+            np.array([row.label for row in dev]),
+            opened.predicted(swept.plain),
+            opened.predicted(swept.changed),
+        )
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=swept.dtype))
 
     def results(self, options: Options, merged: Curves) -> list[PruneStep]:
@@ -146,8 +150,11 @@ class Prune(Study[Options, Curves]):
         return Headline(
             f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
             f"{100 * defined(half.score):.1f}{beside}.",
-            half.n, "rows", percent(half.low, half.high, "{:.1f}"), f"all heads {100 * half.baseline:.1f}",
-        )  # fmt: skip
+            half.n,
+            "rows",
+            percent(half.low, half.high, "{:.1f}"),
+            f"all heads {100 * half.baseline:.1f}",
+        )
 
 
 STUDY = Prune()

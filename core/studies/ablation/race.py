@@ -151,9 +151,11 @@ class RaceStudy(Study[Options, Taken]):
             f"{race.matters} of {len(verdicts)} {'matters' if race.matters == 1 else 'matter'} beyond the margin"
             + (f" ({', '.join(named)})" if named else "")
             + f", {left_over(race)}.",
-            race.n, "rows", f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
+            race.n,
+            "rows",
+            f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
             f"margin {race.margin:.4f} in the task's loss",
-        )  # fmt: skip
+        )
 
 
 STUDY = RaceStudy()

@@ -97,9 +97,12 @@ class SeedStudy(Study[Options, SeedRuns]):
         """One unit a run of the square; a sample that is no sample is refused."""
         sampled = _sampled(options)
         plain = finetune.Options(
-            checkpoint=options.checkpoint, tasks=(options.task,), data=options.data, preset=options.preset,
+            checkpoint=options.checkpoint,
+            tasks=(options.task,),
+            data=options.data,
+            preset=options.preset,
             settings=options.settings | {"train_limit": sampled},
-        )  # fmt: skip
+        )
         size = finetune.STUDY.units(plain)[0].size
         cells = [Seeds(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
         return [Unit(_key(options, cell), cell, size) for cell in cells]
@@ -134,9 +137,11 @@ class SeedStudy(Study[Options, SeedRuns]):
             f"{task_of(spread.task).name}: {spread.metric} {spread.ends} over {spread.n} runs; "
             f"{_largest_source(SeedSource.among(rows))} "
             f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
-            spread.n, "runs", percent(shared.low, shared.high, "{:.0f}"),
+            spread.n,
+            "runs",
+            percent(shared.low, shared.high, "{:.0f}"),
             f"by chance {shared.by_chance * shared.top:.1f}",
-        )  # fmt: skip
+        )
 
 
 STUDY = SeedStudy()
@@ -270,11 +275,15 @@ class _Table:
         order = sorted(np.flatnonzero(counts), key=lambda number: (-counts[number], number))
         return [
             StableHead(
-                name=str(self._head(number)), layer=self._head(number).layer, head=self._head(number).head,
-                runs=int(counts[number]), top=self.top, **self.about,
+                name=str(self._head(number)),
+                layer=self._head(number).layer,
+                head=self._head(number).head,
+                runs=int(counts[number]),
+                top=self.top,
+                **self.about,
             ).as_row()
             for number in order
-        ]  # fmt: skip
+        ]
 
 
 def _written(cell: Seeds) -> str:

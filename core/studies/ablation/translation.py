@@ -128,8 +128,11 @@ class TranslationStudy(Study[Options, TranslationPartial]):
         return Headline(
             f"Without {worst.name} of the {worst.part} heads exact translations change most, by "
             f"{100 * worst.value:+.1f} points.",
-            worst.n, "rows", percent(worst.low, worst.high), f"untouched {100 * untouched.exact:.1f}",
-        )  # fmt: skip
+            worst.n,
+            "rows",
+            percent(worst.low, worst.high),
+            f"untouched {100 * untouched.exact:.1f}",
+        )
 
 
 STUDY = TranslationStudy()

@@ -51,9 +51,10 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
         known = [(pos, pieces[0]) for pos, pieces in places if len(pieces) == 1]
         found |= {
             (min(place, beside), max(place, beside))
-            for pos, place in known for own, beside in known
+            for pos, place in known
+            for own, beside in known
             if pos in first and own in other and place != beside
-        }  # fmt: skip
+        }
     return sorted(found)
 
 

@@ -150,8 +150,11 @@ class Dependencies(Study[Options, DependencyPartial]):
         return Headline(
             f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
             f"{best.baseline:.2f}." + (f"{beyond}kinds of words." if judged else ""),
-            best.n, "links", percent(best.low, best.high, "{:.2f}", 1), f"fixed distance {best.baseline:.2f}",
-        )  # fmt: skip
+            best.n,
+            "links",
+            percent(best.low, best.high, "{:.2f}", 1),
+            f"fixed distance {best.baseline:.2f}",
+        )
 
 
 STUDY = Dependencies()

@@ -90,8 +90,11 @@ class Effective(Attending[Options, EffectivePartial]):
         return Headline(
             f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {least.name} "
             f"({least.value:.2f}).",
-            least.n, "inputs", percent(least.low, least.high, "{:.2f}", 1), "r = 1: nothing is lost",
-        )  # fmt: skip
+            least.n,
+            "inputs",
+            percent(least.low, least.high, "{:.2f}", 1),
+            "r = 1: nothing is lost",
+        )
 
 
 STUDY = Effective()

@@ -14,5 +14,8 @@ def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str])
     return Headline(
         f"{best.name} {look(best)}: {best.value:.2f} against {best.baseline:.2f}; "
         f"{plural(len(sure), len(effects), what)} are above their null.",
-        best.n, "inputs", percent(best.low, best.high, "{:.2f}", 1), f"null {best.baseline:.2f}",
-    )  # fmt: skip
+        best.n,
+        "inputs",
+        percent(best.low, best.high, "{:.2f}", 1),
+        f"null {best.baseline:.2f}",
+    )

@@ -90,8 +90,10 @@ class EffectiveSums(Sums):
         for length, (total, inputs) in other.by_length.items():
             before = both.get(length, (0.0, 0.0))
             both[length] = (before[0] + total, before[1] + inputs)
-        squares = {length: self.squares.get(length, 0.0) + other.squares.get(length, 0.0)
-                   for length in {*self.squares, *other.squares}}  # fmt: skip
+        squares = {
+            length: self.squares.get(length, 0.0) + other.squares.get(length, 0.0)
+            for length in {*self.squares, *other.squares}
+        }
         return replace(super().plus(other), by_length=both, squares=squares)
 
 
@@ -117,8 +119,9 @@ class NormSums(Sums):
     def plus(self, other: "NormSums") -> "NormSums":
         """Sums of both."""
         both = super().plus(other)
-        return replace(both, features=self.features.plus(other.features),
-                       statistics=self.statistics.plus(other.statistics))  # fmt: skip
+        return replace(
+            both, features=self.features.plus(other.features), statistics=self.statistics.plus(other.statistics)
+        )
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,10 @@ class Redundancy(Attending[Options, RedundancyPartial]):
         near = min(heads, key=lambda head: head.value)
         return Headline(
             f"{near.name} and {near.other} are most alike (distance {near.value:.3f}), of {len(heads)} heads in "
-            f"{len({head.group for head in heads})} groups.", near.n, "inputs",
-        )  # fmt: skip
+            f"{len({head.group for head in heads})} groups.",
+            near.n,
+            "inputs",
+        )
 
 
 STUDY = Redundancy()

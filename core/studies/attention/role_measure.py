@@ -126,9 +126,13 @@ def role_positions_of(ready: Prepared, *, causal: bool) -> RolePositions:
                     if a != b
                 ]
     return RolePositions(
-        len(encoding), encoding.first or 0, tuple(encoding.separators), causal=causal, rare=_rare(encoding),
+        len(encoding),
+        encoding.first or 0,
+        tuple(encoding.separators),
+        causal=causal,
+        rare=_rare(encoding),
         links=tuple(dict.fromkeys(links)),
-    )  # fmt: skip
+    )
 
 
 def _rare(encoding: Encoding) -> tuple[int, ...]:

@@ -133,9 +133,11 @@ class CircuitStudy(Study[Options, CircuitPartial]):
             f"Of {circuit.raced} edges {circuit.matter} {matter} beyond the margin "
             f"and {circuit.open} {'is' if circuit.open == 1 else 'are'} open; "
             f"{circuit_table.said_of_stability(circuit)} The strongest is {most.name}.",
-            circuit.n, "pairs", "all verdicts hold together with 95 %",
+            circuit.n,
+            "pairs",
+            "all verdicts hold together with 95 %",
             f"margin {circuit.margin_share:.0%} of the difference between A and B",
-        )  # fmt: skip
+        )
 
 
 STUDY = CircuitStudy()

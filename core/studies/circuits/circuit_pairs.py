@@ -109,8 +109,10 @@ def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
 def _with_foils(options: "Options", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
     """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
     words = [(parts[2], parts[3]) for parts in foils.columns_of(options.pairs_file or "")]
-    sides = [[foils.encoded(opened.checkpoint, texts) for texts in side if texts is not None]
-             for side in zip(*every, strict=True)]  # fmt: skip
+    sides = [
+        [foils.encoded(opened.checkpoint, texts) for texts in side if texts is not None]
+        for side in zip(*every, strict=True)
+    ]
     first, second, answer, rival = foils.measured(opened.checkpoint, sides, words)
     columns = (np.arange(len(every)), np.full(len(every), -1), first, second, answer, rival,
                np.sign(first) == np.sign(second), np.array([len(encoding) for encoding in sides[0]]))  # fmt: skip
@@ -121,9 +123,12 @@ def _far(opened: disabling.Opened, columns: tuple[np.ndarray, ...], not_made: in
     """The pairs whose m differ enough."""
     far = np.abs(columns[2] - columns[3]) >= FLOOR
     return PairSet(
-        opened.checkpoint.layers, opened.checkpoint.heads, *(column[far] for column in columns), not_made=not_made,  # type: ignore[misc]
+        opened.checkpoint.layers,
+        opened.checkpoint.heads,
+        *(column[far] for column in columns),
+        not_made=not_made,  # type: ignore[misc]
         under_floor=int((~far).sum()),
-    )  # fmt: skip
+    )
 
 
 def _answers(logits: np.ndarray) -> np.ndarray:
@@ -160,9 +165,12 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def _measured(
-    opened: disabling.Opened, places: tuple[np.ndarray, np.ndarray],
-    logits: tuple[np.ndarray, np.ndarray], encodings: "Sequence[Encoding]", not_made: int,
-) -> PairSet:  # fmt: skip
+    opened: disabling.Opened,
+    places: tuple[np.ndarray, np.ndarray],
+    logits: tuple[np.ndarray, np.ndarray],
+    encodings: "Sequence[Encoding]",
+    not_made: int,
+) -> PairSet:
     """The logit difference of every pair: A's answer less B's, or its strongest rival where they agree."""
     first, second = logits
     at, count = np.arange(len(first)), first.shape[1]

@@ -168,12 +168,16 @@ def _pairs(state: "CircuitState") -> list[CircuitPair]:
     sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
     return [
         CircuitPair(
-            use=use, first=int(pairs.firsts[k]), second=int(pairs.seconds[k]), first_m=float(pairs.first_m[k]),
-            second_m=float(pairs.second_m[k]), same=bool(pairs.same[k]),
+            use=use,
+            first=int(pairs.firsts[k]),
+            second=int(pairs.seconds[k]),
+            first_m=float(pairs.first_m[k]),
+            second_m=float(pairs.second_m[k]),
+            same=bool(pairs.same[k]),
         )
         for use, numbers in sets
         for k in numbers.tolist()
-    ]  # fmt: skip
+    ]
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:

@@ -73,8 +73,10 @@ class EdgeEffects(Study[Options, EdgePartial]):
     def run(self, options: Options, unit: Unit) -> Done[EdgePartial]:
         """Effects of the edges and of those beside them."""
         opened = disabling.opened(options)
-        about = {name: getattr(options, name) for name in
-                 ("checkpoint", "task", "data", "split", "limit", "device", "seed", "kind")}  # fmt: skip
+        about = {
+            name: getattr(options, name)
+            for name in ("checkpoint", "task", "data", "split", "limit", "device", "seed", "kind")
+        }
         circuit_options = CircuitOptions(**about, answers="any")
         pairs = circuit_pairs.made_pairs(circuit_options, opened)
         graph = Graph(pairs.layers, pairs.heads)
@@ -114,9 +116,12 @@ class EdgeEffects(Study[Options, EdgePartial]):
             return Headline("No pair has different answers, so no edge has an effect on them.", 0, "pairs")
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
-            f"Of {len(edges)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.", most.n, "pairs",
-            percent(most.low, most.high, "{:+.3f}", 1), f"whole difference {most.difference:.2f}",
-        )  # fmt: skip
+            f"Of {len(edges)} edges {most.name} has the largest effect, {most.effect:+.3f} logits.",
+            most.n,
+            "pairs",
+            percent(most.low, most.high, "{:+.3f}", 1),
+            f"whole difference {most.difference:.2f}",
+        )
 
 
 STUDY = EdgeEffects()

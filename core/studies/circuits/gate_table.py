@@ -67,8 +67,10 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
         "effect": partial.effects[:count].mean(1),
         "gradient": partial.gradient,
     }
-    agreements = [agreement(first, second, ways, seed=seed)
-                  for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))]  # fmt: skip
+    agreements = [
+        agreement(first, second, ways, seed=seed)
+        for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))
+    ]
     return [*_path(partial, prices), *heads, *_checks(partial, claimed), *agreements]
 
 
@@ -93,11 +95,14 @@ def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
     chosen, n = chosen_price(partial, prices), partial.path_losses.shape[1]
     return [
         PricePoint(
-            price=partial.margin * price, open_gates=int((gates > 0.5).sum()), added=float(added),
-            chosen=bool(np.isclose(partial.margin * price, chosen)), n=n,
+            price=partial.margin * price,
+            open_gates=int((gates > 0.5).sum()),
+            added=float(added),
+            chosen=bool(np.isclose(partial.margin * price, chosen)),
+            n=n,
         )
         for price, gates, added in zip(prices, partial.path_gates, _added(partial), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:

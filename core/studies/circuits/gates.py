@@ -143,15 +143,20 @@ class Gates(Study[Options, GatePartial]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
-        counts = {name: sum(head.gate_class == name for head in heads)
-                  for name in ("facilitating", "interfering", "irrelevant", "undecided")}  # fmt: skip
+        counts = {
+            name: sum(head.gate_class == name for head in heads)
+            for name in ("facilitating", "interfering", "irrelevant", "undecided")
+        }
         counted = ", ".join(f"{count} {name}" for name, count in counts.items())
         together = checks["irrelevant"]
         beside = f" All irrelevant heads out together: {together.verdict}." if together.count else ""
         return Headline(
-            f"Of {len(heads)} heads: {counted}.{beside}", heads[0].n, "rows",
-            f"claimed in at least 95 % of {heads[0].fits} fits", f"margin {together.margin:.4f} in the task's loss",
-        )  # fmt: skip
+            f"Of {len(heads)} heads: {counted}.{beside}",
+            heads[0].n,
+            "rows",
+            f"claimed in at least 95 % of {heads[0].fits} fits",
+            f"margin {together.margin:.4f} in the task's loss",
+        )
 
 
 STUDY = Gates()

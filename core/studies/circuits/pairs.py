@@ -108,8 +108,10 @@ class Pairs(Study[Options, PairPartial]):
         if len(partials[0].rows):
             means = np.abs(partials[0].alone.mean(1))
             chosen = tuple(sorted(int(k) for k in np.argsort(-means, kind="stable")[: options.strongest]))
-        return [Unit(f"rows-{k}", PairRows(row_slice.rows, strongest=chosen), size)
-                for k, (row_slice, size) in enumerate(disabling.slices(options))]  # fmt: skip
+        return [
+            Unit(f"rows-{k}", PairRows(row_slice.rows, strongest=chosen), size)
+            for k, (row_slice, size) in enumerate(disabling.slices(options))
+        ]
 
     def run(self, options: Options, unit: Unit) -> Done[PairPartial]:
         """Exact effects of these rows."""
@@ -152,8 +154,11 @@ class Pairs(Study[Options, PairPartial]):
         return Headline(
             f"Of {len(pairs)} pairs of heads {counts['redundant']} are redundant and {counts['cooperating']} work "
             f"together; the largest interaction is {most.interaction:+.2f} logits, {most.name}.",
-            most.n, "rows", "p corrected over all pairs", "0: the two heads only add",
-        )  # fmt: skip
+            most.n,
+            "rows",
+            "p corrected over all pairs",
+            "0: the two heads only add",
+        )
 
 
 STUDY = Pairs()

@@ -94,8 +94,10 @@ class Shapley(Study[Options, ShapleyPartial]):
         if options.judge_rows == 1:
             raise InputError("Orders of pruning are compared on at least two rows; judge rows of 1 were asked for.")
         all_rows = [row for row_slice, _ in disabling.slices(options) for row in row_slice.rows]
-        return [Unit(f"rows-{k}", ShapleyRows(tuple(all_rows[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
-                for k in range(0, len(all_rows), ROWS_A_UNIT)]  # fmt: skip
+        return [
+            Unit(f"rows-{k}", ShapleyRows(tuple(all_rows[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
+            for k in range(0, len(all_rows), ROWS_A_UNIT)
+        ]
 
     def more(self, options: Options, partials: Sequence[ShapleyPartial]) -> list[Unit]:
         """The rows that compare orders, once there are orders."""
@@ -134,8 +136,10 @@ class Shapley(Study[Options, ShapleyPartial]):
         return Headline(
             f"With the others on or off at random {most.name} adds most, {most.value:.2f} logits; "
             f"{against} of {len(heads)} heads take away.{beside}",
-            most.n, "rows", f"95 % interval {ends}" if ends else "",
-        )  # fmt: skip
+            most.n,
+            "rows",
+            f"95 % interval {ends}" if ends else "",
+        )
 
 
 STUDY = Shapley()

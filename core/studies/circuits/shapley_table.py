@@ -56,8 +56,11 @@ def results(partial: "ShapleyPartial", *, orders: int, operator: str, seed: int)
     ]  # fmt: skip
     ways = {"Shapley value": means, "gradient": gradient, "effect": alone}
     body: list[Result] = [*sorted(heads, key=lambda head: head.rank)]
-    body.append(ShapleySum(with_all=float(partial.whole.mean()), with_none=float(partial.none.mean()),
-                           values=float(means.sum()), n=n))  # fmt: skip
+    body.append(
+        ShapleySum(
+            with_all=float(partial.whole.mean()), with_none=float(partial.none.mean()), values=float(means.sum()), n=n
+        )
+    )
     for first, second in (("gradient", "Shapley value"), ("gradient", "effect"), ("effect", "Shapley value")):
         body.append(agreement(first, second, ways, seed=seed))
     return body if partial.kept is None else [*body, *_orders(partial.kept)]

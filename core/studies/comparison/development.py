@@ -232,8 +232,10 @@ def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]
         begun: dict[str, np.ndarray] = {}
         for role in family:
             mine, bound = [point for point in points if point.score == role], bound_of(role) or 0.0
-            ends = [scoring.development.change_points(_grid(mine, end, len(labels)), bound)
-                    for end in ("value", "high", "low")]  # fmt: skip
+            ends = [
+                scoring.development.change_points(_grid(mine, end, len(labels)), bound)
+                for end in ("value", "high", "low")
+            ]
             begun[role] = ends[0]
             records += _beginnings(role, bound, labels, ends)
         records += _order_records(scoring.development.role_order(begun, seed=seed), labels)
@@ -300,6 +302,9 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     )
     first = there[0].score.removeprefix(CLASS_SHARE)
     alone = there[0].first >= 0.95 and all(order.first <= 0.05 for order in there[1:])
-    end = f"; {first} comes first in {there[0].first:.0%} of draws over heads" if alone else (
-        "; which comes first is not sure" if len(there) > 1 else "")  # fmt: skip
+    end = (
+        f"; {first} comes first in {there[0].first:.0%} of draws over heads"
+        if alone
+        else ("; which comes first is not sure" if len(there) > 1 else "")
+    )
     return f"Heads that {what}, by when they begin: {listed}{end}."

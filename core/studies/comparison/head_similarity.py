@@ -90,16 +90,22 @@ def common_inputs(
         )
     drawn = tuple(
         drawn_queries(
-            len(common[k].first), queries=queries, backward=first.causal or other.causal,
+            len(common[k].first),
+            queries=queries,
+            backward=first.causal or other.causal,
             seed=(seed, sources[k].number),
         )
         for k in chosen
-    )  # fmt: skip
+    )
     return CommonInputs(
-        keys, backward, np.array([sources[k].number for k in chosen]),
-        tuple(encodings[k][0] for k in chosen), tuple(encodings[k][1] for k in chosen),
-        tuple(common[k] for k in chosen), drawn,
-    )  # fmt: skip
+        keys,
+        backward,
+        np.array([sources[k].number for k in chosen]),
+        tuple(encodings[k][0] for k in chosen),
+        tuple(encodings[k][1] for k in chosen),
+        tuple(common[k] for k in chosen),
+        drawn,
+    )
 
 
 def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> None:

@@ -159,8 +159,10 @@ class Match(Study[Options, MatchPartial]):
         chosen = inputs[piece.start : piece.stop] if piece.what == INPUTS else ()
         provenance = Provenance(
             weights_hash=f"{first.weights_hash} and {other.weights_hash}",
-            row_ids=tuple(source.row_id for source in chosen), dtype=first.dtype, device=str(first.device),
-        )  # fmt: skip
+            row_ids=tuple(source.row_id for source in chosen),
+            dtype=first.dtype,
+            device=str(first.device),
+        )
         return Done(partial, provenance)
 
     def merge(self, options: Options, partials: Sequence[MatchPartial]) -> MatchPartial:
@@ -191,8 +193,11 @@ class Match(Study[Options, MatchPartial]):
                 f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart in all "
                 f"{several.runs} other checkpoints, {several.nowhere} in none; one of them has "
                 f"{100 * several.share:.0f} % again ({100 * several.low:.0f} to {100 * several.high:.0f} over them).",
-                several.n, "inputs", "", "random weights of each one's shape",
-            )  # fmt: skip
+                several.n,
+                "inputs",
+                "",
+                "random weights of each one's shape",
+            )
         for record in MatchSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
             matched = f"{record.matched} of {record.heads} {names}"

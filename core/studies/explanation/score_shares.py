@@ -130,10 +130,12 @@ def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Col
     sides = list(dict.fromkeys(name for parts in (*of_query, *of_key) for name in parts))
     return _Collected(
         (*pairs, *sides),
-        *(np.array([[component.group == group for group in own] for component in side], float)
-          for side, own in zip((query, key), groups, strict=True)),
+        *(
+            np.array([[component.group == group for group in own] for component in side], float)
+            for side, own in zip((query, key), groups, strict=True)
+        ),
         *(np.array([[parts.get(name, 0.0) for name in sides] for parts in side]) for side in (of_query, of_key)),
-    )  # fmt: skip
+    )
 
 
 def _of_query(component: Component) -> dict[PartName, float]:

@@ -165,11 +165,14 @@ def layer_moments(
     """Moments of every layer's score shares. Raises InterventionError where scores cannot be taken apart."""
     return [
         LayerMoments(
-            model, sums.layer, sums.weighting,
-            tuple((name.level, name.query_part, name.key_part) for name in sums.names), sums.moments,
+            model,
+            sums.layer,
+            sums.weighting,
+            tuple((name.level, name.query_part, name.key_part) for name in sums.names),
+            sums.moments,
         )
         for sums in studies.explanation.score_shares.share_sums(checkpoint, encodings, by_head=by_head)
-    ]  # fmt: skip
+    ]
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:

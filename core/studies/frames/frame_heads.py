@@ -132,13 +132,20 @@ class FrameHeads(Study[Options, Scores]):
         if summary.n < FEWEST:
             return Headline(
                 f"{summary.n} {summary.average} are too few to test heads on, which takes {FEWEST}; the largest mean "
-                f"weight has {best.name}.", summary.n, summary.average, interval, baseline,
-            )  # fmt: skip
+                f"weight has {best.name}.",
+                summary.n,
+                summary.average,
+                interval,
+                baseline,
+            )
         return Headline(
             f"{len(survivors)} of {len(heads)} heads carry frame relations beyond all four nulls"
             + (f": {', '.join(survivors[:6])}." if survivors else f"; the largest mean weight has {best.name}."),
-            summary.n, summary.average, interval, baseline,
-        )  # fmt: skip
+            summary.n,
+            summary.average,
+            interval,
+            baseline,
+        )
 
 
 STUDY = FrameHeads()

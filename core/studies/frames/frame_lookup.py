@@ -50,9 +50,13 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
         targets += _of_several_words(tagged.words, number, lexicon)
     return sorted(
         targets,
-        key=lambda target: (_unlikely(tagged.words[target.word]), not _fits(tagged.words[target.word], target.unit),
-                         -len(target.more), target.word),
-    )  # fmt: skip
+        key=lambda target: (
+            _unlikely(tagged.words[target.word]),
+            not _fits(tagged.words[target.word], target.unit),
+            -len(target.more),
+            target.word,
+        ),
+    )
 
 
 def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:

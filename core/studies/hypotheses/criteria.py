@@ -120,8 +120,10 @@ def _decided(
     if isinstance(readings, str):
         return Criterion(**columns, criterion=name, state="not tested", note=readings)
     shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
-    of = {"causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
-          "stable": "both halves of the inputs, the weaker shown"}  # fmt: skip
+    of = {
+        "causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
+        "stable": "both halves of the inputs, the weaker shown",
+    }
     return Criterion(
         **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
         measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, baseline=shown.baseline, n=shown.n,

@@ -136,9 +136,12 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         n = max((criterion.n or 0 for criterion in criteria), default=0)
         count = f"{len(ids)} hypothes{'is' if len(ids) == 1 else 'es'}"
         return Headline(
-            f"Of {count} {met['held out']} held on rows fixed before, and {met['causal']} are causal too.", n, "inputs",
-            "", f"level {max((c.level or 0 for c in criteria), default=0):.3g}",
-        )  # fmt: skip
+            f"Of {count} {met['held out']} held on rows fixed before, and {met['causal']} are causal too.",
+            n,
+            "inputs",
+            "",
+            f"level {max((c.level or 0 for c in criteria), default=0):.3g}",
+        )
 
     def keep(self, db: Database, run: Finished[Options, HypothesisPartial]) -> None:
         """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria."""
@@ -157,11 +160,15 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         merged = self.merge(run.options, list(run.partials()))
         return {
             one.source: keep_as_run(
-                db, one.does, one.options, where_from([part.provenance for part in parts]),
-                one.does.rows(one.options, _merged(one, parts)), scores=False,
+                db,
+                one.does,
+                one.options,
+                where_from([part.provenance for part in parts]),
+                one.does.rows(one.options, _merged(one, parts)),
+                scores=False,
             )
             for one, parts in _parts_by_run(run.options, merged)
-        }  # fmt: skip
+        }
 
 
 STUDY = HypothesisStudy()

@@ -46,9 +46,13 @@ def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def _of_pairs(
-    of: str, brought: np.ndarray, whole: np.ndarray, others: np.ndarray, sides: tuple[np.ndarray, np.ndarray],
+    of: str,
+    brought: np.ndarray,
+    whole: np.ndarray,
+    others: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
     least: float,
-) -> Evidence:  # fmt: skip
+) -> Evidence:
     """brought, whole: logits by pair; others: of the other heads [head, pair]; sides: pairs of different and of the
     same answer. A share is a ratio of means over the first."""
     moved, same = sides
@@ -91,6 +95,9 @@ def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same
                    number_of(apart + reach), n, baseline=float(shares[1]))  # fmt: skip
 
 
-READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({
-    "property": property_evidence, "read-by": edge_evidence,
-})  # fmt: skip
+READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
+    {
+        "property": property_evidence,
+        "read-by": edge_evidence,
+    }
+)

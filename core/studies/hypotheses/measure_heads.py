@@ -142,8 +142,10 @@ class MeasureHeads(Study[Options, Parts]):
 
     def results(self, options: Options, merged: Parts) -> list[MeasuredStudy]:
         """One record a study, with the rows that it will keep."""
-        parts_of = {number: [part for part in merged.parts if part.number == number]
-                 for number in dict.fromkeys(part.number for part in merged.parts)}  # fmt: skip
+        parts_of = {
+            number: [part for part in merged.parts if part.number == number]
+            for number in dict.fromkeys(part.number for part in merged.parts)
+        }
         results = [_measured(options.studies[number], parts) for number, parts in parts_of.items()]
         if not any(result.kept for result in results):
             raise InputError(results[0].says)
@@ -179,6 +181,9 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
     headline = study.headline(rows)
     scores = sum({"statistic", "layer", "head", "value"} <= row.keys() for row in rows)
     return MeasuredStudy(
-        study=planned.study, says=headline.sentence if headline else f"{len(rows)} rows", scores=scores,
-        kept=[plain(row) for row in rows], provenance=where_from([part.provenance for part in parts]),
-    )  # fmt: skip
+        study=planned.study,
+        says=headline.sentence if headline else f"{len(rows)} rows",
+        scores=scores,
+        kept=[plain(row) for row in rows],
+        provenance=where_from([part.provenance for part in parts]),
+    )

@@ -13,9 +13,11 @@ from core.studies.preflight import check_runnable
 LOOKING = ("statistics", "roles", "norms", "features", "relations", "redundancy", "effective")
 CLASSES, WHY, EFFECTS = "classify-maps", "why", ("importance", "operators")
 GIVES = {  # what the page calls what these give
-    CLASSES: "the pattern class of maps", WHY: "what decides where heads look",
-    "importance": "importance by gradients", "operators": "the loss without each head",
-}  # fmt: skip
+    CLASSES: "the pattern class of maps",
+    WHY: "what decides where heads look",
+    "importance": "importance by gradients",
+    "operators": "the loss without each head",
+}
 TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model again for every head
 
 

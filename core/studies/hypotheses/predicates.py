@@ -87,8 +87,9 @@ def counterpart_of(value: str) -> tuple[str, Head]:
 
 
 _CLASS_NAMES = tuple(dict.fromkeys(name for names in CLASSES.values() for name in names))
-_MARGIN = Parameter("margin", "least change of the task's loss, in nats; asks for what happens without the head",
-                    _margin, "")  # fmt: skip
+_MARGIN = Parameter(
+    "margin", "least change of the task's loss, in nats; asks for what happens without the head", _margin, ""
+)
 _COUNTERPART = Parameter("counterpart", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of, "")
 _ALL = (
     Predicate(

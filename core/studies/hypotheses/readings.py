@@ -237,8 +237,12 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         beside = effect_estimate(changes[number] - others.mean(0)).result()
         explained = reading("rise of the loss less that without another head of its layer", beside, Head(0, 0))
     means = effect_estimate(changes[number] - margin)
-    return Evidence(effect, explained, "no other task was named", halves_of("rise of the loss beyond the margin", means,
-                                                                          0, Head(0, 0)))  # fmt: skip
+    return Evidence(
+        effect,
+        explained,
+        "no other task was named",
+        halves_of("rise of the loss beyond the margin", means, 0, Head(0, 0)),
+    )
 
 
 READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate

@@ -72,8 +72,10 @@ def register(
         check_runnable(run.does, as_json(run.options))
         if run.study not in ("why", "match"):  # whose units open checkpoints
             run.does.units(run.options)
-    rows = {name: tuple((row.id, mark_of(row)) for row in choice.rows())
-            for name, choice in (("thought", thought), ("judged", judged))}  # fmt: skip
+    rows = {
+        name: tuple((row.id, mark_of(row)) for row in choice.rows())
+        for name, choice in (("thought", thought), ("judged", judged))
+    }
     with db.write():  # so that no other batch takes the same number
         number = earlier_batches(db, opened.weights_hash, rows["judged"]) + 1
         batch = StoredBatch(

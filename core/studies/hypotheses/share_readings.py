@@ -115,13 +115,19 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
         np.sum([unpacked(getattr(part, name), part.draws)[:, [cell]] for part in partial.draws], axis=0)
         for name in ("distance", "exchange", "query", "share")
     )
-    seen = [np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
-            for name in ("query", "share")]  # fmt: skip
+    seen = [
+        np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
+        for name in ("query", "share")
+    ]
     contrasts = contrasts_of(partial.draws)
     test = link_tests.verdict(
-        scores, distance, exchange, link_tests.Null(seen[0], query), link_tests.Null(seen[1], share),
+        scores,
+        distance,
+        exchange,
+        link_tests.Null(seen[0], query),
+        link_tests.Null(seen[1], share),
         None if contrasts is None else contrasts[:, [cell]],
-    )  # fmt: skip
+    )
     whole = (float(test.score[0]), float(test.low[0]), float(test.high[0]), test.n)
     places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
@@ -138,6 +144,10 @@ def _half_of_sentences(measure: str, scores: np.ndarray, chance: float) -> Readi
                    number_of(high[0]), len(scores), None, chance, chance)  # fmt: skip
 
 
-READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({
-    "class": class_evidence, "counterpart": counterpart_evidence, "frame-link": frame_evidence,
-})  # fmt: skip
+READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
+    {
+        "class": class_evidence,
+        "counterpart": counterpart_evidence,
+        "frame-link": frame_evidence,
+    }
+)

@@ -190,8 +190,11 @@ class ClassifyMaps(Study[Options, Counts]):
         return Headline(
             f"{most.name.capitalize()} is the most frequent class on {task_of(most.task or '').name}: "
             f"{most.share:.0%} of the maps.",
-            most.inputs, "inputs", percent(most.low, most.high, "{:.0f}"), f"one in {len(mine)} classes",
-        )  # fmt: skip
+            most.inputs,
+            "inputs",
+            percent(most.low, most.high, "{:.0f}"),
+            f"one in {len(mine)} classes",
+        )
 
 
 STUDY = ClassifyMaps()
@@ -271,19 +274,24 @@ def _heads(piece: ClassifiedChunk, about: Any) -> list[ClassRow]:
     counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
     majority = [
         HeadClass(
-            **about, layer=layer, head=head, name=names[int(counts[:, layer, head].argmax())],
+            **about,
+            layer=layer,
+            head=head,
+            name=names[int(counts[:, layer, head].argmax())],
             share=float(counts[:, layer, head].max() / inputs),
-            counts={name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)}, statistic="class",
+            counts={name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)},
+            statistic="class",
             **_share_of(int(counts[:, layer, head].max()), inputs),
         )
         for layer, head in np.ndindex(*counts.shape[1:])
-    ]  # fmt: skip
+    ]
     shares = [
-        HeadClassShare(**about, layer=layer, head=head, name=name, feature=name,
-                       **_share_of(int(counts[k, layer, head]), inputs))
+        HeadClassShare(
+            **about, layer=layer, head=head, name=name, feature=name, **_share_of(int(counts[k, layer, head]), inputs)
+        )
         for k, name in enumerate(names)
         for layer, head in np.ndindex(*counts.shape[1:])
-    ]  # fmt: skip
+    ]
     return [*majority, *shares]
 
 

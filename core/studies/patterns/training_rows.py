@@ -160,9 +160,11 @@ def curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
     numbers = {fold.of.fold for fold in parts}
     rows = []
     for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
-        chosen = [fold for fold in whole if fold.of.fold in numbers] if share == 1 else [
-            fold for fold in parts if fold.of.share == share
-        ]  # fmt: skip
+        chosen = (
+            [fold for fold in whole if fold.of.fold in numbers]
+            if share == 1
+            else [fold for fold in parts if fold.of.share == share]
+        )
         if not chosen:
             continue
         truth, likely, groups = _numbers(chosen)

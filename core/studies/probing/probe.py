@@ -158,8 +158,11 @@ class ProbeStudy(Study[Options, Probed]):
         return Headline(
             f"Of {len(layers)} properties and layers, {best.property} in layer {best.layer} is furthest above its "
             f"control task: accuracy {best.value:.2f} against {best.control:.2f}.",
-            best.n, "words", percent(best.low, best.high, "{:.2f}", 1), f"control task {best.control:.2f}",
-        )  # fmt: skip
+            best.n,
+            "words",
+            percent(best.low, best.high, "{:.2f}", 1),
+            f"control task {best.control:.2f}",
+        )
 
 
 STUDY = ProbeStudy()
@@ -210,9 +213,12 @@ def probe_rows(of: Answered, fresh: Answered | None, seed: int) -> list[Row]:
         if fresh is not None:
             more = share_difference(of.right[layer], fresh.right[layer], of.words, seed=seed)
             probed = replace(
-                probed, random_weights=float(fresh.right[layer].sum() / fresh.words.sum()), gain=more.value,
-                gain_low=more.low, gain_high=more.high,
-            )  # fmt: skip
+                probed,
+                random_weights=float(fresh.right[layer].sum() / fresh.words.sum()),
+                gain=more.value,
+                gain_low=more.low,
+                gain_high=more.high,
+            )
         rows.append(probed.as_row())
     return rows
 
@@ -222,16 +228,24 @@ def mixing_rows(mixed: Mixed) -> list[Row]:
     layers = mixed.weights.shape[1]
     weights = [
         MixingWeight(
-            kind="mixing", property=mixed.property, layer=layer, name=f"{mixed.property}, layer {layer}",
-            value=float(weight), uniform=1 / layers,
+            kind="mixing",
+            property=mixed.property,
+            layer=layer,
+            name=f"{mixed.property}, layer {layer}",
+            value=float(weight),
+            uniform=1 / layers,
         )
         for layer, weight in enumerate(mixed.weights[0])
-    ]  # fmt: skip
+    ]
     centres = mixed.weights @ np.arange(layers)
     centre = MixingWeight(
-        kind="centre", property=mixed.property, name=f"{mixed.property}, centre of gravity", value=float(centres[0]),
-        uniform=(layers - 1) / 2, n=len(centres) - 1,
-    )  # fmt: skip
+        kind="centre",
+        property=mixed.property,
+        name=f"{mixed.property}, centre of gravity",
+        value=float(centres[0]),
+        uniform=(layers - 1) / 2,
+        n=len(centres) - 1,
+    )
     if len(centres) > 2:
         reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
         centre = replace(centre, low=float(centres[0] - reach), high=float(centres[0] + reach))

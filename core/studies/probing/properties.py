@@ -68,9 +68,12 @@ def _diagnostic(checkpoint: Checkpoint, name: str, seed: int) -> WordProperty:
 
 
 def _asked(
-    checkpoint: Checkpoint, name: str, parts: Sequence[tuple[Readable, list[list[tuple[int, str]]]]],
-    names: tuple[str, ...], linear: float | None = None,
-) -> WordProperty:  # fmt: skip
+    checkpoint: Checkpoint,
+    name: str,
+    parts: Sequence[tuple[Readable, list[list[tuple[int, str]]]]],
+    names: tuple[str, ...],
+    linear: float | None = None,
+) -> WordProperty:
     seen = [{label for some in labels for _, label in some} for _, labels in parts]
     for (some, _), own in zip(parts, seen, strict=True):
         if len(own) < 2:

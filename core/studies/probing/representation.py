@@ -106,8 +106,11 @@ class RepresentationStudy(Study[Options, Alike]):
         return Headline(
             f"Words of different inputs have a mean cosine of {first.value:.2f} in the embeddings and {last.value:.2f} "
             f"in layer {last.layer}.",
-            last.n, "inputs", percent(last.low, last.high, "{:.2f}", 1), "0: no shared direction",
-        )  # fmt: skip
+            last.n,
+            "inputs",
+            percent(last.low, last.high, "{:.2f}", 1),
+            "0: no shared direction",
+        )
 
 
 STUDY = RepresentationStudy()

@@ -182,8 +182,10 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
             after = studies.probing.weight_pruning.after(on, options.recipe, of.seed, key, points)
-            pruned = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
-                     for point, row in zip(points, after, strict=True)]  # fmt: skip
+            pruned = [
+                Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
+                for point, row in zip(points, after, strict=True)
+            ]
         elif of.what == STRUCTURE:
             full, order, kept = studies.probing.weight_pruning.ordered(
                 on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal)
@@ -221,8 +223,11 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         full = next(network for network in networks if network.name == "full")
         return Headline(
             f"Retrained, what is kept scores {points_more(defined(less.value), 'what went')}.",
-            less.n, "dev rows", percent(less.low, less.high), f"nothing removed {100 * defined(full.value):.1f}",
-        )  # fmt: skip
+            less.n,
+            "dev rows",
+            percent(less.low, less.high),
+            f"nothing removed {100 * defined(full.value):.1f}",
+        )
 
 
 STUDY = SubnetworksStudy()
@@ -254,9 +259,7 @@ def _classifier(causal: bool) -> bytes | None:
 
 def _with_baseline(on: "Bench", found: Sequence[Pruned], orders: tuple[Order, ...]) -> Subnetworks:
     name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
-    return Subnetworks(
-        on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(found), orders
-    )  # fmt: skip
+    return Subnetworks(on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(found), orders)
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
@@ -328,9 +331,12 @@ def component_rows(orders: Sequence[Order]) -> list[Row]:
         places = [order.order.index(name) + 1 for order in orders]
         kept = sum(name in order.kept for order in orders)
         component = SubnetworkComponent(
-            name=name, value=kept / len(orders), n=len(orders), place=float(np.mean(places)),
+            name=name,
+            value=kept / len(orders),
+            n=len(orders),
+            place=float(np.mean(places)),
             of_components=len(orders[0].order),
-        )  # fmt: skip
+        )
         rows.append(component.as_row())
     return rows
 

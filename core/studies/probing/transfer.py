@@ -153,8 +153,11 @@ class TransferStudy(Study[Options, TransferPartial]):
         return Headline(
             f"{best.reading.capitalize()}: layer {best.layer} is best on half of the rows; on the other half it scores "
             f"{points_more(defined(best.value), 'the last layer')}.",
-            best.n, "dev rows", percent(best.low, best.high), f"constant label {100 * defined(floor.value):.1f}",
-        )  # fmt: skip
+            best.n,
+            "dev rows",
+            percent(best.low, best.high),
+            f"constant label {100 * defined(floor.value):.1f}",
+        )
 
 
 STUDY = TransferStudy()
@@ -185,8 +188,11 @@ def _frozen(options: Options, of: TransferUnit, on: object, shared: tuple[Any, .
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
     key = f"freeze-{of.frozen}-s{of.seed}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
     _, predicted = studies.probing.trials.trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
-    return [Predicted(FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant,
-                      baseline)]  # fmt: skip
+    return [
+        Predicted(
+            FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant, baseline
+        )
+    ]
 
 
 # ---------------------------------------------------------------- rows
@@ -196,9 +202,13 @@ def baseline_row(first: Predicted) -> Row:
     """The constant predictor."""
     metric = metrics_of(task_of(first.task))[0]
     return Transferred(
-        kind="baseline", task=first.task, name=f"always {first.constant}", metric=metric, value=first.baseline,
+        kind="baseline",
+        task=first.task,
+        name=f"always {first.constant}",
+        metric=metric,
+        value=first.baseline,
         n=len(first.gold),
-    ).as_row()  # fmt: skip
+    ).as_row()
 
 
 def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:

@@ -83,8 +83,10 @@ class Finetune(Study[Options, TunedRuns]):
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
             must_have_labels(task)
-            words = (_words(task, "train", options.data, recipe.train_limit),
-                     _words(task, "dev", options.data, recipe.dev_limit))  # fmt: skip
+            words = (
+                _words(task, "train", options.data, recipe.train_limit),
+                _words(task, "dev", options.data, recipe.dev_limit),
+            )
             for initialisation in options.initialisations:
                 for seed in _seeds_of(options, initialisation):
                     key = run_name(options, task, initialisation, seed)
@@ -99,10 +101,14 @@ class Finetune(Study[Options, TunedRuns]):
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
-            words = (_words_before(task, "train", options.data, recipe.train_limit),
-                     _words_before(task, "dev", options.data, recipe.dev_limit))  # fmt: skip
-            every += sum(_tokens(initialisation, recipe, *words) * len(_seeds_of(options, initialisation))
-                         for initialisation in options.initialisations)  # fmt: skip
+            words = (
+                _words_before(task, "train", options.data, recipe.train_limit),
+                _words_before(task, "dev", options.data, recipe.dev_limit),
+            )
+            every += sum(
+                _tokens(initialisation, recipe, *words) * len(_seeds_of(options, initialisation))
+                for initialisation in options.initialisations
+            )
         return every
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
@@ -133,9 +139,11 @@ class Finetune(Study[Options, TunedRuns]):
             f"{task_of(task).name}: {metric} {100 * defined(best.of_metric(metric)):.1f} after fine-tuning"
             + (f" ({'; '.join(others)})" if others else "")
             + (", which is not shown to be above a constant predictor." if not_shown(scores, best) else "."),
-            tuned.runs[0].dev_rows, "dev rows", f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
+            tuned.runs[0].dev_rows,
+            "dev rows",
+            f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
             "" if floor is None else f"constant label {100 * floor:.1f}",
-        )  # fmt: skip
+        )
 
 
 STUDY = Finetune()

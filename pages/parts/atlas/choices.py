@@ -37,8 +37,12 @@ def task_here(frame: pd.DataFrame) -> str | None:
     if not tasks or wanted in tasks:
         return wanted if tasks else None
     usual = "sst2" if "sst2" in tasks else tasks[0]
-    st.caption(plain(f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on "
-                     f"{rows_said(str(frame['checkpoint'].iloc[0]), usual)} are shown."))  # fmt: skip
+    st.caption(
+        plain(
+            f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on "
+            f"{rows_said(str(frame['checkpoint'].iloc[0]), usual)} are shown."
+        )
+    )
     return usual
 
 

@@ -32,8 +32,10 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         asked = bound.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
     texts = _own() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not asked or not texts:
-        st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
-                icon=":material/gallery_thumbnail:")  # fmt: skip
+        st.info(
+            "Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
+            icon=":material/gallery_thumbnail:",
+        )
         return Gallery()
 
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]

@@ -25,9 +25,12 @@ CLAIM = "Bian et al. 2021 claim that which heads are redundant is “phase-indep
 def show_groups() -> None:
     """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
     stored = pick_run(
-        "redundancy", "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
-        "more of this checkpoint on Overview.", "run_redundancy", icon=":material/database:",
-    )  # fmt: skip
+        "redundancy",
+        "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
+        "more of this checkpoint on Overview.",
+        "run_redundancy",
+        icon=":material/database:",
+    )
     if stored is None:
         links.link("heads", "Overview of heads")
         return

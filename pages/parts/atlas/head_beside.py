@@ -64,13 +64,15 @@ def _show_scores(found: pd.DataFrame, partner: Head, other: str) -> None:
         return
     sure, tested = int(found["sure"].eq(True).sum()), int(found["sure"].notna().sum())
     st.markdown(f"**{sure} of {tested} scores** surely differ (5 % over all of them together).")
-    shown = pd.DataFrame({
-        "what": [label_of(key) for key in found["score"]],
-        "here": [_number(*row) for row in found[["first", "first_low", "first_high"]].itertuples(index=False)],
-        "there": [_number(*row) for row in found[["second", "second_low", "second_high"]].itertuples(index=False)],
-        "there less here": found["difference"],
-        "surely": found["sure"].map({True: "yes", False: "no"}),
-    })  # fmt: skip
+    shown = pd.DataFrame(
+        {
+            "what": [label_of(key) for key in found["score"]],
+            "here": [_number(*row) for row in found[["first", "first_low", "first_high"]].itertuples(index=False)],
+            "there": [_number(*row) for row in found[["second", "second_low", "second_high"]].itertuples(index=False)],
+            "there less here": found["difference"],
+            "surely": found["sure"].map({True: "yes", False: "no"}),
+        }
+    )
     show_table(shown, height=260, column_config={"there less here": st.column_config.NumberColumn(format="%+.3g")})
     st.caption(
         "In brackets 95 % intervals over inputs; a z test of each difference, corrected over the scores (Bonferroni), "

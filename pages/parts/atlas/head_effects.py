@@ -60,16 +60,21 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
         st.altair_chart(values_with_intervals(frame, axes, title=f"Without it: {unit}"))
     if edges:
-        frame = pd.DataFrame([
-            {"edge": edge.name, "effect": edge.effect, "low": edge.low, "high": edge.high, "verdict": edge.verdict}
-            for edge in edges
-        ]).astype({"low": "float64", "high": "float64"})  # fmt: skip
+        frame = pd.DataFrame(
+            [
+                {"edge": edge.name, "effect": edge.effect, "low": edge.low, "high": edge.high, "verdict": edge.verdict}
+                for edge in edges
+            ]
+        ).astype({"low": "float64", "high": "float64"})
         axes = Axes(x="edge", y="effect", x_title="", y_title="fall of the logit difference", colour="verdict",
                     low="low", high="high")  # fmt: skip
         st.altair_chart(values_with_intervals(frame, axes, title="Edges of the newest circuit"))
         st.caption(plain(f"exact effects over n = {edges[0].n} pairs, decided by the race"))
     with st.container(horizontal=True):
-        starts = [page for start, (unit, page) in MEASURED_AS.items() if unit in known
-                  and scores["score"].str.startswith(start).any()]  # fmt: skip
+        starts = [
+            page
+            for start, (unit, page) in MEASURED_AS.items()
+            if unit in known and scores["score"].str.startswith(start).any()
+        ]
         for page in dict.fromkeys([*starts, *(["interventions/circuit"] if edges else [])]):
             links.link(page, checkpoint=checkpoint, head=str(head))

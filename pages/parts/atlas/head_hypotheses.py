@@ -157,9 +157,13 @@ def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     with st.container(horizontal=True):
         for number, proposal in enumerate(offered):
             st.button(
-                proposal.hypothesis.sentence, key=f"propose_{number}", icon=":material/science:",
-                help="Register it, then test it", on_click=_register, args=(checkpoint, proposal, thought, judged),
-            )  # fmt: skip
+                proposal.hypothesis.sentence,
+                key=f"propose_{number}",
+                icon=":material/science:",
+                help="Register it, then test it",
+                on_click=_register,
+                args=(checkpoint, proposal, thought, judged),
+            )
 
 
 def _show_form(checkpoint: str, head: Head) -> None:

@@ -50,8 +50,10 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
     with st.container(horizontal=True):
         for other, apart in alike:
             links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
-    st.caption("by their statistics: root mean square difference, in standard deviations over heads"
-               + (f" · maps of: {plain(' | '.join(filter(None, of)))}" if of else ""))  # fmt: skip
+    st.caption(
+        "by their statistics: root mean square difference, in standard deviations over heads"
+        + (f" · maps of: {plain(' | '.join(filter(None, of)))}" if of else "")
+    )
 
 
 def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
@@ -63,8 +65,10 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     of = input_of(checkpoint, head, scores, task)
     if of is not None:
         maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
-        maps += [thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {record.compare}")
-                 for record in found]  # fmt: skip
+        maps += [
+            thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {record.compare}")
+            for record in found
+        ]
         show_maps(maps, "counterpart_maps")
     with st.container(horizontal=True):
         for record in found:

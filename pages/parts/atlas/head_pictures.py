@@ -16,8 +16,12 @@ from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 INPUTS, LONGEST = 24, 32  # that the three are chosen among, and tokens of one at most
-CHOSEN_BY = {"previous": "statistics/previous", "next": "statistics/next", "first": "statistics/first",
-             "separator": "statistics/separator"}  # fmt: skip
+CHOSEN_BY = {
+    "previous": "statistics/previous",
+    "next": "statistics/next",
+    "first": "statistics/first",
+    "separator": "statistics/separator",
+}
 LOOKS = ("roles/", "features/max/", "relations/")
 MOST = 10
 
@@ -25,8 +29,11 @@ MOST = 10
 def strongest_role(scores: pd.DataFrame, head: Head) -> str:
     """The role whose weight is furthest above its baseline, of those that a map has."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
-    above = {name: float(mine.loc[f"roles/{name}", "value"] - mine.loc[f"roles/{name}", "baseline"])
-             for name in CHOSEN_BY if f"roles/{name}" in mine.index}  # fmt: skip
+    above = {
+        name: float(mine.loc[f"roles/{name}", "value"] - mine.loc[f"roles/{name}", "baseline"])
+        for name in CHOSEN_BY
+        if f"roles/{name}" in mine.index
+    }
     return max(above, key=lambda name: above[name], default="first")
 
 
@@ -59,8 +66,11 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     maps = []
     for where, number in (("highest", 0), ("median", count // 2), ("lowest", count - 1)):
         shown = resources.shown(checkpoint, *ordered.inputs[number], most=LONGEST)
-        maps.append(SmallMap(f"{where}: {ordered.values[number]:.2f}", shown.maps.weights[head.layer, head.head],
-                             shown.maps.tokens))  # fmt: skip
+        maps.append(
+            SmallMap(
+                f"{where}: {ordered.values[number]:.2f}", shown.maps.weights[head.layer, head.head], shown.maps.tokens
+            )
+        )
     show_small_maps(maps, key="head_maps", cell=11)
     said = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
     st.caption(plain(f"{checkpoint} · {head} · chosen by {said} among {count} inputs · rows are queries"))

@@ -29,9 +29,13 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
         places = st.columns(2)
         with places[0]:
             chosen = bound.pick_many(
-                st.multiselect, "Scores", list(STUDIES), key="measure_studies", default=list(STUDIES)[:2],
+                st.multiselect,
+                "Scores",
+                list(STUDIES),
+                key="measure_studies",
+                default=list(STUDIES)[:2],
                 format_func=lambda name: f"{name}: {STUDIES[name]}",
-            )  # fmt: skip
+            )
         with places[1]:
             tasks = pickers.pick_tasks("sst2", key="measure_tasks")
         st.caption(EFFECTS)

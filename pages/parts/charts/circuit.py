@@ -36,8 +36,10 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     placed = {name: place_of(name, layers, heads) for name in names}
     nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in placed.items()])
     largest = max((abs(edge.effect) for edge in edges), default=1.0) or 1.0
-    lines = pd.DataFrame([_line(edge, placed, largest) for edge in edges], columns=[
-        "x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"])  # fmt: skip
+    lines = pd.DataFrame(
+        [_line(edge, placed, largest) for edge in edges],
+        columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"],
+    )
     scale_x = alt.Scale(domain=[-0.6, heads - 0.4], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
     axes: dict[str, Any] = {"x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)}
@@ -53,9 +55,11 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     )  # fmt: skip
     boxes = alt.Chart(nodes).encode(**axes)
     back = boxes.mark_rect(width=62, height=20, fill="#ffffff", stroke="#888888", cornerRadius=4, xOffset=0)
-    written = boxes.mark_text(fontSize=11, color="#222222").encode(text="label:N").transform_calculate(
-        label="replace(datum.component, 'feedforward', 'FF')"
-    )  # fmt: skip
+    written = (
+        boxes.mark_text(fontSize=11, color="#222222")
+        .encode(text="label:N")
+        .transform_calculate(label="replace(datum.component, 'feedforward', 'FF')")
+    )
     return alt.layer(drawn, back, written).properties(
         title=title, width=COLUMN * heads, height=ROW * (2 * layers + 2) // 2 + LEGEND
     )

@@ -18,21 +18,28 @@ def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | Non
     """
     heads, shape = int(frame["head"].max()) + 1, (int(frame["others_layers"][0]), int(frame["others_heads"][0]))
     drawn = frame.assign(
-        x=frame["head"] + 1, y=frame["layer"] + 1,
-        x2=heads + GAP + frame["match_head"] + 1, y2=frame["match_layer"] + 1,
+        x=frame["head"] + 1,
+        y=frame["layer"] + 1,
+        x2=heads + GAP + frame["match_head"] + 1,
+        y2=frame["match_layer"] + 1,
         name=[f"L{a + 1}H{b + 1}" for a, b in zip(frame["layer"], frame["head"], strict=True)],
-        counterpart=["none" if a != a else f"L{int(a) + 1}H{int(b) + 1}"
-                     for a, b in zip(frame["match_layer"], frame["match_head"], strict=True)],
+        counterpart=[
+            "none" if a != a else f"L{int(a) + 1}H{int(b) + 1}"
+            for a, b in zip(frame["match_layer"], frame["match_head"], strict=True)
+        ],
         found=["beyond chance, same in both halves" if yes else "not beyond chance" for yes in frame["matched"]],
-    )  # fmt: skip
+    )
     strong = drawn["name"] == highlight
     kind = alt.Scale(domain=["beyond chance, same in both halves", "not beyond chance"], range=["#0072B2", "#8C8C8C"])
     colour = alt.Color("found:N", scale=kind, title=None, legend=alt.Legend(orient="top", labelLimit=400))
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0.4, heads + GAP + shape[1] + 0.6], nice=False))
     deepest = max(int(drawn["y"].max()), shape[0])
-    y = alt.Y("y:Q", title="layer", scale=alt.Scale(domain=[0.4, deepest + 0.6], reverse=True, nice=False),
-              axis=alt.Axis(values=list(range(1, deepest + 1)), format="d", grid=False,
-                            labelOverlap=deepest > 24))  # fmt: skip
+    y = alt.Y(
+        "y:Q",
+        title="layer",
+        scale=alt.Scale(domain=[0.4, deepest + 0.6], reverse=True, nice=False),
+        axis=alt.Axis(values=list(range(1, deepest + 1)), format="d", grid=False, labelOverlap=deepest > 24),
+    )
     read = ["name:N", "counterpart:N", *(alt.Tooltip(f"{k}:Q", format=".3~g") for k in ("similarity", "margin", "p"))]
     thick = alt.condition(f"datum.name === '{highlight}'", alt.value(4), alt.value(1.2))
     lines = alt.Chart(drawn[drawn["x2"].notna()]).mark_rule(strokeCap="round").encode(
@@ -52,8 +59,11 @@ def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | Non
     ]
     others = alt.Chart(theirs).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
     others = others.encode(x=x, y=y, color=colour, tooltip=["name:N"])
-    ring = alt.Chart(drawn[strong]).mark_square(size=(side + 4) ** 2, filled=False, stroke="#D55E00", strokeWidth=2.5,
-                                                aria=False).encode(x=x, y=y)  # fmt: skip
+    ring = (
+        alt.Chart(drawn[strong])
+        .mark_square(size=(side + 4) ** 2, filled=False, stroke="#D55E00", strokeWidth=2.5, aria=False)
+        .encode(x=x, y=y)
+    )
     return alt.layer(lines, cells, others, ring).properties(
         width=min(WIDTH, (heads + GAP + shape[1]) * CELL),
         height=CELL * deepest + AROUND,

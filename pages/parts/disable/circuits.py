@@ -72,16 +72,24 @@ def _start() -> None:
 
 
 def _results() -> None:
-    stored = pick_run("circuit", "No circuit was looked for yet: choose a fine-tuned checkpoint and press the button.",
-                      key="circuit_run", icon=":material/account_tree:")  # fmt: skip
+    stored = pick_run(
+        "circuit",
+        "No circuit was looked for yet: choose a fine-tuned checkpoint and press the button.",
+        key="circuit_run",
+        icon=":material/account_tree:",
+    )
     if stored is None:
         return
     warn_of_tuning(stored)
     rows = run_rows(resources.database(), stored.run)
     whole, every = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
     ranked = sorted(every, key=lambda edge: edge.rank)
-    counts = {"matter": whole.matter, "do not matter": whole.does_not_matter, "open": whole.open,
-              "stable": whole.stable}  # fmt: skip
+    counts = {
+        "matter": whole.matter,
+        "do not matter": whole.does_not_matter,
+        "open": whole.open,
+        "stable": whole.stable,
+    }
     for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
         column.metric(f"{name}, of {whole.raced:,}", f"{count:,}")
     st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
@@ -99,8 +107,11 @@ def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Seque
     layers = max(edge.receiver_layer for edge in ranked)
     heads = max((Head.parse(edge.receiver).head + 1 for edge in ranked if edge.input), default=1)
     graph = circuit_picture(ranked[:size], layers, heads, title=f"The {size} strongest edges")
-    points = [{"edges": point.size, "kept": point.value, "low": point.low, "high": point.high,
-               "circuit": ORDERS[point.order]} for point in curve if point.order in ORDERS]  # fmt: skip
+    points = [
+        {"edges": point.size, "kept": point.value, "low": point.low, "high": point.high, "circuit": ORDERS[point.order]}
+        for point in curve
+        if point.order in ORDERS
+    ]
     axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges of the circuit",
                 y_title="share of the difference kept")  # fmt: skip
     kept = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
@@ -110,8 +121,10 @@ def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Seque
     if whole.cpr is not None and whole.random_cpr is not None:
         right.caption(f"Area under the curve {whole.cpr:.2f}, of random edges {whole.random_cpr:.2f}.")
     without = [point for point in curve if point.order.startswith("without")]
-    show_table([{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value}
-                for point in without], place=right)  # fmt: skip
+    show_table(
+        [{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value} for point in without],
+        place=right,
+    )
     return [graph, kept]
 
 
@@ -151,8 +164,11 @@ def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> An
     checkpoint = resources.checkpoint(name)
     encoding = encoded(checkpoint, texts)
     weights = capture.running.capture(checkpoint, encoding).weights[head.layer, head.head]
-    cells = [{"query": q, "key": k, "weight": float(weights[q, k])}
-             for q in range(len(encoding)) for k in range(len(encoding))]  # fmt: skip
+    cells = [
+        {"query": q, "key": k, "weight": float(weights[q, k])}
+        for q in range(len(encoding))
+        for k in range(len(encoding))
+    ]
     tokens = list(encoding.tokens)
     return token_map(pd.DataFrame(cells), tokens, tokens, title=title, marked=(0, 0))
 

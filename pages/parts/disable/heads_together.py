@@ -49,8 +49,12 @@ def show_study(study: str, press: str) -> StoredRun | None:
                 st.rerun()
     for job in job_progress.jobs_under_way(study)[:2]:
         job_progress.show_job(job, rows=False)
-    stored = pick_run(study, f'Nothing was measured yet: choose a fine-tuned checkpoint and press "{press}".',
-                      key=f"run_{study}", icon=":material/hub:")  # fmt: skip
+    stored = pick_run(
+        study,
+        f'Nothing was measured yet: choose a fine-tuned checkpoint and press "{press}".',
+        key=f"run_{study}",
+        icon=":material/hub:",
+    )
     if stored is not None:
         warn_of_tuning(stored)
     return stored
@@ -65,8 +69,12 @@ def show_gates() -> None:
     heads = GatedHead.among(rows)
     frame = pd.DataFrame(heads)
     left, right = st.columns([3, 2])
-    picture = head_picture(frame, Shade("gate_class", label="class", categories=list(CLASSES), cell=LARGE),
-                           title="What the task does with each head", tooltip=("up", "down", "effect"))  # fmt: skip
+    picture = head_picture(
+        frame,
+        Shade("gate_class", label="class", categories=list(CLASSES), cell=LARGE),
+        title="What the task does with each head",
+        tooltip=("up", "down", "effect"),
+    )
     left.altair_chart(picture, width="content")
     for check in TogetherCheck.among(rows):
         if check.effect is not None:
@@ -106,9 +114,12 @@ def show_shapley() -> None:
     rows = run_rows(resources.database(), stored.run)
     heads, (total,) = ShapleyHead.among(rows), ShapleySum.among(rows)
     left, right = st.columns([3, 2])
-    picture = head_picture(pd.DataFrame(heads), Shade("value", label="logits", diverging=True, cell=LARGE),
-                           title="What each head adds, the others on or off at random",
-                           tooltip=("rank", "low", "high", "effect"))  # fmt: skip
+    picture = head_picture(
+        pd.DataFrame(heads),
+        Shade("value", label="logits", diverging=True, cell=LARGE),
+        title="What each head adds, the others on or off at random",
+        tooltip=("rank", "low", "high", "effect"),
+    )
     left.altair_chart(picture, width="content")
     right.markdown(
         f"All heads {total.with_all:.2f} logits, none {total.with_none:.2f}: the values add up to {total.values:.2f}."

@@ -75,19 +75,25 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
         )
         st.altair_chart(chart)
         under = [effect.operator for effect in here if effect.p < 0.05 and effect.value > 0]
-        st.markdown(plain(f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
-                          f"under {', '.join(under) or 'no operator'}."))  # fmt: skip
+        st.markdown(
+            plain(
+                f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
+                f"under {', '.join(under) or 'no operator'}."
+            )
+        )
         _fit(here)
     with right:
         _agreement(OperatorAgreement.among(rows))
     st.altair_chart(together(_pictures(effects, name)), width="content")
     show_table(pd.DataFrame(effects, columns=COLUMNS))
-    st.caption(plain(
-        f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
-        f"· {stored.date} · intervals over rows; p: max-T over heads and operators; what fewer than "
-        f"{unseen_share(len(effects), baseline.n):.1%} of all rows carry may not be among these; what "
-        f"{RARE:.0%} carry takes {rows_to_see(RARE, len(effects)):,} rows"
-    ))  # fmt: skip
+    st.caption(
+        plain(
+            f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
+            f"· {stored.date} · intervals over rows; p: max-T over heads and operators; what fewer than "
+            f"{unseen_share(len(effects), baseline.n):.1%} of all rows carry may not be among these; what "
+            f"{RARE:.0%} carry takes {rows_to_see(RARE, len(effects)):,} rows"
+        )
+    )
     pick_and_link(stored.of, names, here="interventions", key="operators_go_on")
 
 

@@ -52,11 +52,13 @@ def _start() -> None:
     )  # fmt: skip
     heads = ""
     if what == "groups":
-        heads = st.text_input("Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1",
-                              help=SAID["heads"].help)  # fmt: skip
+        heads = st.text_input(
+            "Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help
+        )
     how = mean_by(operator, key="race_mean_by")
-    anytime = st.checkbox("Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime",
-                          bind="query-params")  # fmt: skip
+    anytime = st.checkbox(
+        "Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime", bind="query-params"
+    )
     more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
     options = asdict(shared) | more if shared else {}
     if shared:
@@ -85,9 +87,11 @@ def _under_way(job: str) -> None:
 
 def _results() -> None:
     stored = pick_run(
-        "race", "Nothing was tested yet: choose a fine-tuned checkpoint and press Test.", key="race_run",
+        "race",
+        "Nothing was tested yet: choose a fine-tuned checkpoint and press Test.",
+        key="race_run",
         icon=":material/sprint:",
-    )  # fmt: skip
+    )
     if stored is None:
         return
     rows = run_rows(resources.database(), stored.run)
@@ -104,12 +108,14 @@ def _results() -> None:
     right.altair_chart(gradient_beside(verdicts, race))
     show_table(looks(RaceLook.among(rows)), place=left)
     show_table(_table(verdicts))
-    st.caption(plain(
-        f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
-        f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
-        f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
-        "the metric's own, of heads that matter, one at a time, paired"
-    ))  # fmt: skip
+    st.caption(
+        plain(
+            f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
+            f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
+            f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
+            "the metric's own, of heads that matter, one at a time, paired"
+        )
+    )
 
 
 def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:

@@ -261,9 +261,12 @@ def _beside_another(stored: StoredRun) -> None:
     if not others:
         return
     other = bound.pick(
-        st.selectbox, "Beside another sweep", ["", *others], key="other_run",
+        st.selectbox,
+        "Beside another sweep",
+        ["", *others],
+        key="other_run",
         format_func=lambda run: title_of(others[run]) if run else "none",
-    )  # fmt: skip
+    )
     if not other:
         return
     here, there = run_rows(resources.database(), stored.run), run_rows(resources.database(), other)

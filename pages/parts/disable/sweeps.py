@@ -68,8 +68,12 @@ def start_sweep() -> None:
     operator = bound.pick(
         middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
-    rough = right.checkbox("bfloat16", key="rough", bind="query-params",
-                           help="Faster on a CPU that has it; near a tie predictions may differ.")  # fmt: skip
+    rough = right.checkbox(
+        "bfloat16",
+        key="rough",
+        bind="query-params",
+        help="Faster on a CPU that has it; near a tie predictions may differ.",
+    )
     chosen = _groups(what) | mean_by(operator, key="mean_by")
     if shared:
         job_progress.say_time("disable", asdict(shared) | chosen | {"what": what, "operator": operator})
@@ -88,9 +92,11 @@ def _groups(what: str) -> dict[str, Any]:
     """What more a sweep of groups is told: the heads, or how near near-duplicates are."""
     if what == "groups":
         typed = pickers.pick_text(
-            "Groups", key="heads", placeholder="L1H2,L7H6; L4H1",
+            "Groups",
+            key="heads",
+            placeholder="L1H2,L7H6; L4H1",
             help='Heads of a group between commas, groups between semicolons; clicks in "One sentence" fill this in.',
-        )  # fmt: skip
+        )
         return {"heads": typed}
     if what == "duplicates":
         share = st.slider(

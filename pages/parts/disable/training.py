@@ -38,9 +38,11 @@ def _start() -> None:
     left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
     with left:
         heads = pickers.pick_text(
-            "Heads held", key="heads", placeholder="all but one of each layer, patterns in turn",
+            "Heads held",
+            key="heads",
+            placeholder="all but one of each layer, patterns in turn",
             help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
-        )  # fmt: skip
+        )
     operator = bound.pick(
         middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
     )

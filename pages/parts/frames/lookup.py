@@ -180,8 +180,9 @@ def _show_heads(one: LookedUp, marked: Marked, number: int, direction: str, most
 
 def _ends(marked: Marked) -> tuple[str, str]:
     """The words of the element and of the target."""
-    return tuple(" ".join(marked.text[start:end] for start, end in spans)
-                 for spans in (marked.element.spans, marked.target))  # type: ignore[return-value]  # fmt: skip
+    return tuple(
+        " ".join(marked.text[start:end] for start, end in spans) for spans in (marked.element.spans, marked.target)
+    )  # type: ignore[return-value]
 
 
 def _chosen(key: str, rows: pd.DataFrame) -> Head:
@@ -235,13 +236,14 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
             "name": "head",
             "score": st.column_config.NumberColumn("weight", format="%.3f"),
             "same_distance": st.column_config.NumberColumn(
-                "same distance", format="%.3f",
+                "same distance",
+                format="%.3f",
                 help="mean over all other places of this sentence with the same distances and piece counts",
             ),
             "difference": st.column_config.NumberColumn("difference", format="%.3f"),
             "place_rank": st.column_config.TextColumn("place", help="this link among the places at the same distance"),
         },
-    )  # fmt: skip
+    )
     other = "no other place at this distance" if reading.places == 1 else f"{reading.places - 1} other places compared"
     other += (
         f", so {reading.borrowed:,} pairs of the bundled sentences are compared instead" if reading.borrowed else ""

@@ -158,9 +158,12 @@ def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
     if key not in st.session_state or history.went_back():
         st.session_state[key] = _target_in_link(targets, linked["target"])
     number = st.selectbox(
-        "Target and frame", range(len(said)), format_func=said.__getitem__, key=key,
+        "Target and frame",
+        range(len(said)),
+        format_func=said.__getitem__,
+        key=key,
         help="Proposed by lexical unit: the words of this sentence that evoke a frame.",
-    )  # fmt: skip
+    )
     if number < len(targets):
         _offer_others(targets, number, key)
     return number
@@ -182,9 +185,13 @@ def _offer_others(targets: Sequence[Any], number: int, key: str) -> None:
         st.caption("A guess from the word and its part of speech" + ("; or:" if others else "."), width="content")
         for k in others[:ALTERNATIVES]:
             st.button(
-                plain(targets[k].frame), key=f"{key}|{k}", type="tertiary", on_click=_take, args=(key, k),
+                plain(targets[k].frame),
+                key=f"{key}|{k}",
+                type="tertiary",
+                on_click=_take,
+                args=(key, k),
                 help=plain(targets[k].unit),
-            )  # fmt: skip
+            )
 
 
 def _take(key: str, number: int) -> None:
@@ -207,9 +214,12 @@ def _pick_element(
         fitting = [k for k, proposal in enumerate(proposals) if list(proposal.words) == wanted]
         st.session_state[key] = next(iter(fitting), len(proposals) if wanted else 0)
     chosen = st.selectbox(
-        "Element", range(len(said) + 1), format_func=[*said, "other words"].__getitem__, key=key,
+        "Element",
+        range(len(said) + 1),
+        format_func=[*said, "other words"].__getitem__,
+        key=key,
         help="Proposed by the parser: subject, objects, obliques, named as the frame usually places them.",
-    )  # fmt: skip
+    )
     if proposals:
         st.caption("A guess from the parse; click other words, or take another from the list.")
     return proposals[chosen] if chosen < len(proposals) else None

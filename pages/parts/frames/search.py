@@ -45,11 +45,15 @@ def _search(releases: list[str]) -> None:
         name: place.text_input(label, key=f"search_{name}", bind="query-params", placeholder=example)
         for place, (name, label, example) in zip(
             places[1:],
-            (("frame", "Frame", "Emotion_directed"), ("unit", "Lexical unit", "agitated.a"),
-             ("element", "Element", "Experiencer"), ("text", "Words", "becoming")),
+            (
+                ("frame", "Frame", "Emotion_directed"),
+                ("unit", "Lexical unit", "agitated.a"),
+                ("element", "Element", "Experiencer"),
+                ("text", "Words", "becoming"),
+            ),
             strict=True,
         )
-    }  # fmt: skip
+    }
     if not any(value.strip() for value in asked.values()):
         st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
         return

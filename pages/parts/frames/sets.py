@@ -65,8 +65,11 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
 def _sentences(source: str) -> dict[str, Any]:
     if source == "search":
         rows = st.session_state.get("frame_found", "")
-        st.caption(f"Taken over from the search: {counted(len(rows.splitlines()), 'sentences')}." if rows else
-                   "Nothing was taken over yet: search a release and press “Use as a set”.")  # fmt: skip
+        st.caption(
+            f"Taken over from the search: {counted(len(rows.splitlines()), 'sentences')}."
+            if rows
+            else "Nothing was taken over yet: search a release and press “Use as a set”."
+        )
         return {"rows": rows or None}
     if source == "bundled":
         return {}
@@ -141,8 +144,10 @@ def show_runs() -> None:
     db = resources.database()
     known = {stored.run: stored for stored in known_runs("frame-heads")}
     if not known:
-        st.info("No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
-                icon=":material/arrow_upward:")  # fmt: skip
+        st.info(
+            "No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
+            icon=":material/arrow_upward:",
+        )
         return
     said = {
         run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · " + stored.origin
@@ -278,9 +283,13 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
     with st.expander(f"Sentences by the weight of {head}"):
         if not any(listed["text"]):
             st.caption("The sentences of this result are not ours to ship: they stand by their ids.")
-        event = show_table(listed.head(SENTENCES_LISTED).drop(columns="text"), on_select="rerun",
-                             selection_mode="single-row", key=f"sentences|{run}|{head}",
-                             column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
+        event = show_table(
+            listed.head(SENTENCES_LISTED).drop(columns="text"),
+            on_select="rerun",
+            selection_mode="single-row",
+            key=f"sentences|{run}|{head}",
+            column_config={"weight": st.column_config.NumberColumn(format="%.3f")},
+        )
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["text"].iloc[number]
     show_links(summary.checkpoint or "", head, here="linguistics/frames", text=text)

@@ -75,15 +75,19 @@ def _which(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) ->
         st.session_state["label_classes"] = classes.name
     layers = [str(number + 1) for number in sorted(kinds["layer"].unique())]
     return {
-        "order": bound.pick(
-            st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first
-        ),
+        "order": bound.pick(st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first),
         "of": _pick("Checkpoint", "of", sorted(kinds["checkpoint"].unique()), before, start=start, about=about),
         "of_task": _pick("Task", "of_task", sorted(kinds["task"].unique()), before),
         "of_layer": _pick("Layer", "of_layer", layers, before),
-        "show": _pick("Show", "show", list(titles), before, titles={ALL: "undecided"} | titles,
-                      about="undecided maps, or those you gave one class"),
-    }  # fmt: skip
+        "show": _pick(
+            "Show",
+            "show",
+            list(titles),
+            before,
+            titles={ALL: "undecided"} | titles,
+            about="undecided maps, or those you gave one class",
+        ),
+    }
 
 
 def _how(before: Mapping[str, Any]) -> dict[str, Any]:

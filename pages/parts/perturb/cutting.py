@@ -35,16 +35,22 @@ def show_cutting() -> None:
 def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozenset[int], bool]:
     kinds = [kind for kind in capture.knockout.EDGES if not (checkpoint.causal and kind == "next")]
     kind = bound.pick(
-        st.selectbox, "Cut", [*kinds, CHOSEN], key="edges",
+        st.selectbox,
+        "Cut",
+        [*kinds, CHOSEN],
+        key="edges",
         format_func=lambda cut: capture.knockout.EDGES.get(cut, "from words to words"),
-    )  # fmt: skip
+    )
     layers = st.multiselect(
         "In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers", bind="query-params"
     )
     renormalised = st.checkbox(
-        "The other keys take the weight", value=True, key="renormalised", bind="query-params",
+        "The other keys take the weight",
+        value=True,
+        key="renormalised",
+        bind="query-params",
         help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
-    )  # fmt: skip
+    )
     wanted = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:
         return capture.knockout.edges_of(kind, causal=checkpoint.causal), wanted, renormalised

@@ -81,8 +81,12 @@ def _parts(inputs: TwoInputs) -> None:
     aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
     words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
     some = [capture.outputs.Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
-    many = capture.patching.InputPairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
-                 None if pairs.places is None else pairs.places * len(some))  # fmt: skip
+    many = capture.patching.InputPairs(
+        (inputs.first,) * len(some),
+        (inputs.second,) * len(some),
+        tuple(some),
+        None if pairs.places is None else pairs.places * len(some),
+    )
     variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
     patched = capture.patching.patch(inputs.checkpoint, many, variants)
     shares = (difference.of(patched.patched) - difference.second).numpy() / whole

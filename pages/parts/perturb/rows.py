@@ -156,10 +156,12 @@ def _patched(rows: list[Row]) -> int:
     patched.sort(key=lambda row: -row.recovered)
     kept = [row.name for row in patched if row.p is not None and row.p < 0.05]
     first = Patched.among(rows)[0]
-    st.markdown(plain(
-        f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {first.n} pairs by "
-        f"{first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
-    ))  # fmt: skip
+    st.markdown(
+        plain(
+            f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {first.n} pairs by "
+            f"{first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
+        )
+    )
     show_table(pd.DataFrame(patched, columns=["name", "recovered", "low", "high", "p"]))
     return max(row.n for row in patched)
 

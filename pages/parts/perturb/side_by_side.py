@@ -41,8 +41,10 @@ def _shown(inputs: TwoInputs) -> None:
             tooltip=["on words without a partner, first", "on words without a partner, second"],
         )
         st.altair_chart(chart, width="content")
-    alone = [[words[k].text for k in side] for words, side in
-             zip(seen.words, (seen.alignment.first_alone, seen.alignment.second_alone), strict=True)]  # fmt: skip
+    alone = [
+        [words[k].text for k in side]
+        for words, side in zip(seen.words, (seen.alignment.first_alone, seen.alignment.second_alone), strict=True)
+    ]
     said = [f"{name} alone: {', '.join(some)}" for name, some in zip(("first", "second"), alone, strict=True) if some]
     partners = f"{len(seen.alignment.pairs)} words (special tokens among them) have a partner"
     st.caption(plain(" · ".join([partners, *said, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
@@ -61,9 +63,13 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     if not choices:
         st.info("This checkpoint predicts nothing here: type [MASK] into an input, or take a fine-tuned classifier.")
         return
-    table = pd.DataFrame({"": [plain(choice.name) for choice in choices],
-                          names[0]: [choice.before for choice in choices],
-                          names[1]: [choice.after for choice in choices]})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "": [plain(choice.name) for choice in choices],
+            names[0]: [choice.before for choice in choices],
+            names[1]: [choice.after for choice in choices],
+        }
+    )
     form: dict[str, Any] = {name: st.column_config.NumberColumn(format="percent") for name in names}
     if len(choices) == 1:
         table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
@@ -72,9 +78,13 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     known = [
         [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
     ]
-    best = [max(side, key=lambda choice: getattr(choice, end)).name if side else None
-            for side, end in zip(known, ("logit_before", "logit_after"), strict=True)]  # fmt: skip
+    best = [
+        max(side, key=lambda choice: getattr(choice, end)).name if side else None
+        for side, end in zip(known, ("logit_before", "logit_after"), strict=True)
+    ]
     if len(choices) > 1 and None not in best:
         stays = best[0] == best[1]
-        st.markdown(f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
-                    + ("" if stays else f" becomes **{plain(best[1])}**"))  # fmt: skip
+        st.markdown(
+            f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
+            + ("" if stays else f" becomes **{plain(best[1])}**")
+        )

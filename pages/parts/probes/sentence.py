@@ -53,9 +53,11 @@ def show_sentence() -> None:
 
 def _score(result: Result) -> None:
     alone = _named(result.of(ParsedScore), "attention")
-    say(f"{result.caption} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
+    say(
+        f"{result.caption} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
         f"({alone.low:.3f} to {alone.high:.3f}), each word's likeliest head; n = {alone.n} words "
-        "without punctuation")  # fmt: skip
+        "without punctuation"
+    )
 
 
 def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:

@@ -29,9 +29,12 @@ def start_study(study: str, *, view: str) -> None:
 
 def _trees(place: Any) -> dict[str, Any]:
     folder = place.text_input(
-        "Treebank", key="treebank", bind="query-params", placeholder="empty for the bundled one, parsed by machine",
+        "Treebank",
+        key="treebank",
+        bind="query-params",
+        placeholder="empty for the bundled one, parsed by machine",
         help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
-    )  # fmt: skip
+    )
     limit = place.number_input(
         "Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit", bind="query-params"
     )

@@ -103,8 +103,10 @@ def show_networks(result: Result) -> None:
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
             st.markdown(f"{network.name.capitalize()}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
     gone = next(network.share for network in networks if network.name == "good")
-    say(f"{result.caption} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
-        f"and feed-forward blocks · {_counted(networks)}")  # fmt: skip
+    say(
+        f"{result.caption} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
+        f"and feed-forward blocks · {_counted(networks)}"
+    )
     _classes(result.of(SurvivorClass))
     show_files(result.table("subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
 

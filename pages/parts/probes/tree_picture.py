@@ -50,10 +50,14 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
         alt.Chart(lines)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), detail="arc:N", order="order:Q", color=colour,
+            x=alt.X("x:Q", **axis),
+            y=alt.Y("y:Q", **y),
+            detail="arc:N",
+            order="order:Q",
+            color=colour,
             opacity=alt.condition(chosen, alt.value(1.0), alt.value(0.07)),
         )
-    )  # fmt: skip
+    )
     tips = [alt.Tooltip(f"{name}:N") for name in ("text", "relation", "gold head", "probe head")]
     tips.append(alt.Tooltip("probability:Q", format=".2f"))
     base = alt.Chart(told).encode(x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), tooltip=tips)

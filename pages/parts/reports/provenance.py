@@ -118,8 +118,11 @@ def present_runs(study: str) -> list[StoredRun]:
 def rows_said(checkpoint: str, task: str) -> str:
     """A task as people read it beside stored scores of a checkpoint: "MRPC" where they are of its real rows alone."""
     every = runs.known_runs(resources.database(), None).to_dict("records")
-    mine = [stored for stored in (record_of(StoredRun, row) for row in every)
-            if checkpoint in (stored.checkpoint or "") and task in (stored.task or "").split(", ")]  # fmt: skip
+    mine = [
+        stored
+        for stored in (record_of(StoredRun, row) for row in every)
+        if checkpoint in (stored.checkpoint or "") and task in (stored.task or "").split(", ")
+    ]
     return task_name(task) if mine and not any(stored.sampled for stored in mine) else rows_name(task)
 
 

@@ -89,8 +89,10 @@ def claims_table(records: Records) -> None:
     with st.expander("The numbers behind each outcome"):
         names = ["claim", "checkpoint", "task", "outcome", "numbers", "n", "needed", "run"]
         frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])
-        wide = {"numbers": st.column_config.TextColumn(width="large"),
-                "needed": st.column_config.NumberColumn("rows that would decide it")}  # fmt: skip
+        wide = {
+            "numbers": st.column_config.TextColumn(width="large"),
+            "needed": st.column_config.NumberColumn("rows that would decide it"),
+        }
         show_table(frame[names] if len(frame) else frame, column_config=wide)
 
 

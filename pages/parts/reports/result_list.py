@@ -59,8 +59,10 @@ def open_link(known: StoredRun, label: str = "Open") -> None:
     """A link to the view that shows this result, with its checkpoint and rows as the context."""
     if (shown := RESULTS.get(known.study)) is None:
         return
-    about = {"checkpoint": None if " and " in known.of or ", " in known.of else known.checkpoint,
-             "rows": known.task if known.task and "," not in known.task else None}  # fmt: skip
+    about = {
+        "checkpoint": None if " and " in known.of or ", " in known.of else known.checkpoint,
+        "rows": known.task if known.task and "," not in known.task else None,
+    }
     named = {shown.key: known.run} if shown.key else {}
     links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | named))
 
@@ -132,8 +134,11 @@ def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.
     sides = [{(one.what, one.name): one for one in side} for side in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:
-        rows = [{"result": name, "measured": one.what, "of": one.name, "value": one.value}
-                for name, side in (("first", first), ("second", second)) for one in side[:COMPARED]]  # fmt: skip
+        rows = [
+            {"result": name, "measured": one.what, "of": one.name, "value": one.value}
+            for name, side in (("first", first), ("second", second))
+            for one in side[:COMPARED]
+        ]
         return pd.DataFrame(rows)
     rows = [
         {"measured": what, "of": name, "first": sides[0][what, name].value, "second": sides[1][what, name].value}

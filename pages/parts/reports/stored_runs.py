@@ -104,5 +104,9 @@ def _say_other(stored: StoredRun) -> None:
     if wrong and stored.checkpoint:
         st.caption(plain(f"This result is not {' or '.join(wrong)}: none of it is stored, or another was opened."))
     elif (here := context.now().checkpoint) and not chosen.checkpoint and not of and not stored.sampled:
-        st.caption(plain(f"This result is of {stored.checkpoint_said} on the task's own rows; {here} is what you "
-                         "measure with here, and results of it are below."))  # fmt: skip
+        st.caption(
+            plain(
+                f"This result is of {stored.checkpoint_said} on the task's own rows; {here} is what you "
+                "measure with here, and results of it are below."
+            )
+        )

@@ -17,9 +17,13 @@ from core.errors import AtlasError
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 CUT = "cut"  # the URL's word for how long a sentence was that it could not hold
 FIELDS = {
-    "checkpoint": "checkpoint", "beside": "comparison", "rows": "rows", "text": "sentence", "pair": "second sentence",
+    "checkpoint": "checkpoint",
+    "beside": "comparison",
+    "rows": "rows",
+    "text": "sentence",
+    "pair": "second sentence",
     "head": "head",
-}  # fmt: skip
+}
 _CHOSEN, _NOW, _LEFT = "context_chosen", "context_now", "context_left"
 
 

@@ -31,9 +31,13 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
     checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     preset = bound.pick(
-        left.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default=preset_for(str(checkpoint)),
+        left.selectbox,
+        "Recipe",
+        list(PRESETS),
+        key=f"{study}_preset",
+        default=preset_for(str(checkpoint)),
         format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
-    )  # fmt: skip
+    )
     number = middle.number_input(
         count.label, count.least, count.most, count.default, key=count.option, bind="query-params", help=count.told
     )

@@ -33,8 +33,10 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
          "value": _turned(score.value), "low": _turned(score.high), "high": _turned(score.low)}
         for score in layers
     ]  # fmt: skip
-    lines += [{"depth": k / (len(QQP_CHANGE) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
-              for k, value in enumerate(QQP_CHANGE)]  # fmt: skip
+    lines += [
+        {"depth": k / (len(QQP_CHANGE) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
+        for k, value in enumerate(QQP_CHANGE)
+    ]
     axes = Axes(x="depth", y="value", low="low", high="high", colour="of", x_title="depth (0: first layer, 1: last)",
                 y_title="1 − cosine")  # fmt: skip
     return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed each layer's maps")

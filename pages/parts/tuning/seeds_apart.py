@@ -17,9 +17,13 @@ from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
 SHARED = {
-    "all pairs": "any", "same head": "head", "same rows": "rows", "same order": "order", "no seed in common": "none",
+    "all pairs": "any",
+    "same head": "head",
+    "same rows": "rows",
+    "same order": "order",
+    "no seed in common": "none",
     "same run, other rows": "itself",
-}  # fmt: skip
+}
 SIDE = Count("side", "Seeds of each", 3, 10, 3, "3 of each kind make 9 runs, a Latin square.")
 
 
@@ -82,10 +86,14 @@ def _sources(sources: list[SeedSource]) -> None:
         st.info("All runs score alike, or in some the score is undefined: there is no spread to take apart.")
         return
     bars = [
-        {"seed": SEED_WORDS[source.name], "share": 100 * (source.share or 0), "p corrected": source.p,
-         "points": None if source.deviation is None else 100 * source.deviation}
+        {
+            "seed": SEED_WORDS[source.name],
+            "share": 100 * (source.share or 0),
+            "p corrected": source.p,
+            "points": None if source.deviation is None else 100 * source.deviation,
+        }
         for source in known
-    ]  # fmt: skip
+    ]
     axes = Axes(x="seed", y="share", y_title="% of the spread")
     title = f"Where the spread of {known[0].metric} comes from; dashed: by chance"
     tooltip = ("p corrected", "points")
@@ -101,15 +109,23 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
         return
     top = overlaps[0].top
     bars = [
-        {"runs": SHARED[overlap.name], "shared": top * overlap.value, "pairs": overlap.pairs,
-         "low": None if overlap.low is None else top * overlap.low,
-         "high": None if overlap.high is None else top * overlap.high}
+        {
+            "runs": SHARED[overlap.name],
+            "shared": top * overlap.value,
+            "pairs": overlap.pairs,
+            "low": None if overlap.low is None else top * overlap.low,
+            "high": None if overlap.high is None else top * overlap.high,
+        }
         for overlap in overlaps
-    ]  # fmt: skip
+    ]
     axes = Axes(
-        x="runs", y="shared", low="low", high="high", x_title="the seed that two runs have in common",
+        x="runs",
+        y="shared",
+        low="low",
+        high="high",
+        x_title="the seed that two runs have in common",
         y_title=f"of {top} most important heads",
-    )  # fmt: skip
+    )
     title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))

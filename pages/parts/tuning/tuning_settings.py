@@ -18,9 +18,13 @@ def pick_data() -> str | None:
     """None for the bundled samples, "hub", or a folder."""
     glue = settings().glue
     source = bound.pick(
-        st.segmented_control, "Rows from", SOURCES, key="rows_from", default=SOURCES[1] if glue else SOURCES[0],
+        st.segmented_control,
+        "Rows from",
+        SOURCES,
+        key="rows_from",
+        default=SOURCES[1] if glue else SOURCES[0],
         required=True,
-    )  # fmt: skip
+    )
     if source == SOURCES[1]:
         return st.text_input("Folder", str(glue or ""), key="data", bind="query-params",
                              placeholder="the folder that holds SST-2, MRPC ...") or None  # fmt: skip

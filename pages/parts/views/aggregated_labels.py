@@ -114,10 +114,14 @@ def show(tools: DeltaGenerator) -> None:
     if project is None:
         db, _ = labels_to_read(db, class_set)
     method = bound.pick(
-        st.segmented_control, "One class a map by", list(crowd.METHODS), key="method", default="majority",
+        st.segmented_control,
+        "One class a map by",
+        list(crowd.METHODS),
+        key="method",
+        default="majority",
         required=True,
         format_func=crowd.METHODS.__getitem__,
-    )  # fmt: skip
+    )
     votes = crowd.votes_of(db, class_set, project)
     if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
         st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")

@@ -139,8 +139,11 @@ def show(tools: DeltaGenerator) -> None:
     for job in job_progress.jobs_under_way("match")[:3]:
         job_progress.show_job(job, rows=False)
     with clear_errors():
-        stored = pick_run("match", "No checkpoints were compared yet: choose the one to compare with in the line "
-                          "above, and press Match.", icon=":material/compare_arrows:")  # fmt: skip
+        stored = pick_run(
+            "match",
+            "No checkpoints were compared yet: choose the one to compare with in the line above, and press Match.",
+            icon=":material/compare_arrows:",
+        )
         if stored is not None:
             warn_of_tuning(stored)
             results(stored)

@@ -27,9 +27,11 @@ SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
 def start() -> None:
     """Ask for snapshots; start the job."""
     typed = st.text_area(
-        "Snapshots in order, one a line", key="snapshots", height=110,
+        "Snapshots in order, one a line",
+        key="snapshots",
+        height=110,
         help="Names, folders, hub ids, or owner/name@step0..step1000 for all revisions from one to the other.",
-    )  # fmt: skip
+    )
     names = [line.strip() for line in typed.splitlines() if line.strip()]
     if st.button("Measure", type="primary", disabled=not names):
         with clear_errors():
@@ -54,11 +56,13 @@ def show_curves(points: Sequence[CurvePoint], source: str) -> None:
     st.altair_chart(chart, width="content")
     snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     counted = f"n = {points[0].n} inputs, bands are 95 % intervals" if points[0].n else "no intervals are stored"
-    st.caption(plain(
-        f"{source} · {len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]}, evenly spaced here · {counted}"
-        " · the dashed line is the bound above which a head is said to look there; what lies between two snapshots is "
-        "not known"
-    ))  # fmt: skip
+    st.caption(
+        plain(
+            f"{source} · {len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]}, evenly spaced here · "
+            f"{counted} · the dashed line is the bound above which a head is said to look there; what lies between two "
+            "snapshots is not known"
+        )
+    )
     st.subheader("Which role came when", anchor=False)
     show_table(_order_table(orders))
     begun = pd.DataFrame([_named(record) for record in records if isinstance(record, Beginning)])
@@ -103,20 +107,28 @@ def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "look mostly at": order.score, "heads in the end": order.heads, "first one by": order.earliest,
-                "median": order.median, "95 % from": order.low, "to": order.high,
+                "look mostly at": order.score,
+                "heads in the end": order.heads,
+                "first one by": order.earliest,
+                "median": order.median,
+                "95 % from": order.low,
+                "to": order.high,
                 "comes first (share of draws)": round(order.first, 2),
             }
             for order in orders
         ]
-    )  # fmt: skip
+    )
 
 
 def _named(record: Beginning) -> dict[str, object]:
     return {
-        "head": f"L{record.layer + 1}H{record.head + 1}", "looks at": record.score, "began after": record.after,
-        "and by": record.by, "by interval from": record.earliest, "to": record.latest,
-    }  # fmt: skip
+        "head": f"L{record.layer + 1}H{record.head + 1}",
+        "looks at": record.score,
+        "began after": record.after,
+        "and by": record.by,
+        "by interval from": record.earliest,
+        "to": record.latest,
+    }
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -137,8 +149,11 @@ def show(tools: DeltaGenerator) -> None:
             return
         say_missing(name)
         start()
-        stored = pick_run("development", "Nothing was measured over training yet: name snapshots and press Measure.",
-                          icon=":material/timeline:")  # fmt: skip
+        stored = pick_run(
+            "development",
+            "Nothing was measured over training yet: name snapshots and press Measure.",
+            icon=":material/timeline:",
+        )
         if stored is not None:
             points = CurvePoint.among(run_rows(resources.database(), stored.run))
             show_curves(points, f"{stored.title}, {stored.date}")

@@ -19,6 +19,8 @@ def show(tools: DeltaGenerator) -> None:
         if asked.checkpoint and (asked.text or "").strip():
             effective.show_effective(asked.checkpoint, str(asked.text), asked.pair_or_none)
         else:
-            st.info("Type a text of about 40 words or more above, to see raw and effective attention side by side.",
-                    icon=":material/compare:")  # fmt: skip
+            st.info(
+                "Type a text of about 40 words or more above, to see raw and effective attention side by side.",
+                icon=":material/compare:",
+            )
         effective.show_stored()

@@ -31,8 +31,10 @@ STUDIES = {"finetune": "finetuning/train", "change": "finetuning/change", "disab
 
 def show(tools: DeltaGenerator) -> None:
     """The steps, each with its page and whether it is done, and the figure."""
-    st.caption("Kovaleva et al. 2019 in four steps, an hour in all: look, train, compare, take away. Leave at any "
-               "time; what you did is still here when you come back.")  # fmt: skip
+    st.caption(
+        "Kovaleva et al. 2019 in four steps, an hour in all: look, train, compare, take away. Leave at any "
+        "time; what you did is still here when you come back."
+    )
     bar = st.container()
     with clear_errors():
         newest = {study: _newest(study) for study in STUDIES}
@@ -73,8 +75,10 @@ def _look() -> bool:
     typed = st.session_state.get("path_head", before)
     right = _share(typed, scores) == float(np.nanmax(scores))
     with _box(1, "See what the heads look at", done=right):
-        st.markdown("Each small picture is one head: rows are tokens that look, columns tokens that are looked at. "
-                    "Find the head that looks most at the next token (*Order by* helps).")  # fmt: skip
+        st.markdown(
+            "Each small picture is one head: rows are tokens that look, columns tokens that are looked at. "
+            "Find the head that looks most at the next token (*Order by* helps)."
+        )
         place, field = st.columns([2, 3], vertical_alignment="bottom")
         with place:
             links.link("maps", "Open Attention maps", checkpoint=ENCODER, text=example.TEXT, pair=example.PAIR)

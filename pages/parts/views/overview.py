@@ -113,9 +113,11 @@ def compared(
         else _nothing_beside(label, other, task == here)
     )
     return (
-        axis_of(first, f"{label_of(key)}, {title}", shape), axis_of(second, label, shape),
-        axis_of(changed(first, second), "second less first", shape, diverging=True), note,
-    )  # fmt: skip
+        axis_of(first, f"{label_of(key)}, {title}", shape),
+        axis_of(second, label, shape),
+        axis_of(changed(first, second), "second less first", shape, diverging=True),
+        note,
+    )
 
 
 def _side_by_side(second: pd.DataFrame, other: str | None, shape: tuple[int, int]) -> tuple[pd.DataFrame, str]:

@@ -26,9 +26,13 @@ def start() -> None:
     shared = shared_options()
     left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
     orders = bound.pick_many(
-        left.multiselect, "Remove heads in the order of", list(ORDERS), key="orders",
-        default=["importance", "sweep", "random"], format_func=ORDERS.__getitem__,
-    )  # fmt: skip
+        left.multiselect,
+        "Remove heads in the order of",
+        list(ORDERS),
+        key="orders",
+        default=["importance", "sweep", "random"],
+        format_func=ORDERS.__getitem__,
+    )
     weigh = middle.button(
         "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"
     )

@@ -26,13 +26,15 @@ WAYS = {"forward": "from the first end to the second", "backward": "from the sec
 def pick_relations() -> list[str]:
     """Relations to look for: the paper's, and any dependency."""
     return bound.pick_many(
-        st.multiselect, "Relations", list(RELATIONS),
+        st.multiselect,
+        "Relations",
+        list(RELATIONS),
         key="relations",
         default=list(RELATIONS),
         format_func=lambda name: RELATIONS[name].label if name in RELATIONS else name,
         accept_new_options=True,
         help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +93,11 @@ def dependencies() -> None:
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)
     stored = pick_run(
-        "dependencies", "No accuracy on gold trees is stored yet: name a treebank above.", "trees_run",
+        "dependencies",
+        "No accuracy on gold trees is stored yet: name a treebank above.",
+        "trees_run",
         icon=":material/account_tree:",
-    )  # fmt: skip
+    )
     if stored is None:
         return
     rows = store.run_rows(db, stored.run)

@@ -37,15 +37,23 @@ def chosen_options() -> dict[str, Any] | None:
     )  # fmt: skip
     glue = settings().glue
     data = right.text_input(
-        "Data", str(glue or ""), placeholder="a folder; empty for the bundled samples", key="data", bind="query-params",
+        "Data",
+        str(glue or ""),
+        placeholder="a folder; empty for the bundled samples",
+        key="data",
+        bind="query-params",
         help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
-    )  # fmt: skip
+    )
     with st.expander("Tasks, parts and sizes"):
         which, what = st.columns(2)
         tasks = bound.pick_many(
-            which.multiselect, "Tasks", list(TASKS), key="tasks", format_func=lambda key: TASKS[key].name,
+            which.multiselect,
+            "Tasks",
+            list(TASKS),
+            key="tasks",
+            format_func=lambda key: TASKS[key].name,
             placeholder="all there",
-        )  # fmt: skip
+        )
         parts = bound.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
         places = st.columns(5)
         numbers = {

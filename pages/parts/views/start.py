@@ -39,8 +39,12 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def _ask() -> None:
-    text = st.text_input("A sentence of your own", key="start_text", placeholder="Type a sentence and press Enter",
-                         icon=":material/edit:")  # fmt: skip
+    text = st.text_input(
+        "A sentence of your own",
+        key="start_text",
+        placeholder="Type a sentence and press Enter",
+        icon=":material/edit:",
+    )
     if text.strip():
         del st.session_state["start_text"]
         links.go("maps", text=text)

@@ -145,8 +145,9 @@ def show(tools: DeltaGenerator) -> None:
     changes = [score for score in chosen if score.checkpoint == "difference"]
     if changes:
         differing = "Heads that differ between the checkpoints"
-        attending.sure_table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences",
-                             heading=differing)  # fmt: skip
+        attending.sure_table(
+            measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences", heading=differing
+        )
         st.caption("Second checkpoint less the first, paired by input; p is two-sided, q corrects it for all heads.")
     show_files(measured.frame, drawn, "features")
     st.subheader("The classifying token, last layer")

@@ -29,14 +29,22 @@ def start() -> None:
     with left:
         tasks = pickers.pick_tasks("sst2")
     chosen = bound.pick_many(
-        right.multiselect, "Initialisations", list(INITIALISATIONS), key="initialisations", default=["pretrained"],
+        right.multiselect,
+        "Initialisations",
+        list(INITIALISATIONS),
+        key="initialisations",
+        default=["pretrained"],
         format_func=INITIALISATIONS.__getitem__,
-    )  # fmt: skip
+    )
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
-                        default=preset_for(str(checkpoint)),
-                        help="The paper's, and for the small bundled checkpoints the one that suits them; every "
-                        "setting is below.")  # fmt: skip
+    preset = bound.pick(
+        left.selectbox,
+        "Recipe",
+        list(PRESETS),
+        key="preset",
+        default=preset_for(str(checkpoint)),
+        help="The paper's, and for the small bundled checkpoints the one that suits them; every setting is below.",
+    )
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
                                 help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")

@@ -94,9 +94,13 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         st.download_button(
             "Page (HTML)",
             lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
-            file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
+            file_name="maps.html",
+            mime="text/html",
+            on_click="ignore",
+            icon=":material/download:",
+            key="html",
             help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
-        )  # fmt: skip
+        )
         st.download_button(
             "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
             icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",

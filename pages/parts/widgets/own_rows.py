@@ -55,12 +55,19 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
     bare: a button of its icon alone, as in a bar.
     """
     told = "Rows of your own: paste sentences or drop a file" if bare else None
-    with st.popover("" if bare else "A list of rows", icon=":material/playlist_add:", help=told,
-                    width="content" if bare else "stretch"):  # fmt: skip
+    with st.popover(
+        "" if bare else "A list of rows",
+        icon=":material/playlist_add:",
+        help=told,
+        width="content" if bare else "stretch",
+    ):
         ask_lines(f"own_{key}")
         st.text_input("Name", key=f"own_{key}_name", placeholder="sentences", max_chars=40)
-        st.toggle("A model is to learn from them", key=f"own_{key}_learned",
-                  help="Of labelled rows every fifth is then kept for judging; else all are.")  # fmt: skip
+        st.toggle(
+            "A model is to learn from them",
+            key=f"own_{key}_learned",
+            help="Of labelled rows every fifth is then kept for judging; else all are.",
+        )
         st.button(
             "Use these sentences", key=f"own_{key}_use", type="primary", on_click=_keep, args=(f"own_{key}", take)
         )
