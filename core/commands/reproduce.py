@@ -16,8 +16,8 @@ from core.jobs import api
 from core.jobs.chain import JobRequest, run_in_turn
 from core.jobs.executors import JobPlacement
 from core.report import recorded, rendering, report
+from core.report.asked import ReportOptions
 from core.report.discoveries import together
-from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord, Records, records_of
 from core.report.rendering.words import About, numbers_of
 from core.store import exchange, runs, shipped
@@ -49,6 +49,9 @@ class Options:
     seeds: Annotated[int, Flag("fine-tuning runs of each task and initialisation", least=1)] = 1
     random_seeds: Annotated[int | None, Flag("how many of them from random weights, too; default: all", least=1)] = None
     folds: Annotated[int, Flag("parts of RTE's and MRPC's train rows, swept cross-fitted; 0: not", least=0)] = 0
+    unseen: Annotated[
+        bool, Flag("heads disabled on train rows, too, that fine-tuning left out and nothing learned is like")
+    ] = False
     preset: Annotated[str, Flag("auto, paper, replication, small, bundled, long or compact")] = "auto"
     precision: Annotated[str, Flag("of training: float32, or bfloat16 where the processor computes in it")] = "float32"
     folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
@@ -69,7 +72,7 @@ class Options:
             "sweep_limit": self.sweep_limit or None, "effective_limit": self.effective_limit,
             "tree_limit": self.tree_limit, "train_limit": self.train_limit or None,
             "dev_limit": self.dev_limit or None, "seeds": self.seeds, "random_seeds": self.random_seeds,
-            "folds": self.folds, "preset": self.preset, "precision": self.precision,
+            "folds": self.folds, "unseen": self.unseen, "preset": self.preset, "precision": self.precision,
             "folder": self.folder, "seed": self.seed,
         })  # fmt: skip
 

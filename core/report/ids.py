@@ -17,6 +17,7 @@ class Part(StrEnum):
     SINKLESS = "sinkless"
     STATISTICS = "statistics"
     RELATIONS = "relations"
+    TRAIN_RELATIONS = "relations-train"  # links from noun to pronoun on all train rows, of tasks with few dev rows
     DEPENDENCIES = "dependencies"
     EFFECTIVE = "effective"
     REDUNDANCY = "redundancy"

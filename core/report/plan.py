@@ -4,15 +4,14 @@ The plan is the same whenever it is made from the same options, data and checkpo
 finds what it had stored. A study on a fine-tuned checkpoint comes after the fine-tuning that makes it.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core import config
 from core.errors import InputError
 from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import classifying_options, keep_best_known
+from core.report.asked import PARTS, ReportOptions
 from core.report.data import Data, Facts
 from core.report.ids import Part
 from core.store.database import Database
@@ -30,22 +29,20 @@ from core.studies.probing import probe, subnetworks, syntax, transfer
 from core.studies.tuning import change, finetune
 from core.studies.tuning.finetuning_results import runs_folder
 from core.tasks.glue import task_of
+from core.tasks.unseen import SPLIT
 from core.tuning.saved import shown_folder
 
 OTHER_SEEDS = {Part.CHANGE: Part.CHANGE_SEEDS, Part.FEATURES: Part.FEATURES_SEEDS}  # what fine-tuning changes
-COME_WITH = {Part.SINK: Part.FRAMES, Part.SINKLESS: Part.FRAMES} | {part: first for first, part in OTHER_SEEDS.items()}
-PARTS = (
-    Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,
-    Part.TUNING, Part.CHANGE, Part.MATCH, Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS,
-    Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
-    Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
-)  # fmt: skip
+COME_WITH = {Part.SINK: Part.FRAMES, Part.SINKLESS: Part.FRAMES, Part.TRAIN_RELATIONS: Part.RELATIONS} | {
+    part: first for first, part in OTHER_SEEDS.items()
+}
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE,
     Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
+FEW_LINKS = ("noun-pronoun",)  # relations whose links in dev rows are too few there, too
 PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
 WEIGHED_ROWS = 500  # train rows that heads are weighed on, where all dev rows are swept
@@ -54,61 +51,6 @@ RANDOM_DRAWS = 3  # of random weights that repeated patterns are beside
 SENTIMENT = "sst2"
 CUT_WORDS = ("noun-adjective", "noun-preposition")  # whose links are cut, as many at the same distances
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """What a report is asked for. data: a folder, None for the bundled samples; hub: GLUE's rows from the hub; tasks,
-    parts: none for all there are; limit: dev rows of a task whose maps are looked at; sweep_limit: on which heads are
-    disabled and pruned; tree_limit: gold sentences of dev and of test; dev_limit: that fine-tuned scores are measured
-    on (None: all, as for every limit); random_seeds: of the seeds, how many train random weights, too (None: all);
-    folds: parts of the train rows of CROSSED that heads are swept on too, each by a model of the others (0: none);
-    preset: "auto" is bundled for the bundled encoder, small for small checkpoints, else paper;
-    precision: of training, "float32" or "bfloat16";
-    folder: where fine-tuned checkpoints go."""
-
-    checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])
-    data: str | None = None
-    hub: bool = False
-    tasks: list[str] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
-    limit: int | None = 100
-    sweep_limit: int | None = 200
-    effective_limit: int = 30
-    tree_limit: int = 150
-    train_limit: int | None = 1000
-    dev_limit: int | None = None
-    seeds: int = 1
-    random_seeds: int | None = None
-    folds: int = 0
-    preset: str = "auto"
-    precision: str = "float32"
-    folder: str | None = None
-    seed: int = 0
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Over the defaults, names checked, tasks by key. Raises InputError."""
-        names = [option.name for option in fields(cls)]
-        if unknown := sorted(set(given) - set(names)):
-            raise InputError(f"A report has the options {', '.join(names)}; {unknown[0]!r} is none of them.")
-        if wrong := [part for part in given.get("parts", ()) if part not in PARTS]:
-            raise InputError(
-                f"Parts of a report are {', '.join(PARTS)}; {wrong[0]!r} is none of them: choose among them."
-            )
-        options = cls(**given)
-        if not options.checkpoints:
-            raise InputError("A report needs at least one checkpoint; none was given: name one.")
-        if Part.CROSSED in options.parts and not options.folds:
-            raise InputError(
-                "The part crossed tests each part of the train rows by a model of the others, but there are no parts: "
-                "say how many, as folds."
-            )
-        chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
-        return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
-
-
-DEFAULTS = ReportOptions()
 
 
 @dataclass(frozen=True)
@@ -212,6 +154,11 @@ class _Planned:
             self._step(Part.RELATIONS, relations.STUDY, linked),
             self._step(Part.EFFECTIVE, effective.STUDY, effectively),
             self._step(Part.REDUNDANCY, redundancy.STUDY, replace(alike, random=RANDOM_DRAWS)),
+            *(
+                self._step(Part.TRAIN_RELATIONS, relations.STUDY, self._linked_on_train(task), task)
+                for task in self.tasks
+                if self.options.folds and task in CROSSED and task in self.data.train
+            ),
         ]
         if self.data.treebank:
             options = dependencies.Options(
@@ -222,6 +169,11 @@ class _Planned:
             )
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return [*steps, *self._explained()]
+
+    def _linked_on_train(self, task: str) -> relations.Options:
+        """Links on all train rows, which a checkpoint that was not fine-tuned never saw the labels of."""
+        options = self._attending(relations.Options, task, limit=self.options.train_limit)
+        return replace(options, split="train", relations=FEW_LINKS)
 
     def _explained(self) -> list[ReportStep]:
         """Scores taken apart, of a checkpoint whose inputs have separators."""
@@ -369,6 +321,7 @@ class _Planned:
 
     def _disabled(self, task: str) -> list[ReportStep]:
         swept = self._on_tuned(disable.Options, task)
+        swept = replace(swept, split=SPLIT) if self.options.unseen else swept
         weighed = replace(
             self._on_tuned(importance.Options, task), limit=self.options.sweep_limit or WEIGHED_ROWS
         )  # train rows, of which some tasks have hundreds of thousands

@@ -12,10 +12,11 @@ from typing import Any
 
 from core import config
 from core.errors import AtlasError, InputError
+from core.report.asked import ReportOptions
 from core.report.beside import stored_beside
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
-from core.report.plan import CUT_WORDS, ReportOptions, ReportStep
+from core.report.plan import CUT_WORDS, ReportStep
 from core.report.published import REPLICATION
 from core.report.records import Records, StepRecord, records_of
 from core.report.rendering.words import About
@@ -28,8 +29,10 @@ from core.studies.lookup import find_study
 from core.studies.tuning import finetune
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import TASKS
+from core.tasks.unseen import SPLIT
 
 REPORT = "reproduce"  # the study that keeps reports
+ROWS = ("limit", "split")  # options that say how many rows
 CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
 BY_COMMAND = {  # parts that a study's own command makes for the record: its runs stand beside the reports'
     Part.SHAPLEY: shapley.STUDY.name,
@@ -106,16 +109,17 @@ def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
     in which they stand."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
-        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, "limit")}
+        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, *ROWS)}
         same = json.dumps([step.part, step.study, step.checkpoint, step.task, asked], sort_keys=True)
         if same not in chosen or _worth(step) > _worth(chosen[same]):
             chosen[same] = step
     return list(chosen.values())
 
 
-def _worth(step: StepRecord) -> tuple[bool, float, str]:
+def _worth(step: StepRecord) -> tuple[bool, bool, float, str]:
     limit = step.options.get("limit")
-    return step.run is not None, math.inf if limit is None else limit, step.created or ""
+    more = step.options.get("split") == SPLIT
+    return step.run is not None, more, math.inf if limit is None else limit, step.created or ""
 
 
 def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:

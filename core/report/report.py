@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
+from core.report.asked import ReportOptions
 from core.report.beside import stored_beside
 from core.report.claims.claim import Claim
 from core.report.claims.outcomes import UNTESTED, Outcome
@@ -18,7 +19,7 @@ from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
-from core.report.plan import COME_WITH, TUNED, ReportOptions, ReportStep, plan
+from core.report.plan import COME_WITH, TUNED, ReportStep, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from core.report.verdicts import MeasurementContext, paired
@@ -27,6 +28,7 @@ from core.store.database import Database
 from core.store.rows import plain
 from core.studies.stored_runs import one_run
 from core.studies.tuning import finetune
+from core.tasks.unseen import SPLIT, WORDS
 
 STUDY_NAME = "reproduce"
 
@@ -148,8 +150,8 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
     tested = outcome.statistic
     return ClaimRecord(
             claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
-            outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome), outcome.n, outcome.run,
-            outcome.needed,
+            outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome) + _unseen(evidence, outcome),
+            outcome.n, outcome.run, outcome.needed,
             tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
             claim.rule.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
             outcome.needed_seeds,
@@ -163,6 +165,14 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
     if not rows or not parts & {Part.TUNING, *TUNED}:
         return ""
     return f"; {rows:,} dev rows of this task stand among its train rows, too, so they are no test of what was learned"
+
+
+def _unseen(evidence: Evidence, outcome: Outcome) -> str:
+    """That train rows stand beside the dev rows, which the checkpoint never saw."""
+    mine = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
+    if not any(result.step.asked.get("split") == SPLIT for result in mine):
+        return ""
+    return f"; on dev rows and on train rows with no {WORDS} words in a row that it was fine-tuned on"
 
 
 def _seeds(claim: Claim, outcome: Outcome) -> int | None:

@@ -59,6 +59,7 @@ Data = Annotated[
     Flag("folder in GLUE's TSV form, or hub; default: the bundled samples"),
 ]
 Split = Annotated[str, Flag("dev or train")]
+SweptSplit = Annotated[str, Flag("dev, train, or unseen: dev, and train rows that its fine-tuning saw nothing of")]
 Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),

@@ -5,9 +5,10 @@ Labels count in the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailme
 notebook codes entailment as 1, so labels are always matched by name (`core.tasks.labels`).
 """
 
+import hashlib
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -185,9 +186,20 @@ def read_rows(
     rows = _rows_of(task, split, folder)
     if not rows:
         raise InputError(f"A split must have at least one row; {task.name} {split} has none: choose other data.")
-    if limit is not None and limit < len(rows):
-        rows = [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
-    return rows
+    return drawn(rows, limit, seed)
+
+
+def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
+    """At most so many of the rows, in their order, drawn with a seed without replacement; None: all."""
+    if limit is None or limit >= len(rows):
+        return list(rows)
+    return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
+
+
+def fingerprint(rows: Sequence[TaskRow]) -> str:
+    """Of texts and labels, so that a state is not taken up on other data."""
+    text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]:

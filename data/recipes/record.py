@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from core import config
 from core.errors import InputError
 from core.report import recorded, report
-from core.report.plan import PARTS
+from core.report.asked import PARTS
 from core.report.records import rows_of
 from core.store import jobs, runs
 from core.store.database import Database

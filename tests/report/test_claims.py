@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.report.asked import PARTS
 from core.report.claims import changes, disabling, maps, missed, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import CLAIMS
@@ -9,7 +10,6 @@ from core.report.claims.separators import made_by_blocks, no_op
 from core.report.exhibits import EXHIBITS
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
-from core.report.plan import PARTS
 from core.report.readings import prune_curves
 from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
@@ -200,6 +200,27 @@ def test_the_best_noun_pronoun_head_is_open_where_it_is_not_above_its_distance_o
     ):
         links = head_rows(table, task="rte", feature="noun-pronoun", statistic="forward", baseline=baseline)
         assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
+
+
+def test_a_head_with_no_more_than_its_distance_explains_is_no_noun_pronoun_head():
+    """It blocks none of its own sort, and still has to be surpassed by one of the other."""
+    kinds = ("previous", "broad", "broad")
+    places = [
+        {"task": "rte", "statistic": "place", "layer": 0, "head": k, "kind": kind} for k, kind in enumerate(kinds)
+    ]
+    for table, baselines, outcome in (
+        ((0.1, 0.5, 0.7), (0.0, 0.1, 0.8), FAILS),  # the largest weight is at its distance, of the same sort
+        ((0.7, 0.5, 0.1), (0.8, 0.1, 0.0), UNDECIDED),  # of the other sort
+        ((0.1, 0.5, 0.7), (0.2, 0.6, 0.8), UNDECIDED),  # none is a noun-pronoun head
+    ):
+        rows = head_rows([table], task="rte", feature="noun-pronoun", statistic="forward")
+        links = [row | {"baseline": one} for row, one in zip(rows, baselines, strict=True)]
+        assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
+        few = head_rows([table], 0.5, task="rte", feature="noun-pronoun", statistic="forward", baseline=0.0)
+        on_dev, on_train = found("relations", few), found("relations-train", links)
+        (one,) = maps.diagonal_heads(evidence(on_dev, on_train, found("statistics", places)))
+        assert one.outcome == outcome
+        assert one.said.startswith("on train rows: best L1H2" if outcome != UNDECIDED else "on train rows: ")
 
 
 def averaged(changes, half=0.01):

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from core.errors import InputError
+from core.report.asked import PARTS, ReportOptions
 from core.report.data import Facts, find_data
 from core.report.ids import Part
-from core.report.plan import PARTS, ReportOptions, plan
+from core.report.plan import plan
 from core.store.database import Database
 from core.studies.tuning import finetune
 
@@ -86,6 +87,15 @@ def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
     with pytest.raises(InputError, match="say how many, as folds"):
         steps(db, **asked)
     assert not [step for step in steps(db, tasks=["rte"]) if step.part == Part.CROSSED]
+
+
+def test_links_of_few_dev_rows_are_looked_for_on_train_rows_with_folds(db):
+    asked = {"tasks": ["rte", "sst2"], "parts": ["relations"], "train_limit": None}
+    assert [step.part for step in steps(db, **asked)] == [Part.RELATIONS]
+    (_, more) = steps(db, folds=3, **asked)
+    options = more.options
+    assert (more.part, more.task, options.tasks, options.split) == (Part.TRAIN_RELATIONS, "rte", ("rte",), "train")
+    assert (options.relations, options.limit) == (("noun-pronoun",), None)
 
 
 def test_all_dev_rows_are_swept_and_some_train_rows_weighed(db):

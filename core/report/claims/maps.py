@@ -282,9 +282,12 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
-    """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Open where it is
-    not, corrected over heads, above its weight at the same distance elsewhere and above the best of the other sort."""
-    relations, statistics = evidence.by_task(Part.RELATIONS), evidence.by_task(Part.STATISTICS)
+    """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Noun-pronoun heads
+    are those above their weight at the same distance elsewhere, corrected over heads. Open where there is none, or
+    where the best of them does not lie, corrected over heads, above every head of the other sort, noun-pronoun head
+    or not. On train rows where links were looked for there."""
+    relations = evidence.by_task(Part.RELATIONS) | evidence.by_task(Part.TRAIN_RELATIONS)
+    statistics = evidence.by_task(Part.STATISTICS)
     if not relations or not statistics:
         return untested(evidence, Part.STATISTICS if relations else Part.RELATIONS)
     outcomes = [_diagonal(result, statistics[task], task) for task, result in relations.items() if task in statistics]
@@ -296,11 +299,13 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
     kinds = {score.name: score.kind for score in picked(statistics.scores, task=task, statistic="place")}
     if not scores or not kinds:
         return None
-    best = max(scores, key=lambda score: score.estimate.value)
+    beyond = [score for score in scores if _beyond_its_distance(score, len(scores)).word == HOLDS]
+    best = max(beyond or scores, key=lambda score: score.estimate.value)
     kind = kinds.get(best.name, "other")
     diagonal = [name for name, of_head in kinds.items() if of_head in ("previous", "next")]
+    train = "on train rows: " if relations.step.part == Part.TRAIN_RELATIONS else ""
     sentence = (
-        f"best {best.name} ({best.statistic}) {said(best.estimate)}, {best.baseline:.3f} at the same "
+        f"{train}best {best.name} ({best.statistic}) {said(best.estimate)}, {best.baseline:.3f} at the same "
         f"distance elsewhere; it is a head of the kind {kind}; diagonal heads: {', '.join(diagonal) or 'none'}"
     )
     others = [score for score in scores if (score.name in diagonal) != (best.name in diagonal)]
@@ -308,13 +313,17 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
     return found_by(relations, _best_of_its_sort(best, rival, diagonal, len(scores)), sentence, int(best.n or 0), task)
 
 
+def _beyond_its_distance(score: Score, heads: int) -> Decision:
+    """Whether a head has more weight on links than at the same distance elsewhere, corrected over so many heads."""
+    return decided(among(score.estimate, heads), score.baseline or 0.0)
+
+
 def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str], heads: int) -> Decision:
     """HOLDS where the best head is diagonal, FAILS where it is not; UNDECIDED as long as, corrected over so many heads,
     its interval reaches its baseline or that of the best head of the other sort."""
-    top = among(best.estimate, heads)
-    apart_from = [decided(top, best.baseline or 0.0)]
+    apart_from = [_beyond_its_distance(best, heads)]
     if rival is not None:
-        apart_from.append(apart([top], [among(rival.estimate, heads)]))
+        apart_from.append(apart([among(best.estimate, heads)], [among(rival.estimate, heads)]))
     clear = all_of(apart_from)
     if clear.word != HOLDS:
         return replace(clear, word=UNDECIDED)

@@ -22,6 +22,7 @@ from core.studies.records import picked
 from core.studies.tuning import finetune
 from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
 from core.tasks.glue import TASKS
+from core.tasks.unseen import SPLIT
 from core.tuning.recipe import Recipe
 
 BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too high"
@@ -121,6 +122,11 @@ def heads(evidence: Evidence) -> list[Measured]:
     return [value for result in evidence.of(Part.HEADS) for value in _heads(result)]
 
 
+def _rows_of(result: StepResult) -> str:
+    """Which rows a sweep is of."""
+    return "rows it never saw" if result.step.asked.get("split") == SPLIT else "dev rows"
+
+
 def _heads(result: StepResult) -> list[Measured]:
     sweep = readings.sweep(result.rows)
     known = sorted(sweep.known, key=lambda pair: -pair[1].value)
@@ -128,7 +134,7 @@ def _heads(result: StepResult) -> list[Measured]:
         return []
 
     def measured(quantity: Quantity, estimate: Estimate, note: str) -> Measured:
-        about = (estimate, known[0][0].n, "dev rows", result.run, note)
+        about = (estimate, known[0][0].n, _rows_of(result), result.run, note)
         return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
 
     def noted(variant: SweptVariant) -> str:
@@ -154,7 +160,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
             continue
         best = best_by_layer(known)
         like = Measured(
-            exhibit, result.task, Item(Quantity.LAYER), condition, best[0], known[0][0].n, "dev rows", result.run
+            exhibit, result.task, Item(Quantity.LAYER), condition, best[0], known[0][0].n, _rows_of(result), result.run
         )
         values += layers_of(best, like)
     return values

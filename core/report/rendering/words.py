@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from core.report.plan import ReportOptions
+from core.report.asked import ReportOptions
 from core.report.records import ClaimRecord
 from core.studies.stored_runs import TitledRun
 

@@ -11,8 +11,10 @@ from core import studies
 from core.attention import Head
 from core.capture.components import Component, LayerBlock, every_part, parse_components
 from core.errors import InputError
+from core.studies.ablation.unseen_rows import rows_unseen_by
 from core.tasks.glue import Task, TaskRow, read_rows, task_of
 from core.tasks.labels import label_order
+from core.tasks.unseen import SPLIT
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,7 +90,10 @@ def rows_of(options: DisablingOptions, split: str | None = None, limit: int | No
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
         raise InputError(f"Effects are judged on at least two rows; a limit of {limit} was given: raise it.")
-    return read_rows(options.task, split or options.split, folder=options.data, limit=limit, seed=options.seed)
+    split = split or options.split
+    if split == SPLIT:
+        return rows_unseen_by(options.checkpoint, options.task, options.data, limit, options.seed)
+    return read_rows(options.task, split, folder=options.data, limit=limit, seed=options.seed)
 
 
 def slices(options: DisablingOptions) -> list[tuple[Slice, int]]:

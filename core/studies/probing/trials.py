@@ -12,8 +12,7 @@ import numpy as np
 from core import config
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
-from core.studies.tuning.finetuning_run import fingerprint
-from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
+from core.tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
 from core.tuning.batches import Example, encode
 from core.tuning.model import initialised, logits_of, predictions
 from core.tuning.recipe import Recipe

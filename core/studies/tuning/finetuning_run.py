@@ -1,6 +1,5 @@
 """One fine-tuning run as studies make it: rows, training, what a page sees meanwhile, and the folder it leaves."""
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from core.studies.tuning.finetuning_results import (
     runs_folder,
     state_of,
 )
-from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
+from core.tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
 from core.tasks.metrics import majority
 from core.tuning.batches import encode
 from core.tuning.live import Live
@@ -146,9 +145,3 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
     if recipe.keep == "best":
         return f"best {task.metric} on dev of epochs 1 to {trained} (keep=best)"
     return "the last (keep=last)"
-
-
-def fingerprint(rows: list[TaskRow]) -> str:
-    """Of texts and labels, so that a state is not taken up on other data."""
-    text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,7 +10,8 @@ from core.config import settings
 from core.jobs import chain
 from core.jobs.duration_estimate import estimate_duration
 from core.report import report
-from core.report.plan import DEFAULTS, PARTS, ReportOptions, ReportStep
+from core.report.asked import DEFAULTS, PARTS, ReportOptions
+from core.report.plan import ReportStep
 from core.report.records import records_of
 from core.report.rendering.words import About
 from core.store.database import Database

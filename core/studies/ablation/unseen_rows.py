@@ -1,0 +1,53 @@
+"""The rows of a task that a fine-tuned checkpoint never saw, by what its training log says of those that it did."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from core import models
+from core.errors import InputError
+from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
+from core.tasks.unseen import unseen
+from core.tuning.saved import LOG
+
+
+def rows_unseen_by(
+    checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
+) -> list[TaskRow]:
+    """Dev rows, and train rows that were left out of the fine-tuning and share nothing with what was not.
+
+    Args:
+        checkpoint: one that this app fine-tuned.
+        task: the one that it was fine-tuned on.
+        data: where its rows are.
+        limit: at most so many; None: all.
+        seed: by which they are drawn.
+
+    Raises:
+        InputError: nobody knows what it saw.
+    """
+    return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
+
+
+@lru_cache(maxsize=4)
+def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
+    facts = _facts(folder)
+    recipe, seeds = facts.get("recipe", {}), facts.get("seeds", {})
+    train = read_rows(task, "train", folder=data)
+    learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
+    if facts.get("train_rows_hash") != fingerprint(learned):
+        raise InputError(
+            f"What a checkpoint never saw is told by what it was fine-tuned on; {folder} was not fine-tuned on these "
+            f"train rows of {task}: give the task and the data of its fine-tuning, or take the split dev."
+        )
+    return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
+
+
+def _facts(folder: str) -> Mapping[str, Any]:
+    """The training log; {} where there is none that can be read."""
+    try:
+        facts = json.loads(models.opening.local(folder).joinpath(LOG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, Mapping) else {}
