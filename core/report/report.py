@@ -170,7 +170,7 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
 def _unseen(evidence: Evidence, outcome: Outcome) -> str:
     """That train rows stand beside the dev rows, which the checkpoint never saw."""
     mine = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
-    if not any(result.step.asked.get("split") == SPLIT for result in mine):
+    if not any(getattr(result.step.options, "split", "") == SPLIT for result in mine):
         return ""
     return f"; on dev rows and on train rows with no {WORDS} words in a row that it was fine-tuned on"
 

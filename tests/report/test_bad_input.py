@@ -10,6 +10,7 @@ from core.report.claims.registry import claim
 from core.report.data import Facts, find_data, rows_in_both
 from core.report.rendering.words import numbers_of
 from core.report.report import evidence_of, outcomes
+from core.studies.ablation import disable
 from tests.report.evidence_made import CHECKPOINT, evidence, found, layer_rows
 from tests.simulations import claim_worlds
 
@@ -76,6 +77,15 @@ def test_equal_sentences_in_both_splits_are_counted_and_said(tmp_path):
     tuned = found("tuning", [{"kind": "none"}], "sst2")
     (known,) = evidence_of([some, tuned], data, {CHECKPOINT: Facts(causal=False, preset="small")})
     assert known.learned == {"sst2": 2}
+
+
+@pytest.mark.parametrize("split", ["unseen", "dev"])
+def test_a_verdict_on_train_rows_that_were_never_seen_says_so(split):
+    world = PLANTED["some-head"]
+    (swept,) = world.plant(world.truth["twice"], np.random.default_rng(0)).results
+    about = replace(swept, step=replace(swept.step, options=disable.Options("tuned", "sst2", split=split)))
+    (told,) = outcomes(claim("some-head"), evidence(about))
+    assert ("train rows with no 4 words in a row that it was fine-tuned on" in told.said) == (split == "unseen")
 
 
 @pytest.mark.parametrize(("name", "said"), [("random-head", True), ("neighbours", False)])

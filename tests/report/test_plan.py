@@ -98,6 +98,13 @@ def test_links_of_few_dev_rows_are_looked_for_on_train_rows_with_folds(db):
     assert (options.relations, options.limit) == (("noun-pronoun",), None)
 
 
+def test_heads_are_disabled_on_unseen_train_rows_where_it_is_asked_for(db):
+    asked = {"tasks": ["sst2"], "parts": ["heads", "layers", "alone", "importance", "prune"]}
+    for unseen, swept in ((True, "unseen"), (False, "dev")):
+        splits = {step.part: step.options.split for step in steps(db, unseen=unseen, **asked) if step.part != "tuning"}
+        assert splits == {"heads": swept, "layers": swept, "alone": swept, "importance": "train", "prune": "dev"}
+
+
 def test_all_dev_rows_are_swept_and_some_train_rows_weighed(db):
     asked = {"tasks": ["sst2"], "parts": ["heads", "importance", "prune"]}
     limits = {step.part: step.options.limit for step in steps(db, sweep_limit=None, **asked) if step.part != "tuning"}

@@ -157,6 +157,8 @@ def test_no_run_is_read_twice_and_of_steps_that_differ_in_rows_alone_the_one_of_
     more = replace(step, run="more", options={"limit": None}, created="2026-11-23")
     without = replace(step, run=None, options={"limit": None})
     other = replace(step, run="other", options={"limit": 30, "seed": 1})
+    of_both = replace(step, run="both", options={"limit": None, "split": "unseen"}, created="2026-11-22")
+    assert [one.run for one in recorded._newest([more, of_both, step])] == ["both"]
     assert recorded._newest([step, more, without, other]) == [more, other]
 
 

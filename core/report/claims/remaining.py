@@ -35,6 +35,10 @@ from core.studies.records import picked
 from core.tasks.relations import SAME_WORD
 
 SUMMARIES, BLOG = f"summaries of {PAPER}", "a later blog on the paper"
+NO_FRAMES = (
+    "it needs labelled rows whose frames are annotated, scored with growing weights on their links and some seeds of "
+    "each weight; GLUE's rows have no frames, FrameNet's no labels"
+)
 NO_LAST = "the features were measured without the last token of the first sentence: run that step anew"
 
 
@@ -146,13 +150,10 @@ def adjectives_matter(evidence: Evidence) -> list[Outcome]:
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
-    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight: no study has
-    rows of it."""
-    return _needs("scores with heads held at growing weights on frame links, some seeds of each weight", evidence)
-
-
-def _needs(rows: str, evidence: Evidence) -> list[Outcome]:
-    return [Outcome(UNTESTED, f"needs rows that no study makes yet: {rows} ({evidence.checkpoint})")]
+    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No rows here
+    can tell: GLUE's have labels and no annotated frames, FrameNet's have frames and no label, and links can be cut
+    here, not given more weight by steps."""
+    return [Outcome(UNTESTED, f"{NO_FRAMES} ({evidence.checkpoint})")]
 
 
 REMAINING = (

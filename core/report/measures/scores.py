@@ -124,7 +124,7 @@ def heads(evidence: Evidence) -> list[Measured]:
 
 def _rows_of(result: StepResult) -> str:
     """Which rows a sweep is of."""
-    return "rows it never saw" if result.step.asked.get("split") == SPLIT else "dev rows"
+    return "rows it never saw" if getattr(result.step.options, "split", "") == SPLIT else "dev rows"
 
 
 def _heads(result: StepResult) -> list[Measured]:
