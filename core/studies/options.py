@@ -58,8 +58,8 @@ Data = Annotated[
     BeforeValidator(_some_path),
     Flag("folder in GLUE's TSV form, or hub; default: the bundled samples"),
 ]
-Split = Annotated[str, Flag("dev or train")]
-SweptSplit = Annotated[str, Flag("dev, train, or unseen: dev, and train rows that its fine-tuning saw nothing of")]
+InputSplit = Annotated[str, Flag("dev or train")]
+Split = Annotated[str, Flag("dev, train, or unseen: dev, and train rows that its fine-tuning saw nothing of")]
 Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.errors import InputError
-from core.studies.ablation import disabling, unseen_rows
+from core.studies.ablation import disabling, prune, unseen_rows
 from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
 from core.tasks.unseen import unseen
 
@@ -62,6 +62,11 @@ def test_a_sweep_takes_them_by_what_the_checkpoint_says_it_was_fine_tuned_on(tmp
     assert set(ids[2:]) == {one.id for one in read_rows("sst2", "train", folder=tmp_path)} - learned
     asked.limit = 3
     assert len(disabling.rows_of(asked)) == 3
+
+
+def test_an_order_of_pruning_is_not_tested_on_rows_that_may_have_chosen_it():
+    with pytest.raises(InputError, match="take the split dev"):
+        prune.STUDY.units(prune.Options("atlas-encoder-sst2", "sst2", split="unseen"))
 
 
 @pytest.mark.parametrize("facts", [{"train_rows_hash": "another"}, None])

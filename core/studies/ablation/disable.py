@@ -26,18 +26,7 @@ from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
 from core.studies.headline import Headline
 from core.studies.metric_columns import Metric, Metrics
-from core.studies.options import (
-    Classifier,
-    Data,
-    DrawnRows,
-    Dtype,
-    Limit,
-    MeanBy,
-    Reference,
-    Seed,
-    SweptSplit,
-    TaskName,
-)
+from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import Result
@@ -51,7 +40,7 @@ class Options:
     checkpoint: Classifier
     task: TaskName = "sst2"
     data: Data = None
-    split: SweptSplit = "dev"
+    split: Split = "dev"
     limit: Limit = 500
     dtype: Dtype = "float32"
     device: str = "auto"

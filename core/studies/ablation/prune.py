@@ -27,6 +27,7 @@ from core.studies.outcomes import metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.tasks.glue import task_of
+from core.tasks.unseen import SPLIT
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
 
@@ -99,6 +100,11 @@ class Prune(Study[Options, Curves]):
             raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
         if not options.orders or options.steps < 1 or options.random_orders < 1:
             raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
+        if options.split == SPLIT:
+            raise InputError(
+                "The order of pruning is found on train rows, so a curve on unseen ones would be tested on rows that chose "
+                "it: take the split dev."
+            )
         length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
         disabling.rows_of(options, "train", options.order_rows)
         names = [name for name in options.orders if name != "random"]

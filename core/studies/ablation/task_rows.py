@@ -4,7 +4,7 @@ import pydantic.dataclasses
 
 from core.studies.ablation import disabling
 from core.studies.contract import Unit
-from core.studies.options import Classifier, Data, Limit, Seed, SweptSplit, TaskName
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -14,7 +14,7 @@ class RowOptions:
     checkpoint: Classifier
     task: TaskName = "sst2"
     data: Data = None
-    split: SweptSplit = "dev"
+    split: Split = "dev"
     limit: Limit = 500
     device: str = "auto"
     seed: Seed = 0

@@ -12,7 +12,7 @@ from core.store.rows import Row
 from core.studies.attention.inputs import PASTED, InputChunk, Text, chunks, pair_of, sources
 from core.studies.attention.partials import InputOffset, Sums, added
 from core.studies.contract import Done, Flag, P, Study, Unit
-from core.studies.options import Checkpoint, Data, Limit, Seed, Split
+from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed
 from core.studies.provenance import provenance
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class AttendingOptions:
     checkpoint: Checkpoint = "atlas-encoder"
     compare: str | None = None
     tasks: Tasks = ("sst2",)
-    split: Split = "dev"
+    split: InputSplit = "dev"
     data: Data = None
     limit: Limit = 500
     texts: Annotated[

@@ -18,7 +18,7 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
 from core.studies.headline import Headline, percent
-from core.studies.options import Data, Limit, Seed, Split, TaskName
+from core.studies.options import Data, InputSplit, Limit, Seed, TaskName
 from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 from core.studies.prediction_changes import share_interval
 from core.studies.records import picked
@@ -34,7 +34,7 @@ class Options:
 
     checkpoints: tuple[str, ...] = ("atlas-encoder",)
     task: TaskName = "mrpc"
-    split: Split = "dev"
+    split: InputSplit = "dev"
     data: Data = None
     limit: Limit = 1000
     seed: Seed = 0

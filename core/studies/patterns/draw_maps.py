@@ -21,7 +21,7 @@ from core.store.database import Database
 from core.store.rows import Row
 from core.studies.attention.attending import Tasks
 from core.studies.contract import Done, Finished, Study, Unit
-from core.studies.options import Checkpoint, Data, Seed, Split
+from core.studies.options import Checkpoint, Data, InputSplit, Seed
 from core.studies.patterns.records import DrawnMaps
 from core.tasks.glue import TaskRow, read_rows, task_of
 
@@ -35,7 +35,7 @@ class Options:
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
-    split: Split = "dev"
+    split: InputSplit = "dev"
     data: Data = None
     texts: tuple[str, ...] = ()
     count: int = 96

@@ -20,7 +20,7 @@ from core.store.rows import Row
 from core.studies.attention.records import LayerSimilarity
 from core.studies.contract import Done, Study, Unit
 from core.studies.headline import Headline, percent
-from core.studies.options import Checkpoint, Data, Limit, Seed, Split, TaskName
+from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
 from core.studies.probing.entropies import Entropies
 from core.studies.provenance import provenance
 from core.studies.records import picked
@@ -36,7 +36,7 @@ class Options:
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
     data: Data = None
-    split: Split = "dev"
+    split: InputSplit = "dev"
     limit: Limit = 200
     seed: Seed = 0
 
