@@ -102,8 +102,8 @@ class Prune(Study[Options, Curves]):
             raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
         if options.split == SPLIT:
             raise InputError(
-                "The order of pruning is found on train rows, so a curve on unseen ones would be tested on rows that chose "
-                "it: take the split dev."
+                "The order of pruning is found on train rows, and unseen rows are train rows, too: some might "
+                "choose and test. Take the split dev."
             )
         length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
         disabling.rows_of(options, "train", options.order_rows)
