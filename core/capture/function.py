@@ -7,7 +7,7 @@ one model. The layer's index is the order of calls within a forward, because sha
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +28,10 @@ States = tuple[Tensor, Tensor, Tensor]
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
+class PassEnded(Exception):
+    """Raised out of a forward once the last layer that anybody asked for was seen."""
+
+
 @dataclass
 class AttentionRun:
     """What one run asks of the attention function.
@@ -43,6 +47,7 @@ class AttentionRun:
     that gradients of weights can be had. rows: queries at a time: the watcher is called with each layer's next queries
     [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then. streamer:
     stands in for every layer's attention (core.capture.streaming), with states, mask, scaling and options; likewise.
+    last: the layer whose weights are the last that anybody looks at (`ended_after`).
     """
 
     layers: int
@@ -59,11 +64,17 @@ class AttentionRun:
     nudged: bool = False
     nudges: list[Tensor] = field(default_factory=list)
     calls: int = 0
+    last: int | None = None
 
     def next_layer(self) -> int:
         layer = self.calls % self.layers
         self.calls += 1
         return layer
+
+    def end_after(self, layer: int) -> None:
+        """Raises PassEnded where nobody looks at what comes after this layer's weights."""
+        if layer == self.last:
+            raise PassEnded
 
 
 _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=None)
@@ -77,6 +88,15 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
         yield run
     finally:
         _CURRENT.reset(token)
+
+
+@contextmanager
+def ended_after(run: AttentionRun, layer: int | None) -> Iterator[None]:
+    """Forwards in the block end once this layer's weights were seen: neither its output nor what follows is computed,
+    and the model gives none. None: they do not end."""
+    run.last = layer
+    with suppress(PassEnded):
+        yield
 
 
 def attention(
@@ -104,8 +124,10 @@ def attention(
     by_hand = any(options.get(name) is not None for name in BEYOND_SDPA)
     if run.streamer is not None:
         weights, output = None, run.streamer(layer, (query, key, value), attention_mask, scaling, options)
+        run.end_after(layer)
     elif run.rows is not None and (layer in run.watched or by_hand or rule_of(attention_mask) is not None):
         weights, output = None, _by_rows(run, layer, (query, key, value), attention_mask, scaling, options)
+        run.end_after(layer)
     elif layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
         among = weights[..., : key.shape[2]]  # tokens: without a sink
@@ -182,6 +204,7 @@ def changed_weights(
         weights = weights + run.nudges[-1]
     if run.watcher is not None and layer in run.watched:
         run.watcher(layer, weights)
+        run.end_after(layer)
     return weights
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
-from core.capture.function import NAME, AttentionRun, running
+from core.capture.function import NAME, AttentionRun, ended_after, running
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from core.capture.joining import MapsOfBatch
 from core.capture.masks import lazily
@@ -143,8 +143,8 @@ def run(
 
     Of long inputs observers that are `Streamed` are handed what they need instead, where all of them are and nothing is
     changed: the same numbers, in memory that grows with the length. layers: only these are computed as maps; the others
-    run SDPA. on_batch: called after each batch with its inputs and the model's output (for logits, and for progress).
-    Raises CheckpointError for scores that are no numbers.
+    run SDPA. on_batch: called after each batch with its inputs and the model's output (for logits, and for progress);
+    without it a pass ends at the last layer that is observed. Raises CheckpointError for scores that are no numbers.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
@@ -182,13 +182,18 @@ def _forward(
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
+    inputs_of_model = model_inputs(checkpoint, some)
     if streamer is not None:
-        with prepared(checkpoint) as asked, lazily():
+        with prepared(checkpoint) as asked, lazily(), ended_after(asked, None if whole else max(streamer.layers)):
             asked.streamer = streamer
-            return _model(checkpoint, whole=whole)(**model_inputs(checkpoint, some), **_plain(checkpoint))
+            return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
+        return None
     watcher = watch if observers else None
-    with prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs):
-        return checkpoint.model(**model_inputs(checkpoint, some))
+    with prepared(
+        checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs
+    ) as asked, ended_after(asked, None if whole else max(asked.watched, default=None)):  # fmt: skip
+        return checkpoint.model(**inputs_of_model)
+    return None
 
 
 def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
@@ -236,7 +241,9 @@ def captured_parts(
         kept[call] = weights[0].float().cpu().numpy()
 
     calls = [call for head_set in sets for call in head_set.calls]
-    with torch.no_grad(), prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]):
+    with torch.no_grad(), prepared(
+        checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]
+    ) as asked, ended_after(asked, max(calls)):  # fmt: skip
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")

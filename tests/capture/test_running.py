@@ -6,10 +6,11 @@ import torch
 
 from core.attention import Head
 from core.capture.interventions import Intervention
+from core.capture.long_maps import window
 from core.capture.running import batches, capture, model_inputs, predict, run
 from core.capture.selfcheck import eager_parts, self_check
 from core.errors import CheckpointError
-from tests.capture.conftest import TEXT, tiny
+from tests.capture.conftest import TEXT, tiny, translator
 
 
 def test_every_family_passes_its_self_check(checkpoint):
@@ -125,3 +126,60 @@ def test_two_threads_with_different_interventions_share_one_model():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(once, range(24)))
+
+
+class Kept:
+    """Keeps each layer's maps."""
+
+    def __init__(self):
+        self.maps = {}
+
+    def update(self, layer, weights, inputs):
+        self.maps[layer] = weights.clone()
+
+
+def modules_run(checkpoint, work):
+    """The names of the model's modules that finished while `work` ran."""
+    finished: list[str] = []
+    handles = [
+        module.register_forward_hook(lambda *_, name=name: finished.append(name))
+        for name, module in checkpoint.model.named_modules()
+    ]
+    try:
+        work()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return finished
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "gpt_neo", "xlnet"])
+def test_a_pass_ends_where_nobody_looks_at_what_follows(family):
+    checkpoint = tiny(family)
+    encoding, kept, whole = checkpoint.encode(TEXT[0]), Kept(), Kept()
+    ended = modules_run(checkpoint, lambda: run(checkpoint, [encoding], [kept]))
+    outputs = []
+    finished = modules_run(
+        checkpoint, lambda: run(checkpoint, [encoding], [whole], on_batch=lambda _, output: outputs.append(output))
+    )
+    assert "" in finished and "" not in ended and len(ended) < len(finished)
+    assert torch.isfinite(outputs[0][0]).all()
+    assert list(kept.maps) == list(whole.maps) == list(range(checkpoint.layers))
+    assert all(torch.equal(kept.maps[layer], whole.maps[layer]) for layer in kept.maps)
+
+
+def test_a_pass_for_the_first_layer_computes_no_other():
+    checkpoint, kept = tiny("gpt2"), Kept()
+    encoding = checkpoint.encode(TEXT[0])
+    for work in (
+        lambda: run(checkpoint, [encoding], [kept], layers=[0]),
+        lambda: window(checkpoint, encoding, Head(0, 1), (0, 3), (0, 3)),
+    ):
+        assert not [name for name in modules_run(checkpoint, work) if name.startswith("h.1")]
+    assert list(kept.maps) == [0]
+
+
+def test_the_maps_of_an_encoder_need_no_decoder():
+    checkpoint = translator("t5")
+    finished = modules_run(checkpoint, lambda: run(checkpoint, [checkpoint.encode(TEXT[0], TEXT[1])], [Kept()]))
+    assert finished and not [name for name in finished if name.startswith("decoder")]
