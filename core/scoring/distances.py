@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.map_sums import MapSums, Needs
+from core.scoring.heads import CACHED, log_into
 
 SMOOTHING = 0.001
 STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al. ran it
@@ -82,12 +83,13 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     own = _entropies(2 * half) / 2
-    above = rows.new_zeros(len(rows), len(rows))
-    mixed, logs = torch.empty_like(half), torch.empty_like(half)  # written anew for every head: no allocations
-    for head in range(len(rows) - 1):
-        mixture = torch.add(half[head], half[head + 1 :], out=mixed[head + 1 :])
-        entropies = -torch.linalg.vecdot(mixture, torch.log(mixture, out=logs[head + 1 :]))
-        above[head, head + 1 :] = (entropies - own[head] - own[head + 1 :]).clamp_min(0)
+    heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
+    above = rows.new_zeros(heads, heads)
+    for start in range(0, heads, together):
+        some = slice(start, start + together)
+        mixtures = half[some, None] + half[start:]
+        above[some, start:] = _entropies(mixtures) - own[some, None] - own[start:]
+    above = above.clamp_min_(0).triu_(1)
     return above + above.T
 
 
@@ -98,9 +100,9 @@ def js_between(first: Float[Tensor, "head row key"], other: Float[Tensor, "head 
     return (_entropies(halves[0] + halves[1]) - own).clamp_min(0)
 
 
-def _entropies(rows: Float[Tensor, "head entry"]) -> Float[Tensor, " head"]:
-    """-sum p ln p of entries above 0, which spares the slower torch.special.entr."""
-    return -torch.linalg.vecdot(rows, rows.log())
+def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
+    """-sum p ln p of entries above 0."""
+    return -log_into(torch.empty_like(rows), rows).mul_(rows).sum(-1)
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:

@@ -142,11 +142,21 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
-        return weights.clamp_min(1e-30).log_().mul_(weights).sum(-1).neg_()  # fresh memory would cost more than log
+        logs = weights.clamp_min(1e-30)
+        return log_into(logs, logs).mul_(weights).sum(-1).neg_()  # fresh memory would cost more than log
     rows = weights.new_empty(weights.shape[:-1])
     for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache
         rows[k] = row_entropies(maps)
     return rows
+
+
+def log_into(target: Any, numbers: Any) -> Any:
+    """Natural logarithms of a tensor, written into another or itself: numpy's on the processor, which take half as long
+    as torch's."""
+    if numbers.device.type != "cpu" or numbers.requires_grad or numbers.element_size() < 4:
+        return target.copy_(numbers.log())
+    np.log(numbers.numpy(), out=target.numpy())
+    return target
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:

@@ -78,6 +78,11 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
     return [(word.start, word.end) for word in sentence.words if _carries(name, word.tag, word.pos, word.dep)]
 
 
+def is_of_words(feature: Feature) -> bool:
+    """Whether a word's tag or dependency says that it carries the feature; else it is a place, or found in the text."""
+    return not feature.special and feature.name != "negation"
+
+
 def is_role(feature: Feature) -> bool:
     """Whether it says what a word does in its sentence (subject, object, dep:amod), not what kind of word it is."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")

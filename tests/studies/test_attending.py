@@ -13,9 +13,11 @@ from core.studies import worker_cache
 from core.studies.attention import dependencies, effective, features, inputs, measures, passes, relations, statistics
 from core.studies.attention.inputs import InputChunk
 from core.studies.attention.partials import InputOffset
+from core.studies.attention.tagged_pieces import FeatureFinder, special_positions
 from core.studies.contract import Unit
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
+from core.tasks.features import feature_of
 from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of
@@ -92,8 +94,8 @@ def test_features_are_found_by_characters_and_not_by_spelling(pipeline):
     words = [TaggedWord("her", 12, 15, "PRP", "PRON", "obj", 2)]
     words += [TaggedWord("dog", 4, 7, "NN", "NOUN", "nsubj", 2), TaggedWord("saw", 8, 11, "VBD", "VERB", "root", 2)]
     one = passes.Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
-    measure = measures.FeatureMeasure(checkpoint, ["pronoun", "start", "separator", "first"], seed=0)
-    marks = measure._tokens(one)
+    features = [feature_of(name) for name in ("pronoun", "start", "separator", "first")]
+    marks = FeatureFinder(features).find(one).carried
     assert set(np.flatnonzero(marks[0])) == set(encoding.pieces(12, 15))
     assert list(np.flatnonzero(marks[1])) == [0]
     assert list(np.flatnonzero(marks[2])) == [len(encoding) - 1]
@@ -269,5 +271,5 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
 
 def test_the_last_token_is_that_of_the_first_sentence():
     pair = SimpleNamespace(ordinary=(1, 2, 4, 5), sentence=(None, 0, 0, None, 1, 1), first=0, separators=(3,))
-    assert [measures.special_positions(name, pair) for name in ("last", "first", "start")] == [[2], [1], [0]]
-    assert measures.special_positions("last", SimpleNamespace(ordinary=(), sentence=(None,))) == []
+    assert [special_positions(name, pair) for name in ("last", "first", "start")] == [[2], [1], [0]]
+    assert special_positions("last", SimpleNamespace(ordinary=(), sentence=(None,))) == []

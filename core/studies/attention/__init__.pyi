@@ -16,3 +16,4 @@ from . import relations as relations
 from . import role_measure as role_measure
 from . import roles as roles
 from . import statistics as statistics
+from . import tagged_pieces as tagged_pieces

@@ -33,7 +33,8 @@ from core.studies.attention.partials import (
     StatisticsSums,
 )
 from core.studies.attention.passes import Prepared
-from core.tasks.features import feature_of, feature_spans, is_role
+from core.studies.attention.tagged_pieces import FeatureFinder
+from core.tasks.features import feature_of, is_role
 from core.tasks.relations import Relation, links, links_across
 
 PUNCTUATION = (".", ",")
@@ -56,6 +57,7 @@ class FeatureMeasure:
     def __init__(self, checkpoint: Checkpoint, features: Sequence[str], *, seed: int):
         self.causal, self.seed = checkpoint.causal, seed
         self.features = [feature_of(name) for name in dict.fromkeys(features)]
+        self._finder = FeatureFinder(self.features)
         names = [feature.name for feature in self.features]
         places = [feature.name for feature in self.features if feature.special]
         self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal, places=places)
@@ -76,45 +78,14 @@ class FeatureMeasure:
         return [self.attention.take(marks, [ready.number for ready in inputs])]
 
     def _marked(self, ready: Prepared, roles: np.ndarray) -> Marked:
-        kinds, at = Kinds(kinds_of(ready), roles, spellings_of(ready)), classifying(ready.encoding, causal=self.causal)
-        return Marked(self._tokens(ready), ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
-
-    def _tokens(self, ready: Prepared) -> np.ndarray:
-        """Which positions carry each feature [feature, key], by character offsets."""
-        carries = np.zeros((len(self.features), len(ready.encoding)), dtype=bool)
-        for row, feature in enumerate(self.features):
-            positions = special_positions(feature.name, ready.encoding) if feature.special else []
-            for sentence, tagged in enumerate(ready.tagged if not feature.special else ()):
-                for start, end in feature_spans(feature, tagged):
-                    positions = [*positions, *ready.encoding.pieces(start, end, sentence)]
-            carries[row, list(positions)] = True
-        return carries
+        found, at = self._finder.find(ready), classifying(ready.encoding, causal=self.causal)
+        kinds = Kinds(found.kinds, roles, found.spellings)
+        return Marked(found.carried, ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def sums(self, at: InputOffset) -> FeatureSums:
         """What was seen."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
-
-
-def kinds_of(ready: Prepared) -> np.ndarray:
-    """Of each position a number of its word's kind: its part of speech, its tag without what inflects it, and whether
-    it is the first of its sentence; -1 for special tokens and what lies between words."""
-    kinds, numbers = np.full(len(ready.encoding), -1), dict[tuple[str, str, bool], int]()
-    for sentence, tagged in enumerate(ready.tagged):
-        for place, (word, (start, end)) in enumerate(zip(tagged.words, tagged.spans, strict=True)):
-            number = numbers.setdefault((word.pos, word.tag[:2], place == 0), len(numbers))
-            kinds[list(ready.encoding.pieces(start, end, sentence))] = number
-    return kinds
-
-
-def spellings_of(ready: Prepared) -> np.ndarray:
-    """Of each position a number of its word, the same for words that differ in case alone; -1 where there is none."""
-    spellings, numbers = np.full(len(ready.encoding), -1), dict[str, int]()
-    for sentence, tagged in enumerate(ready.tagged):
-        for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
-            number = numbers.setdefault(word.text.lower(), len(numbers))
-            spellings[list(ready.encoding.pieces(start, end, sentence))] = number
-    return spellings
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
@@ -123,15 +94,6 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
     sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
     return attention
-
-
-def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Positions of "start", "separator", "first" (of the text) or "last" (the last token of the first sentence)."""
-    if name == "start":
-        return [] if encoding.first is None else [encoding.first]
-    if name == "last":
-        return [position for position in encoding.ordinary if encoding.sentence[position] == 0][-1:]
-    return list(encoding.separators) if name == "separator" else list(encoding.ordinary[:1])
 
 
 # ---------------------------------------------------------------- relations
@@ -163,7 +125,7 @@ class RelationMeasure:
                 else [((k, a), (k, b)) for k, input_words in enumerate(words) for a, b in links(relation, input_words)]
                 for relation in self.relations
             ]
-            linked.append(linked_words(ready.encoding, [tagged.spans for tagged in ready.tagged], pairs))
+            linked.append(linked_words(ready.encoding, [tagged.spans for tagged in ready.tagged], pairs, ready.pieces))
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
@@ -188,20 +150,22 @@ def linked_words(
     encoding: Encoding,
     spans: Sequence[Sequence[tuple[int, int]]],
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
+    pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
     """Bring links between tagged words, each (sentence, number of the word), to the words of an encoding.
 
     A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
-    characters that the tokenizer drops), is left out.
+    characters that the tokenizer drops), is left out. pieces: of each sentence's spans their positions, where known.
     """
+    at = pieces or [[encoding.pieces(*span, k) for span in sentence_spans] for k, sentence_spans in enumerate(spans)]
     words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
     owner = {position: number for number, word in enumerate(words) for position in word}
-    word_at: dict[tuple[int, int], int] = {}
-    for sentence, input_spans in enumerate(spans):
-        for number, (start, end) in enumerate(input_spans):
-            pieces = encoding.pieces(start, end, sentence)
-            if pieces:
-                word_at[sentence, number] = owner[pieces[0]]
+    word_at = {
+        (sentence, number): owner[positions[0]]
+        for sentence, of_words in enumerate(at)
+        for number, positions in enumerate(of_words)
+        if positions
+    }
     word_links = [
         [(word_at[a], word_at[b]) for a, b in of_input if a in word_at and b in word_at and word_at[a] != word_at[b]]
         for of_input in links

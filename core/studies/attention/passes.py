@@ -7,6 +7,7 @@ Inputs are read in chunks, so memory does not grow with the rows.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from core.capture.running import Observer, run
@@ -30,6 +31,14 @@ class Prepared:
     number: int
     encoding: Encoding
     tagged: tuple[TaggedSentence, ...]
+
+    @cached_property
+    def pieces(self) -> list[list[tuple[int, ...]]]:
+        """Of each sentence the positions of each tagged word's pieces."""
+        return [
+            [self.encoding.pieces(word.start, word.end, sentence) for word in tagged.words]
+            for sentence, tagged in enumerate(self.tagged)
+        ]
 
 
 @runtime_checkable
