@@ -8,6 +8,7 @@ is held.
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -41,6 +42,15 @@ class MapsOfBatch:
         if self.joining:
             self.held.append(weights)
         if self.joining and len(self.held) == self.layers:
-            whole, self.held = torch.cat(self.held, 1), []
+            whole, self.held = _heads_side_by_side(torch.cat(self.held, 1)), []
             for joined in self.joining:
                 joined.update_layers(whole, self.inputs)
+
+
+def _heads_side_by_side(maps: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
+    """The same numbers, those of one cell next to each other in memory: measures read cells of all heads at once."""
+    if maps.device.type != "cpu":
+        return maps
+    batch, heads, queries, keys = maps.shape
+    cells = np.ascontiguousarray(maps.numpy().reshape(batch, heads, -1).transpose(0, 2, 1))  # twice as fast as torch
+    return torch.from_numpy(cells).view(batch, queries, keys, heads).permute(0, 3, 1, 2)

@@ -4,6 +4,7 @@ Inputs are sorted by length and batched with others of exactly their length, so 
 needs a mask, and results do not depend on the batch. Memory holds one layer's maps of one batch at a time.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -174,7 +175,7 @@ def _forward(
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
         rows = weights[:, :, :, 0]  # a score that is no number makes its whole row so
-        for maps in () if bool(torch.isfinite(rows).all()) else rows:
+        for maps in () if math.isfinite(rows.sum()) else rows:
             refuse_no_number(layer, maps)
         handed.take(layer, weights)
 

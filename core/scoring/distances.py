@@ -44,8 +44,8 @@ class HeadDistances:
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
-        rows = weights.gather(2, self._rows[:, None, :, None].expand(-1, weights.shape[1], -1, length))
-        self._hold(layer, rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))
+        rows = weights.permute(0, 2, 3, 1)[torch.arange(len(inputs), device=weights.device)[:, None], self._rows]
+        self._hold(layer, rows.permute(3, 0, 1, 2).reshape(weights.shape[1], -1, length))
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Compare all heads of all layers, handed over at once."""

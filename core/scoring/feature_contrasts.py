@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from core.scoring.link_contrasts import means_over_draws, weights_at
+from core.scoring.link_contrasts import cells_of, means_over_draws, weights_at
 
 DRAWS = 16  # of each feature of an input
 TRIED = 64  # drawn for them
@@ -210,17 +210,17 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 
 def contrasts(
     weights: Float[Tensor, "batch head query key"], drawn: Sequence[Rhombi]
-) -> Float[np.ndarray, "batch head way feature"]:
+) -> Float[np.ndarray, "batch way feature head"]:
     """Mean contrast over each input's draws, in natural logarithms; NaN where no draw fits."""
     cells = RhombusCells.of(drawn)
-    return contrasts_of(weights_at(weights, cells.batch, cells.queries, cells.keys), cells)
+    return contrasts_of(weights_at(cells_of(weights), cells.batch, cells.queries, cells.keys), cells)
 
 
 def contrasts_of(
-    weights: Float[np.ndarray, "head draw four"], cells: RhombusCells
-) -> Float[np.ndarray, "batch head way feature"]:
+    weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
+) -> Float[np.ndarray, "batch way feature head"]:
     """The same from the weights of the cells alone."""
-    found = np.full((len(weights), int(np.prod(cells.shape))), np.nan)
+    found = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
-        found[:, cells.filled] = means_over_draws(weights, SIGNS, cells.starts)
-    return found.reshape(-1, *cells.shape).swapaxes(0, 1)
+        found[cells.filled] = means_over_draws(weights, SIGNS, cells.starts)
+    return found.reshape(*cells.shape, -1)

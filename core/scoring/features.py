@@ -30,7 +30,7 @@ from core.map_sums import MapSums, Needs
 from core.scoring.definitions import DEFINITIONS
 from core.scoring.feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
 from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
-from core.scoring.link_contrasts import weights_at
+from core.scoring.link_contrasts import by_draw, cells_of, weights_at
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
 NULLS = 3  # null draws of an input and feature
@@ -122,29 +122,29 @@ class _Batch:
         drawn = [marks.rhombi for marks in some if marks.rhombi is not None]
         self.cells = RhombusCells.of(drawn) if len(drawn) == len(some) else None
 
-    def gathered(self, values: Float[Tensor, "batch head key"]) -> Float[np.ndarray, "head place"]:
+    def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
         """Values of every group's keys, one group after another."""
-        return values.double().cpu().numpy().transpose(1, 0, 2)[:, self.owner, self.keys]
+        return values[self.owner, self.keys].astype(np.float64)
 
     def reduced(
-        self, gathered: Float[np.ndarray, "head place"], by: np.ufunc
-    ) -> Float[np.ndarray, "batch head mark feature"]:
+        self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
+    ) -> Float[np.ndarray, "batch mark feature head"]:
         """Each group's values reduced to one; NaN where a group has none."""
-        reduced = np.full((len(gathered), *self.shape), np.nan)
+        reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
-            reduced.reshape(len(reduced), -1)[:, self.filled] = by.reduceat(gathered, self.starts, axis=1)
-        return reduced.transpose(1, 0, 2, 3)
+            reduced[self.filled] = by.reduceat(gathered, self.starts)
+        return reduced.reshape(*self.shape, -1)
 
 
 @dataclass(frozen=True)
 class _Taken:
     """What the definitions read of one layer: each key's mean over queries, the classifying token's row, in causal
-    models the mean over the queries that see the key, [batch, head, key]; and the contrasts' cells."""
+    models the mean over the queries that see the key; and the contrasts' cells."""
 
-    mean: Tensor
-    classifying: Tensor
-    visible: Tensor | None
-    cells: Float[np.ndarray, "head draw four"] | None
+    mean: Float[np.ndarray, "batch key head"]
+    classifying: Float[np.ndarray, "batch key head"]
+    visible: Float[np.ndarray, "batch key head"] | None
+    cells: Float[np.ndarray, "four draw head"] | None
 
 
 def _even(length: int, classifying: Sequence[int]) -> _Taken:
@@ -154,8 +154,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
     received = np.cumsum(share[::-1])[::-1]
     rows = [np.where(keys <= at, 1 / (at + 1), 0.0) for at in classifying]
     mean, visible = received / max(length - 1, 1), received / np.minimum(np.arange(length, 0, -1), max(length - 1, 1))
-    whole = (torch.from_numpy(np.tile(values, (len(rows), 1, 1))) for values in (mean, visible))
-    return _Taken(next(whole), torch.from_numpy(np.stack(rows)[:, None]), next(whole), None)
+    whole = (np.tile(values[:, None], (len(rows), 1, 1)) for values in (mean, visible))
+    return _Taken(next(whole), np.stack(rows)[:, :, None], next(whole), None)
 
 
 class FeatureAttention:
@@ -183,11 +183,14 @@ class FeatureAttention:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
-        batch, rows = self._batch, weights[range(len(inputs)), :, self._batch.classifying]
-        cells = self._batch.cells
-        at = None if cells is None else weights_at(weights, cells.batch, cells.queries, cells.keys)
+        batch, cells = self._batch, cells_of(weights)
+        rows = cells[np.arange(len(inputs)), batch.classifying]
+        drawn = batch.cells
+        at = None if drawn is None else weights_at(cells, drawn.batch, drawn.queries, drawn.keys)
+        mean = columns(weights, causal=self.causal)
         visible = columns(weights, causal=True, visible=True) if self.causal else None
-        self._add(layer, _Taken(columns(weights, causal=self.causal), rows, visible, at), batch)
+        by_key = (None if means is None else cells_of(means[:, :, None])[:, 0] for means in (mean, visible))
+        self._add(layer, _Taken(next(by_key), rows, next(by_key), at), batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Reduce all layers' maps at once."""
@@ -208,19 +211,18 @@ class FeatureAttention:
             self._batch = self._batch_of(inputs)
         batch = self._batch
         whole, rows = (
-            np.stack([layer_sums.columns for layer_sums in sums]),
-            np.stack([layer_sums.rows[:, 0] for layer_sums in sums]),
+            np.stack([layer_sums.columns.T for layer_sums in sums]),
+            np.stack([layer_sums.rows[:, 0].T for layer_sums in sums]),
         )
-        length, visible = whole.shape[-1], None
+        length, visible = whole.shape[1], None
         if self.causal and length > 1:
-            whole = whole - np.stack([layer_sums.rows[:, 1] for layer_sums in sums])
-            visible = torch.from_numpy(whole / np.minimum(np.arange(length, 0, -1), length - 1))
+            whole = whole - np.stack([layer_sums.rows[:, 1].T for layer_sums in sums])
+            visible = whole / np.minimum(np.arange(length, 0, -1), length - 1)[:, None]
         elif self.causal:
-            visible = torch.from_numpy(whole)
-        mean = torch.from_numpy(whole / (length - (self.causal and length > 1)))
+            visible = whole
+        mean = whole / (length - (self.causal and length > 1))
         at = None if batch.cells is None else np.concatenate([layer_sums.cells for layer_sums in sums], 1)
-        at = None if at is None else at.reshape(len(at), -1, 4)
-        self._add(layer, _Taken(mean, torch.from_numpy(rows), visible, at), batch)
+        self._add(layer, _Taken(mean, rows, visible, None if at is None else by_draw(at, 4)), batch)
 
     def _batch_of(self, inputs: list[int]) -> _Batch:
         return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
@@ -228,24 +230,24 @@ class FeatureAttention:
     def _add(self, layer: int | slice, taken: "_Taken", batch: _Batch) -> None:
         """Every definition's values of one layer."""
         sums: list[np.ndarray] = []
-        even = _even(taken.mean.shape[-1], batch.classifying) if self.causal and self.places.any() else None
+        even = _even(taken.mean.shape[1], batch.classifying) if self.causal and self.places.any() else None
         beside = {} if even is None else self._reduced(even, batch)
         for definition, reduced in self._reduced(taken, batch).items():
-            value, null = reduced[:, :, 0], reduced[:, :, 1:].mean(2)
+            value, null = reduced[:, 0], reduced[:, 1:].mean(1)
             if beside:
-                null[..., self.places] = beside[definition][:, :, 0][..., self.places]
+                null[:, self.places] = beside[definition][:, 0][:, self.places]
             sums += [value, value - null]
-        contrast = np.full((len(batch.inputs), sums[0].shape[1], len(WAYS) * len(self.features)), np.nan)
+        contrast = np.full((len(batch.inputs), len(WAYS) * len(self.features), sums[0].shape[-1]), np.nan)
         if taken.cells is not None and batch.cells is not None:
             contrast[:] = contrasts_of(taken.cells, batch.cells).reshape(contrast.shape)
         layers = len(self.means.inputs) if isinstance(layer, slice) else 1
-        drawn = np.isfinite(contrast[:, :: contrast.shape[1] // layers]).astype(float)  # in the first head of a layer
-        counts = np.concatenate([np.repeat(batch.counts[:, None], layers, 1), drawn], 2)
+        drawn = np.isfinite(contrast[..., :: contrast.shape[-1] // layers]).astype(float)  # in a layer's first head
+        counts = np.concatenate([np.repeat(batch.counts[:, None], layers, 1), drawn.swapaxes(1, 2)], 2)
         counts = counts if isinstance(layer, slice) else counts[:, 0]
         numbers = [self._numbers[k] for k in batch.inputs]
-        self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, numbers)
+        self.means.update(layer, np.concatenate([*sums, contrast], 1).swapaxes(1, 2), counts, numbers)
 
-    def _reduced(self, taken: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch head mark feature"]]:
+    def _reduced(self, taken: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch mark feature head"]]:
         """Every definition's value of each group."""
         gathered = {"mean": batch.gathered(taken.mean), "classifying": batch.gathered(taken.classifying)}
         if taken.visible is not None:

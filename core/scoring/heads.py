@@ -195,10 +195,12 @@ def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = Fal
     queries = (len(position) - 1 if causal else len(position)) or float("nan")
     if len(position) > LONG:
         return _row_distances(weights).sum(-1) / queries
-    flat = weights.reshape(*weights.shape[:-2], -1)
-    return (
-        flat @ (gaps.astype(weights.dtype) if isinstance(weights, np.ndarray) else weights.new_tensor(gaps)) / queries
-    )
+    if isinstance(weights, np.ndarray):
+        return weights.reshape(*weights.shape[:-2], -1) @ gaps.astype(weights.dtype) / queries
+    if weights.dim() == 4 and weights.stride(1) == 1:  # heads side by side in memory: no copy
+        rows = weights.new_tensor(gaps).reshape(len(position), 1, -1) @ weights.permute(0, 2, 3, 1)
+        return rows.sum((1, 2)) / queries
+    return weights.flatten(-2) @ weights.new_tensor(gaps) / queries
 
 
 LONG = 256  # tokens: among more, one sum of all weights of a map in float32 loses the third digit

@@ -100,12 +100,9 @@ class Means:
             sums = sums.reshape(batch, layers, -1, width)
             counts = np.broadcast_to(counts.reshape(batch, -1, width), (batch, layers, width))
         seen = np.where(counts[..., None, :] > 0, sums, 0.0)
-        if len(set(groups.tolist())) == len(groups):  # plain addition is faster, and right where no group comes twice
-            self.sums[groups, layer] += seen
-            self.counts[groups, layer] += counts
-        else:
-            np.add.at(self.sums[:, layer], groups, seen)
-            np.add.at(self.counts[:, layer], groups, counts)
+        for group, own, count in zip(groups.tolist(), seen, counts, strict=True):  # some of them may be the same
+            self.sums[group, layer] += own
+            self.counts[group, layer] += count
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> None:

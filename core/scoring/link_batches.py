@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from core.scoring.definitions import QUANTITIES
-from core.scoring.link_contrasts import Pieces, contrasts, hexagons_of_inputs
+from core.scoring.link_contrasts import Pieces, contrasts_of, hexagons_of_inputs, weights_at
 
 Link = tuple[int, int]
 Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, for every link or pair
@@ -140,40 +138,40 @@ class LinkBatch:
         self.counts = counts.reshape(inputs, -1)
 
     @cached_property
-    def _asked(self) -> list[tuple[Tensor, ...]]:
-        """Forward and backward: the links, of which word of which input each asks, what is the answer, and which words
-        may not be answered."""
+    def _asked(self) -> list[tuple[np.ndarray, ...]]:
+        """Forward and backward: the links, of which word of which input each asks, and 1 where another word that may
+        be answered stands before the right one, and where one stands after it."""
         asked = []
         for way in (False, True):
             links = np.flatnonzero(self.backward == way)
             of, answer = (self.key, self.query) if way else (self.query, self.key)
             batch, of, words = self.batch[links, None], of[links, None], np.arange(self.table.sentence.shape[1])
-            hidden = ~self.table.reachable(batch, of, words, self.crossing[links, None])
-            parts = (links, batch[:, 0], of[:, 0], answer[links, None], hidden[:, None])
-            asked.append(tuple(torch.from_numpy(part) for part in parts))
+            shown = self.table.reachable(batch, of, words, self.crossing[links, None])
+            sides = ((shown & side(words, answer[links, None]))[..., None] for side in (np.less, np.greater))
+            asked.append((links, batch[:, 0], of[:, 0], *(side.astype(np.float32) for side in sides)))
         return asked
 
-    @cached_property
-    def _places(self) -> tuple[tuple[Tensor, ...], Tensor]:
-        """What `values` reads of the maps: the links' cells, and the pairs of the nulls."""
-        links = (torch.from_numpy(part) for part in (self.batch, self.query, self.key))
-        return (*links, *(torch.from_numpy(part) for part in self.pairs)), torch.from_numpy(self.table.sizes).float()
-
     def values(
-        self, maps: Float[Tensor, "batch head word word"], weights: Float[Tensor, "batch head piece piece"]
+        self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Weight, excess, accuracy and contrast of every link."""
-        (at, of, to, owner, batch, query, key), sizes = self._places
-        weight = maps[at, :, of, to]
-        by_piece = maps[batch, :, query, key] / sizes[batch, key][:, None].to(maps.dtype)
-        total = weight.new_zeros(len(self.others), weight.shape[1]).index_add_(0, owner, by_piece)
-        right = torch.empty_like(weight)
-        for backward, (links, of_input, word, answer, hidden) in enumerate(self._asked):
-            looked = maps.transpose(2, 3) if backward else maps
-            shown = looked[of_input, :, word].masked_fill(hidden, -torch.inf)
-            right[links] = (shown.argmax(-1) == answer).to(right.dtype)
-        contrast = contrasts(weights, self.batch, self.hexagons)
-        return self.quantities(weight.numpy(), total.numpy(), right.numpy(), contrast)
+        """Weight, excess, accuracy and contrast of every link. maps: between words; cells: between pieces."""
+        weight = maps[self.batch, self.query, self.key]
+        owner, batch, query, key = self.pairs
+        by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
+        total = np.zeros((len(self.others), weight.shape[1]), dtype=weight.dtype)
+        if len(owner):
+            starts = np.flatnonzero(np.diff(owner, prepend=-1))
+            total[owner[starts]] = np.add.reduceat(by_piece, starts)
+        right = np.empty_like(weight)
+        for backward, (links, of_input, word, *sides) in enumerate(self._asked):
+            looked = maps[of_input, :, word] if backward else maps[of_input, word]
+            before, after = ((looked * side).max(1) for side in sides)
+            nothing = ~sides[0].any(1) & (after == 0)  # the first of several that have no weight is looked at
+            own = weight[links]
+            right[links] = ((own > before) | nothing) & (own >= after)
+        drawn = self.hexagons.cells
+        contrast = contrasts_of(weights_at(cells, self.batch[drawn.link], drawn.queries, drawn.keys), self.hexagons)
+        return self.quantities(weight, total, right, contrast)
 
     def quantities(
         self,

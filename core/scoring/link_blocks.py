@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from core.scoring.link_batches import LinkBatch, LinkedWords, Words
-from core.scoring.link_contrasts import Hexagons, contrasts_of
+from core.scoring.link_contrasts import Hexagons, by_draw, contrasts_of
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
@@ -115,7 +115,7 @@ class LinkBlocks:
         Args:
             cells: the weights of `cells`.
         """
-        contrast = contrasts_of(cells.reshape(len(cells), -1, 6), self.hexagons)
+        contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         found = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()
         return found

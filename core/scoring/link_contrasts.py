@@ -110,54 +110,91 @@ def hexagons_of_inputs(
     Returns:
         The hexagons of all links, in their order.
     """
-    some = [number for number, own in enumerate(links) if own]
-    if not some:
+    owner = np.repeat(np.arange(len(links)), [len(own) for own in links])
+    if not len(owner):
         empty = np.zeros((0, DRAWS, 3), dtype=int)
         return Hexagons(empty, empty, np.zeros((0, DRAWS), dtype=bool))
-    drawn = [_drawn_places(pieces[number], links[number], seeds[number]) for number in some]
-    start, key, first, other = np.concatenate(drawn, 1)
     words, sentences = (np.stack([getattr(own, name) for own in pieces]) for name in ("word", "sentence"))
-    owner = np.repeat(some, [len(links[number]) for number in some])[:, None]
-    places = (start, first, other), (key, key + first - other, key + first - start)
+    start, key, first, other = _drawn_places(links, sentences, owner, seeds)
+    second, third = key + first - other, key + first - start
     fits = (first != start) & (other != start) & (first != other)
-    for place in places[1][1:]:
+    for place in (second, third):
         fits &= (place >= 0) & (place < words.shape[1])
-    link, draw = np.nonzero(fits)
-    queries, keys = (np.stack([place[link, draw] for place in three], -1) for three in places)
-    kept = _allowed(queries, keys, words, sentences, taken, (owner[link, 0], link), causal=causal)
-    return _first_draws(queries[kept], keys[kept], link[kept], len(start))
+    at = np.flatnonzero(fits)
+    queries, keys = (
+        np.stack([place.ravel()[at] for place in three]) for three in ((start, first, other), (key, second, third))
+    )
+    link = at // TRIED
+    kept = _allowed(queries, keys, words, sentences, taken, (owner[link], link), causal=causal)
+    return _first_draws(queries[:, kept].T, keys[:, kept].T, link[kept], len(start))
 
 
-def _drawn_places(pieces: Pieces, links: Links, seed: Sequence[int]) -> Int[np.ndarray, "four link draw"]:
-    """Of each link a piece of either end, and two more of the query's sentence."""
+def _drawn_places(
+    links: Sequence[Links], sentences: Int[np.ndarray, "input piece"], owner: Int[np.ndarray, " link"],
+    seeds: Sequence[Sequence[int]],
+) -> Int[np.ndarray, "four link draw"]:  # fmt: skip
+    """Of each link a piece of either end, and two more of the query's sentence. owner: of which input each link is."""
+    sides = [side for own in links for link in own for side in link]
+    sizes = np.array([len(side) for side in sides]).reshape(-1, 2)
+    places = np.array([place for side in sides for place in side])
+    begins = np.cumsum(sizes).reshape(-1, 2) - sizes
+    home = sentences[owner, places[begins[:, 0]]]  # of each link; a word lies in one sentence
+    within = (sentences[owner] == home[:, None]).sum(1)
+    drawn = np.zeros((4, len(owner), TRIED), dtype=int)
+    start = 0
+    for own, seed in zip(links, seeds, strict=True):
+        stop = start + len(own)
+        if own:
+            _draw(drawn[:, start:stop], sizes[start:stop], home[start:stop], within[start:stop], seed)
+        start = stop
+    drawn[:2] = places[begins.T[:, :, None] + drawn[:2]]
+    order = np.argsort(sentences, axis=1, kind="stable")  # of each input its pieces, by sentence
+    before = (sentences[owner] < home[:, None]).sum(1)
+    drawn[2:] = order[owner[:, None], before[:, None] + drawn[2:]]
+    return drawn
+
+
+def _draw(
+    drawn: Int[np.ndarray, "four link draw"], sizes: Int[np.ndarray, "link two"], home: Int[np.ndarray, " link"],
+    within: Int[np.ndarray, " link"], seed: Sequence[int],
+) -> None:  # fmt: skip
+    """One input's numbers: which piece of each end (of one alone nothing is drawn), and which two of its sentence."""
     rng = np.random.default_rng(list(seed))
-    sides = [side for link in links for side in link]
-    which = rng.integers(0, np.repeat([len(side) for side in sides], TRIED)).reshape(-1, TRIED)
-    begins = np.cumsum([0, *(len(side) for side in sides[:-1])])
-    ends = np.array([place for side in sides for place in side])[begins[:, None] + which].reshape(-1, 2, TRIED)
-    start, key = ends[:, 0], ends[:, 1]
-    return np.stack([start, key, *(_of_the_sentence(pieces, start, rng) for _ in range(2))])
+    several = sizes > 1
+    if several.any():
+        which = rng.integers(0, np.repeat(sizes[several], TRIED)).reshape(-1, TRIED)
+        drawn[:2].swapaxes(0, 1)[several] = which
+    for places in drawn[2:]:
+        for sentence in sorted(set(home.tolist())):
+            mine = home == sentence
+            places[mine] = rng.integers(0, within[mine][0], (int(mine.sum()), TRIED))
 
 
 def _allowed(
-    queries: Int[np.ndarray, "draw three"], keys: Int[np.ndarray, "draw three"], words: Int[np.ndarray, "input piece"],
+    queries: Int[np.ndarray, "three draw"], keys: Int[np.ndarray, "three draw"], words: Int[np.ndarray, "input piece"],
     sentences: Int[np.ndarray, "input piece"], taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]], *, causal: bool,
-) -> Bool[np.ndarray, " draw"]:  # fmt: skip
-    """Which draws have all cells between different words of the link's two sentences, none but the first taken.
+) -> Int[np.ndarray, " kept"]:  # fmt: skip
+    """Which draws have all cells between different words of the link's two sentences, none but the first taken. What
+    costs little leaves most of them out before the rest is looked at.
 
     owner: of which input, and of which link, each draw is.
     """
-    of_input, link = owner[0][:, None], owner[1]
-    at, to, place = words[of_input, queries], words[of_input, keys], sentences[of_input, keys]
-    fits = (place == place[:, :1]).all(1) & (to >= 0).all(1)
-    for number, (query, key) in enumerate((*_PLUS, *_MINUS)):
-        fits &= at[:, query] != to[:, key]
+    cells = (*_PLUS, *_MINUS)
+    row = owner[0] * words.shape[1]
+    place = sentences.ravel()[row + keys]
+    fits = (place[1:] == place[:1]).all(0)
+    if causal:
+        for query, key in cells:
+            fits &= keys[key] < queries[query]
+    left = np.flatnonzero(fits)
+    of, to = (words.ravel()[row[left] + some[:, left]] for some in (queries, keys))
+    link, fits = owner[1][left], (to >= 0).all(0)
+    for number, (query, key) in enumerate(cells):
+        fits &= of[query] != to[key]
         if number:
-            fits &= ~taken(link, at[:, query], to[:, key])
-        if causal:
-            fits &= keys[:, key] < queries[:, query]
-    return fits
+            fits &= ~taken(link, of[query], to[key])
+    return left[fits]
 
 
 def _first_draws(
@@ -177,28 +214,21 @@ def _first_draws(
     return Hexagons(of_queries, of_keys, fits)
 
 
-def _of_the_sentence(
-    pieces: Pieces, start: Int[np.ndarray, "link draw"], rng: np.random.Generator
-) -> Int[np.ndarray, "link draw"]:
-    """A drawn piece of the sentence that each piece is in."""
-    drawn, sentences = np.empty_like(start), pieces.sentence[start[:, 0]]  # a word lies in one
-    for sentence in sorted(set(sentences.tolist())):
-        mine, among = sentences == sentence, np.flatnonzero(pieces.sentence == sentence)
-        drawn[mine] = among[rng.integers(0, len(among), int(mine.sum()) * start.shape[1])].reshape(-1, start.shape[1])
-    return drawn
+def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
+    """The weights of all heads of a cell side by side; no copy of maps that lie so in memory."""
+    exact = weights.float() if weights.element_size() < 4 else weights
+    return exact.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
 
 def weights_at(
-    weights: Float[Tensor, "batch head query key"],
+    cells: Float[np.ndarray, "batch query key head"],
     batch: Int[np.ndarray, " draw"],
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
-) -> Float[np.ndarray, "head draw cell"]:
+) -> Float[np.ndarray, "cell draw head"]:
     """The weights of some cells of some inputs."""
-    length = weights.shape[-2:]
-    by_head = weights.transpose(0, 1).reshape(weights.shape[1], -1).float().cpu().numpy()
-    taken = np.take(by_head, (batch * length[0] + queries.T) * length[1] + keys.T, axis=1)
-    return taken.swapaxes(1, 2)  # cells are far apart in memory: sums over them run along draws
+    rows = cells.reshape(-1, cells.shape[-1])
+    return np.take(rows, (batch * cells.shape[1] + queries.T) * cells.shape[2] + keys.T, axis=0)
 
 
 def contrasts(
@@ -206,22 +236,27 @@ def contrasts(
 ) -> Float[np.ndarray, "link head"]:
     """Mean contrast of each link over its draws, in natural logarithms; 0 where no draw fits."""
     cells = of.cells
-    return contrasts_of(weights_at(weights, batch[cells.link], cells.queries, cells.keys), of)
+    return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), of)
 
 
-def contrasts_of(weights: Float[np.ndarray, "head draw six"], of: Hexagons) -> Float[np.ndarray, "link head"]:
+def contrasts_of(weights: Float[np.ndarray, "six draw head"], of: Hexagons) -> Float[np.ndarray, "link head"]:
     """The same from the weights of the cells of the draws that fit."""
     links = of.cells.link
-    mean = np.zeros((len(of.fits), len(weights)))
+    mean = np.zeros((len(of.fits), weights.shape[-1]))
     if len(links):
         starts = np.flatnonzero(np.diff(links, prepend=-1))
-        mean[links[starts]] = np.nan_to_num(means_over_draws(weights, _SIGNS, starts), nan=0.0).T
+        mean[links[starts]] = np.nan_to_num(means_over_draws(weights, _SIGNS, starts), nan=0.0)
     return mean
 
 
+def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
+    """Weights of the cells of draws, one draw after another, as the contrasts take them. cells: of a draw."""
+    return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
+
+
 def means_over_draws(
-    weights: Float[np.ndarray, "head draw cell"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
-) -> Float[np.ndarray, "head group"]:
+    weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
+) -> Float[np.ndarray, "group head"]:
     """Mean over each group's draws of the signed sum of log weights. A draw with a weight below FLOOR in any cell is
     left out: taken as FLOOR it would give a head of one distance a contrast that it has not.
 
@@ -233,21 +268,12 @@ def means_over_draws(
     Returns:
         Natural logarithms, 0 below NOTHING; NaN where a group has no draw left.
     """
-    measured = weights.min(-1) >= FLOOR
-    numbers, ones = weights.astype(np.float64, order="K"), np.ones(weights.shape[:-1])
-    above, below = (_product(numbers, np.flatnonzero(signs == sign)) for sign in (1, -1))
-    value = np.log(np.divide(above, below, out=ones, where=measured))  # one logarithm a draw; of those left out 0
-    total, counts = np.add.reduceat(value, starts, axis=1), np.add.reduceat(measured, starts, axis=1, dtype=int)
+    measured = weights.min(0) >= FLOOR
+    above, below = (np.prod(weights[signs == sign], 0, dtype=np.float64) for sign in (1, -1))  # far from underflow
+    value = np.log(np.divide(above, below, out=np.ones_like(above), where=measured))  # of those left out 0
+    total, counts = np.add.reduceat(value, starts, axis=0), np.add.reduceat(measured, starts, axis=0, dtype=int)
     mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)
-
-
-def _product(weights: Float[np.ndarray, "head draw cell"], cells: Int[np.ndarray, " some"]) -> np.ndarray:
-    """Of the weights of some cells of each draw; three of FLOOR are far from underflow."""
-    product = weights[..., cells[0]]
-    for cell in cells[1:]:
-        product = product * weights[..., cell]
-    return product
 
 
 # ---------------------------------------------------------------- of whole inputs
@@ -306,7 +332,7 @@ class MeanContrasts:
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
                 count = drawn.cells.queries.size
-                weights = own.cells[:, start : start + count].reshape(len(own.cells), -1, len(_SIGNS))
+                weights = by_draw(own.cells[:, start : start + count], len(_SIGNS))
                 self._means[entry, layer] = contrasts_of(weights, drawn)[drawn.fits.any(1)].mean(0)
                 start += count
 

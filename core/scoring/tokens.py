@@ -32,32 +32,28 @@ from core.scoring.definitions import DIRECTIONS, QUANTITIES
 from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
 from core.scoring.link_batches import LinkBatch, LinkedWords
 from core.scoring.link_blocks import LinkBlocks, in_order
+from core.scoring.link_contrasts import cells_of
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
 
 
 def word_maps(
-    weights: Float[Tensor, "batch head query key"], inputs: Sequence[LinkedWords]
-) -> Float[Tensor, "batch head word word"]:
+    cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
+) -> Float[np.ndarray, "batch word word head"]:
     """Sum over each word's key pieces, mean over its query pieces; inputs with fewer words are padded with zeros."""
-    member = _member(inputs, weights.shape[-1]).to(weights.device, weights.dtype)
-    return _between_words(weights, member)
+    batch, length, _, heads = cells.shape
+    member = torch.from_numpy(_member(inputs, length)).to(torch.from_numpy(cells).dtype)
+    from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
+    mixed = torch.bmm(from_words, torch.from_numpy(cells).view(batch, length, -1))  # all heads at once
+    return torch.matmul(member.transpose(1, 2)[:, None], mixed.view(batch, -1, length, heads)).numpy()
 
 
-def _member(inputs: Sequence[LinkedWords], length: int) -> Float[Tensor, "batch key word"]:
+def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "batch key word"]:
     member = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
     for number, words in enumerate(inputs):
         pieces = [(piece, k) for k, word in enumerate(words.words) for piece in word]
         member[number][tuple(zip(*pieces, strict=True))] = 1
-    return torch.from_numpy(member)
-
-
-def _between_words(weights: Tensor, member: Tensor) -> Tensor:
-    batch, heads, length = weights.shape[:3]
-    to_words = (weights.reshape(batch, -1, length) @ member).reshape(batch, heads, length, -1)
-    from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
-    mixed = from_words @ to_words.transpose(1, 2).reshape(batch, length, -1)  # all heads at once: [batch, word, rest]
-    return mixed.reshape(batch, -1, heads, member.shape[-1]).transpose(1, 2)
+    return member
 
 
 class RelationAttention:
@@ -73,7 +69,6 @@ class RelationAttention:
         self._inputs: Sequence[LinkedWords] = ()
         self._numbers: Sequence[int] = ()
         self._batch: LinkBatch | None = None
-        self._words = torch.empty(0)
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
@@ -88,10 +83,9 @@ class RelationAttention:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
-            self._words = _member(self._batch.some, weights.shape[-1]).to(weights.device, weights.dtype)
         if len(self._batch.query):
-            maps = _between_words(weights, self._words).cpu()
-            self._add(layer, self._batch.values(maps, weights), self._batch)
+            cells = cells_of(weights)
+            self._add(layer, self._batch.values(word_maps(cells, self._batch.some), cells), self._batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Reduce all layers' maps at once."""

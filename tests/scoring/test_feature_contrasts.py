@@ -52,7 +52,7 @@ def test_a_head_of_the_same_word_has_nothing_where_words_are_told_and_something_
             rhombi(TOKENS, ORDINARY, Kinds(KIND, ROLES, told), classifying=0, causal=False, seed=[seed])
             for seed in range(40)
         ]
-        found[told is None] = np.stack([contrasts(weights, [one])[0, 0, 0] for one in drawn])
+        found[told is None] = np.stack([contrasts(weights, [one])[0, 0, :, 0] for one in drawn])
     assert np.abs(found[True][np.isfinite(found[True])]).max() > 0.1
     assert np.isfinite(found[False][:, 0]).mean() > 0.9
     assert not np.nan_to_num(found[False]).any()
@@ -78,25 +78,25 @@ def test_equal_to_a_loop():
                     (q, m), (k, o, k2, o2) = drawn.queries[way, feature, draw], drawn.keys[way, feature, draw]
                     values.append(ln[q, k] - ln[q, o] - ln[m, k2] + ln[m, o2])
                 expected = pytest.approx(np.mean(values), abs=1e-6, nan_ok=True)  # cells are read in float32
-                assert found[0, head, way, feature] == expected
+                assert found[0, way, feature, head] == expected
 
 
 def test_a_head_of_one_distance_has_exactly_nothing():
     offsets = np.arange(LENGTH) - np.arange(LENGTH)[:, None]
     found = contrasts(_softmax(2 * np.random.default_rng(0).normal(size=2 * LENGTH)[offsets + LENGTH]), [_drawn()])
-    assert not found[0, 0, 0].any()
+    assert not found[0, 0].any()
 
 
 def test_a_head_of_one_kind_of_word_looks_at_that_kind_and_at_no_role():
     tokens = np.stack([KIND == 0, TOKENS[1]])
     found = contrasts(_softmax(np.tile(np.where(KIND == 0, 2.0, 0.0), (LENGTH, 1))), [_drawn(tokens=tokens)])
     assert found[0, 0, 0, 0] > 0.5
-    assert found[0, 0, 0, 1] == 0
+    assert found[0, 0, 1, 0] == 0
 
 
 def test_a_head_that_looks_at_the_role_has_what_was_planted():
     found = contrasts(_softmax(np.tile(np.where(TOKENS[1], 1.5, 0.0), (LENGTH, 1))), [_drawn()])
-    assert found[0, 0, 0, 1] == pytest.approx(1.5)
+    assert found[0, 0, 1, 0] == pytest.approx(1.5)
 
 
 def test_nothing_to_compare_is_nothing():

@@ -8,6 +8,7 @@ import torch
 
 from core.capture.words import Word, word_weights
 from core.scoring.link_batches import WordTable
+from core.scoring.link_contrasts import cells_of
 from core.scoring.tokens import LinkedWords, RelationAttention, best_distance, word_maps
 from tests.scoring.maps import random_maps
 
@@ -79,7 +80,8 @@ def test_weight_excess_and_accuracy_equal_loops(causal):
 
 def test_word_maps_are_those_of_the_capture_core_and_sum_to_one():
     maps = random_maps(2, 3, 9, 9)
-    found = word_maps(maps, [INPUT, LinkedWords([(k,) for k in range(9)], [0] * 9, ([], []))])
+    inputs = [INPUT, LinkedWords([(k,) for k in range(9)], [0] * 9, ([], []))]
+    found = torch.from_numpy(word_maps(cells_of(maps), inputs)).permute(0, 3, 1, 2)
     words = [Word("", positions, 0, None) for positions in WORDS]
     np.testing.assert_allclose(found[0, :, :8, :8], word_weights(maps[0].numpy(), words), atol=1e-12)
     assert not found[0, :, 8].any()
