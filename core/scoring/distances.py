@@ -72,7 +72,7 @@ class HeadDistances:
         if self.queries is None or length <= self.queries:
             return list(range(length))
         chance = np.random.default_rng([self.seed, number])
-        return sorted(int(k) for k in chance.choice(length, self.queries, replace=False))
+        return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
         """Mean distance per row; `sums` and `rows` give Clark et al.'s sum. NaN before any row."""

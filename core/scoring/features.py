@@ -57,34 +57,29 @@ def mark(
 ) -> Marks:
     """Marks with their null draws. ordinary: positions that are no special tokens; seed: fixes the draws."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
-    nulls = np.zeros((NULLS, *tokens.shape), dtype=bool)
+    drawn: list[int] = []  # of all cells of the nulls
+    features, length = tokens.shape
     for feature, row in enumerate(tokens.tolist()):
-        places = [k for k, carries in enumerate(row) if carries]
-        others = [k for k in ordinary if not row[k]] if places else []
-        if len(places) == 1 and others:
-            near = others[(low := _lowest(places[0], others)) : low + NEAREST]
-            for draw in range(NULLS):
-                nulls[draw, feature, near[int(chance.random() * len(near))]] = True
+        if True not in row:
             continue
-        for draw in range(NULLS if 0 < len(places) <= len(others) else 0):
-            nulls[draw, feature, _near(places, others, chance)] = True
+        places, others = [k for k, carries in enumerate(row) if carries], [k for k in ordinary if not row[k]]
+        for draw in range(NULLS if len(places) <= len(others) else 0):
+            start = (draw * features + feature) * length
+            drawn += [start + position for position in _near(places, others, chance)]
+    nulls = np.zeros((NULLS, features, length), dtype=bool)
+    nulls.reshape(-1)[drawn] = True
     return Marks(tokens, nulls, classifying, rhombi)
 
 
-def _lowest(position: int, others: list[int]) -> int:
-    """Where the NEAREST of `others` (ascending) begin, which are neighbours among them."""
-    low = max(0, bisect_left(others, position) - NEAREST)
-    while low + NEAREST < len(others) and others[low + NEAREST] - position < position - others[low]:
-        low += 1
-    return low
-
-
 def _near(places: list[int], others: list[int], chance: random.Random) -> list[int]:
-    """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left."""
-    left, taken = list(others), []
-    for position in chance.sample(places, len(places)):
-        low = _lowest(position, left)
-        taken.append(left.pop(low + int(chance.random() * min(NEAREST, len(left) - low))))
+    """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left, which are
+    neighbours among them."""
+    left, taken, number = list(others), [], chance.random
+    for position in chance.sample(places, len(places)) if len(places) > 1 else places:
+        low, last = max(0, bisect_left(left, position) - NEAREST), len(left) - NEAREST
+        while low < last and left[low + NEAREST] - position < position - left[low]:
+            low += 1
+        taken.append(left.pop(low + int(number() * min(NEAREST, len(left) - low))))
     return taken
 
 

@@ -45,7 +45,30 @@ def word_maps(
     member = torch.from_numpy(_member(inputs, length)).to(torch.from_numpy(cells).dtype)
     from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
     mixed = torch.bmm(from_words, torch.from_numpy(cells).view(batch, length, -1))  # all heads at once
-    return torch.matmul(member.transpose(1, 2)[:, None], mixed.view(batch, -1, length, heads)).numpy()
+    mixed = mixed.view(batch, -1, length, heads).numpy()
+    return _to_words(mixed, inputs)
+
+
+def _to_words(
+    weights: Float[np.ndarray, "batch word key head"], inputs: Sequence[LinkedWords]
+) -> Float[np.ndarray, "batch word word head"]:
+    """Sum over each word's key pieces: its first one, then what others add, for most words have one."""
+    batch, words, length, heads = weights.shape
+    owner, word, piece = np.array(
+        [(row, k, piece) for row, own in enumerate(inputs) for k, pieces in enumerate(own.words) for piece in pieces]
+    ).T
+    first = np.flatnonzero(np.diff(owner * words + word, prepend=-1))
+    keys = np.zeros((batch, words), dtype=int)
+    keys[owner[first], word[first]] = piece[first]
+    rows = (np.arange(batch * words) * length).reshape(batch, words, 1) + keys[:, None]
+    summed = np.take(weights.reshape(-1, heads), rows, axis=0)
+    rank = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
+    for more in range(1, int(rank.max()) + 1):
+        some = rank == more
+        summed[owner[some], :, word[some]] += weights[owner[some], :, piece[some]]
+    for row, own in enumerate(inputs):
+        summed[row, :, len(own.words) :] = 0
+    return summed
 
 
 def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "batch key word"]:

@@ -11,6 +11,7 @@ from core.scoring.distances import HeadDistances
 from core.scoring.features import FeatureAttention
 from core.scoring.heads import SpecialPositions
 from core.scoring.intervals import EVERY_LAYER, Means
+from core.scoring.link_contrasts import cells_of
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import RelationAttention
 from tests.capture.conftest import TEXT, tiny
@@ -78,6 +79,17 @@ def test_small_maps_of_all_layers_come_at_once_in_the_order_of_the_layers():
     for layer in range(3):
         handed.take(layer, torch.zeros(2, 4, 5, 5))
     assert (watching.by_layer, watching.whole) == ([], [(2, 12, 5, 5)])
+
+
+def test_maps_that_come_at_once_are_the_layers_maps_with_the_heads_of_a_cell_side_by_side():
+    kept, maps = [], torch.rand(3, 2, 4, 5, 6)
+    observer = Watching()
+    observer.update_layers = lambda weights, inputs: kept.append(weights)
+    handed = MapsOfBatch([observer], [0, 1], 3)
+    for layer in range(3):
+        handed.take(layer, maps[layer])
+    assert torch.equal(kept[0], torch.cat(list(maps), 1))
+    assert cells_of(kept[0]).ctypes.data == kept[0].data_ptr()  # read by cells without a copy
 
 
 def test_means_of_every_layer_are_those_of_each():

@@ -26,43 +26,45 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds features in inputs; which of them a word carries is remembered by its tags."""
+    """Finds features in inputs; what a word of certain tags carries is remembered."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
-        self._of_words = [(row, feature) for row, feature in enumerate(self.features) if is_of_words(feature)]
         self._others = [(row, feature) for row, feature in enumerate(self.features) if not is_of_words(feature)]
-        self._known: dict[tuple[str, str, str], tuple[int, ...]] = {}
+        self._numbers: dict[tuple[str, str, str, bool], int] = {}  # of tags, and whether the first of its sentence
+        self._kinds: dict[tuple[str, str, bool], int] = {}
+        self._kind_of = np.array([-1])  # by number of tags; the last one stands for no word
+        self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
         """By characters, never by spelling."""
-        length = len(ready.encoding)
-        kinds, spellings = [-1] * length, [-1] * length
-        of_kind, of_spelling = dict[tuple[str, str, bool], int](), dict[str, int]()
-        carried = np.zeros((len(self.features), length), dtype=bool)
-        rows: list[int] = []
-        columns: list[int] = []
+        length, spelled = len(ready.encoding), dict[str, int]()
+        tags, spellings = [-1] * length, [-1] * length
+        joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
         for tagged, pieces in zip(ready.tagged, ready.pieces, strict=True):
             for place, (word, positions) in enumerate(zip(tagged.words, pieces, strict=True)):
-                kind = of_kind.setdefault((word.pos, word.tag[:2], place == 0), len(of_kind))
-                spelling = of_spelling.setdefault(word.text.lower(), len(of_spelling))
-                word_rows = self._rows(word)
+                number = self._numbers.get((word.tag, word.pos, word.dep, place == 0))
+                number = self._learn(word, first=place == 0) if number is None else number
+                spelling = spelled.setdefault(word.text.lower(), len(spelled))
                 for position in positions:
-                    kinds[position], spellings[position] = kind, spelling
-                    rows += word_rows
-                    columns += [position] * len(word_rows)
+                    if tags[position] >= 0:
+                        joined.append((position, tags[position]))
+                    tags[position], spellings[position] = number, spelling
+        carried = self._carried[tags].T.copy()
+        for position, number in joined:
+            carried[:, position] |= self._carried[number]
         for row, feature in self._others:
-            columns += (positions := _positions(feature, ready))
-            rows += [row] * len(positions)
-        carried[rows, columns] = True
-        return TaggedPieces(carried, np.array(kinds), np.array(spellings))
+            carried[row, _positions(feature, ready)] = True
+        return TaggedPieces(carried, self._kind_of[tags], np.array(spellings))
 
-    def _rows(self, word: TaggedWord) -> tuple[int, ...]:
-        """Which features a word carries."""
-        tags = (word.tag, word.pos, word.dep)
-        if (known := self._known.get(tags)) is None:
-            self._known[tags] = known = tuple(row for row, feature in self._of_words if carries(feature, word))
-        return known
+    def _learn(self, word: TaggedWord, *, first: bool) -> int:
+        """A number for the word's tags."""
+        number = self._numbers.setdefault((word.tag, word.pos, word.dep, first), len(self._numbers))
+        kind = self._kinds.setdefault((word.pos, word.tag[:2], first), len(self._kinds))
+        row = [is_of_words(feature) and carries(feature, word) for feature in self.features]
+        self._kind_of = np.insert(self._kind_of, number, kind)
+        self._carried = np.insert(self._carried, number, row, axis=0)
+        return number
 
 
 def _positions(feature: Feature, ready: Prepared) -> list[int]:
