@@ -28,8 +28,9 @@ States = tuple[Tensor, Tensor, Tensor]
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
-class PassEnded(Exception):
-    """Raised out of a forward once the last layer that anybody asked for was seen."""
+class PassEnded(BaseException):
+    """Raised out of a forward once the last layer that anybody asked for was seen: no error, nothing on the way may
+    catch it."""
 
 
 @dataclass

@@ -190,9 +190,8 @@ def _forward(
             return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
         return None
     watcher = watch if observers else None
-    with prepared(
-        checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs
-    ) as asked, ended_after(asked, None if whole else max(asked.watched, default=None)):  # fmt: skip
+    asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
+    with asking as asked, ended_after(asked, None if whole else max(asked.watched, default=None)):
         return checkpoint.model(**inputs_of_model)
     return None
 
@@ -242,9 +241,8 @@ def captured_parts(
         kept[call] = weights[0].float().cpu().numpy()
 
     calls = [call for head_set in sets for call in head_set.calls]
-    with torch.no_grad(), prepared(
-        checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]
-    ) as asked, ended_after(asked, max(calls)):  # fmt: skip
+    asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])
+    with torch.no_grad(), asking as asked, ended_after(asked, max(calls)):
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")

@@ -1,6 +1,7 @@
 """One input as a model sees it: pieces, their characters, which sentence they belong to, what was cut."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -62,6 +63,14 @@ class Encoding:
             )
         positions, starts, ends = self._by_sentence[sentence]
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
+
+    def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
+        """The same of several spans. Raises InputError likewise."""
+        length = len(self.text if sentence == 0 else self.pair or "")
+        if not all(0 <= start < end <= length for start, end in spans):
+            return [self.pieces(*span, sentence) for span in spans]  # names the one that is not
+        positions, starts, ends = self._by_sentence[sentence]
+        return [positions[bisect_right(ends, start) : bisect_left(starts, end)] for start, end in spans]
 
     @cached_property
     def _by_sentence(self) -> list[tuple[tuple[int, ...], list[int], list[int]]]:

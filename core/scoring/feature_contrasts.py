@@ -107,7 +107,9 @@ class _Drawn:
         nothing = np.full(tokens.shape[-1], -1)
         self.words = np.stack([nothing if own.kinds.words is None else own.kinds.words for own in inputs])
         shape = (4, len(WAYS), tokens.shape[1], TRIED)
-        drawn = np.stack([np.random.default_rng(list(own.seed)).random(shape) for own in inputs])
+        drawn = np.empty((len(inputs), *shape))
+        for numbers, own in zip(drawn, inputs, strict=True):
+            np.random.default_rng(list(own.seed)).random(out=numbers)
         chance = drawn[self.number, :, :, self.feature].swapaxes(0, 1)  # [four, row, way, draw]
         self.first = _chosen(self.own & plain[self.number], chance[0])
         self.other = self._others(chance[1])

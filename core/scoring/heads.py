@@ -142,8 +142,11 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
-        logs = weights.clamp_min(1e-30)
-        return log_into(logs, logs).mul_(weights).sum(-1).neg_()  # fresh memory would cost more than log
+        logs = weights.clamp_min(1e-30)  # fresh memory would cost more than log
+        terms = log_into(logs, logs).mul_(weights)
+        if terms.dim() == 3 and terms.stride(0) == 1:  # heads side by side in memory: a product is faster than a sum
+            return (terms.new_full((1, terms.shape[2]), -1) @ terms.permute(1, 2, 0))[:, 0].T
+        return terms.sum(-1).neg_()
     rows = weights.new_empty(weights.shape[:-1])
     for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache
         rows[k] = row_entropies(maps)

@@ -84,11 +84,12 @@ class LinkBatch:
         self.crossing, self.backward = crossing.astype(bool), turn % 2 == 1
         self.table = WordTable(some)
         if len(rows):
-            self._find_nulls(turn)
-            self._find_contrasts(turn, numbers, causal=causal)
+            linked = _Pairs(self.table.sentence.shape[1], self.batch, turn, self.query, self.key)
+            self._find_nulls(turn, linked)
+            self._find_contrasts(turn, linked, numbers, causal=causal)
             self._count(len(some), 2 * len(across), turn)
 
-    def _find_nulls(self, turn: Words) -> None:
+    def _find_nulls(self, turn: Words, linked: "_Pairs") -> None:
         """The pairs (input, query, key) of each group's null, and which group each link is of."""
         offset = np.where(self.crossing, self.query, self.key - self.query)
         columns = np.stack([self.batch, turn, self.crossing, offset])
@@ -102,20 +103,16 @@ class LinkBatch:
         is_null &= self.table.reachable(batch, query, key, across.astype(bool))
         owner, place = np.nonzero(is_null)
         at = (batch[owner, 0], of_turn[owner, 0], query[owner, place], key[owner, place])
-        free = ~self._linked(turn)(*at)
+        free = ~linked(*at)
         self.pairs = owner[free], at[0][free], at[2][free], at[3][free]
         self.others = np.bincount(self.pairs[0], minlength=len(batch))
 
-    def _linked(self, turn: Words) -> "_Pairs":
-        return _Pairs(self.table.sentence.shape[1], self.batch, turn, self.query, self.key)
-
-    def _find_contrasts(self, turn: Words, numbers: Sequence[int], *, causal: bool) -> None:
+    def _find_contrasts(self, turn: Words, linked: "_Pairs", numbers: Sequence[int], *, causal: bool) -> None:
         """The cells of every link's contrasts; an input's are drawn by its number, whatever it shares a batch with."""
         ends: list[list[tuple[tuple[int, ...], tuple[int, ...]]]] = [[] for _ in self.some]
         for number, *words in zip(self.batch.tolist(), self.query.tolist(), self.key.tolist(), strict=True):
             start, end = (self.some[number].words[word] for word in words)
             ends[number].append((start, end))
-        linked = self._linked(turn)
 
         def taken(link: Words, query: Words, key: Words) -> np.ndarray:
             batch = self.batch[link]

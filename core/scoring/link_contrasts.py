@@ -42,9 +42,9 @@ class Pieces:
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
         """From the positions of each word's pieces, and each word's sentence."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
-        for number, positions in enumerate(words):
-            of_word[list(positions)] = number
-            of_sentence[list(positions)] = sentence[number]
+        places = [position for positions in words for position in positions]
+        of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
+        of_sentence[places] = np.asarray(sentence, dtype=int)[of_word[places]]
         return cls(of_word, of_sentence)
 
 
@@ -164,8 +164,9 @@ def _draw(
     if several.any():
         which = rng.integers(0, np.repeat(sizes[several], TRIED)).reshape(-1, TRIED)
         drawn[:2].swapaxes(0, 1)[several] = which
+    sentences = np.unique(home) if (home != home[0]).any() else home[:1]
     for places in drawn[2:]:
-        for sentence in sorted(set(home.tolist())):
+        for sentence in sentences:
             mine = home == sentence
             places[mine] = rng.integers(0, within[mine][0], (int(mine.sum()), TRIED))
 

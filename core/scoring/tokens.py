@@ -45,8 +45,7 @@ def word_maps(
     member = torch.from_numpy(_member(inputs, length)).to(torch.from_numpy(cells).dtype)
     from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
     mixed = torch.bmm(from_words, torch.from_numpy(cells).view(batch, length, -1))  # all heads at once
-    mixed = mixed.view(batch, -1, length, heads).numpy()
-    return _to_words(mixed, inputs)
+    return _to_words(mixed.view(batch, -1, length, heads).numpy(), inputs)
 
 
 def _to_words(

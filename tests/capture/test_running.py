@@ -162,7 +162,9 @@ def test_a_pass_ends_where_nobody_looks_at_what_follows(family):
     finished = modules_run(
         checkpoint, lambda: run(checkpoint, [encoding], [whole], on_batch=lambda _, output: outputs.append(output))
     )
-    assert "" in finished and "" not in ended and len(ended) < len(finished)
+    assert "" in finished
+    assert "" not in ended
+    assert len(ended) < len(finished)
     assert torch.isfinite(outputs[0][0]).all()
     assert list(kept.maps) == list(whole.maps) == list(range(checkpoint.layers))
     assert all(torch.equal(kept.maps[layer], whole.maps[layer]) for layer in kept.maps)
@@ -182,4 +184,5 @@ def test_a_pass_for_the_first_layer_computes_no_other():
 def test_the_maps_of_an_encoder_need_no_decoder():
     checkpoint = translator("t5")
     finished = modules_run(checkpoint, lambda: run(checkpoint, [checkpoint.encode(TEXT[0], TEXT[1])], [Kept()]))
-    assert finished and not [name for name in finished if name.startswith("decoder")]
+    assert finished
+    assert not [name for name in finished if name.startswith("decoder")]

@@ -1,12 +1,15 @@
 """Attention to features against plain loops; nulls keep count and place; the input is not written to."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scoring.features import NULLS, FeatureAttention, Marks, columns, mark
+from core.scoring.features import NULLS, FeatureAttention, Marks, _in_drawn_order, columns, mark
+from core.scoring.link_contrasts import cells_of
 from tests.scoring.maps import random_maps
 
 FEATURES = ("noun", "verb", "none")
@@ -141,7 +144,7 @@ def test_columns_of_an_input_sum_to_one(data):
     length = data.draw(st.integers(1, 12))
     causal = data.draw(st.booleans())
     maps = random_maps(1, 2, length, length, causal=causal, seed=data.draw(st.integers(0, 99)))
-    torch.testing.assert_close(columns(maps, causal=causal).sum(-1), torch.ones(1, 2, dtype=torch.float64))
+    np.testing.assert_allclose(columns(cells_of(maps), causal=causal).sum(1), np.ones((1, 2)), rtol=1e-7)
 
 
 @given(st.data())
@@ -179,3 +182,11 @@ def test_a_seed_draws_the_same_nulls_again():
     np.testing.assert_array_equal(draws[0], draws[1])
     assert not np.array_equal(draws[0], draws[2])
     assert not np.array_equal(draws[0], draws[3])
+
+
+def test_places_are_drawn_in_the_order_of_pythons_own_sample():
+    """Nulls that are stored stay what they are, whatever another Python's sample does."""
+    for count in (2, 3, 7, 30):
+        chance, again = (random.Random(count) for _ in range(2))  # noqa: S311
+        assert _in_drawn_order(list(range(count)), chance) == again.sample(range(count), count)
+        assert chance.random() == again.random()

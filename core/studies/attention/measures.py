@@ -157,7 +157,7 @@ def linked_words(
     A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
     characters that the tokenizer drops), is left out. pieces: of each sentence's spans their positions, where known.
     """
-    at = pieces or [[encoding.pieces(*span, k) for span in sentence_spans] for k, sentence_spans in enumerate(spans)]
+    at = pieces or [encoding.pieces_of(sentence_spans, k) for k, sentence_spans in enumerate(spans)]
     words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
     owner = {position: number for number, word in enumerate(words) for position in word}
     word_at = {
