@@ -130,9 +130,11 @@ def hexagons_of_inputs(
 
 
 def _drawn_places(
-    links: Sequence[Links], sentences: Int[np.ndarray, "input piece"], owner: Int[np.ndarray, " link"],
+    links: Sequence[Links],
+    sentences: Int[np.ndarray, "input piece"],
+    owner: Int[np.ndarray, " link"],
     seeds: Sequence[Sequence[int]],
-) -> Int[np.ndarray, "four link draw"]:  # fmt: skip
+) -> Int[np.ndarray, "four link draw"]:
     """Of each link a piece of either end, and two more of the query's sentence. owner: of which input each link is."""
     sides = [side for own in links for link in own for side in link]
     sizes = np.array([len(side) for side in sides]).reshape(-1, 2)
@@ -155,9 +157,12 @@ def _drawn_places(
 
 
 def _draw(
-    drawn: Int[np.ndarray, "four link draw"], sizes: Int[np.ndarray, "link two"], home: Int[np.ndarray, " link"],
-    within: Int[np.ndarray, " link"], seed: Sequence[int],
-) -> None:  # fmt: skip
+    drawn: Int[np.ndarray, "four link draw"],
+    sizes: Int[np.ndarray, "link two"],
+    home: Int[np.ndarray, " link"],
+    within: Int[np.ndarray, " link"],
+    seed: Sequence[int],
+) -> None:
     """One input's numbers: which piece of each end (of one alone nothing is drawn), and which two of its sentence."""
     rng = np.random.default_rng(list(seed))
     several = sizes > 1
@@ -172,10 +177,15 @@ def _draw(
 
 
 def _allowed(
-    queries: Int[np.ndarray, "three draw"], keys: Int[np.ndarray, "three draw"], words: Int[np.ndarray, "input piece"],
-    sentences: Int[np.ndarray, "input piece"], taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]], *, causal: bool,
-) -> Int[np.ndarray, " kept"]:  # fmt: skip
+    queries: Int[np.ndarray, "three draw"],
+    keys: Int[np.ndarray, "three draw"],
+    words: Int[np.ndarray, "input piece"],
+    sentences: Int[np.ndarray, "input piece"],
+    taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]],
+    *,
+    causal: bool,
+) -> Int[np.ndarray, " kept"]:
     """Which draws have all cells between different words of the link's two sentences, none but the first taken. What
     costs little leaves most of them out before the rest is looked at.
 
