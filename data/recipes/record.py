@@ -33,6 +33,7 @@ SAME = ["study", "checkpoint", "task", "options"]
 TEXTS: dict[str, object] = {"text": "", "pair": "", "frame": None, "target": "", "elements": []}  # of rows not ours
 LEVEL = 19  # of compression: a fifth smaller than the usual 3, in half a minute
 FURTHER_SEEDS = r"-pretrained-s[1-9]\d*-"  # in the folder of a checkpoint that a run is of
+OTHER_ROWS = r'"split": "(?:train|unseen)"'  # of a run that looks at more rows for one sentence of the report
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
@@ -90,12 +91,13 @@ def _stored(known: pd.DataFrame, rows: pd.DataFrame, out: Path, note: str) -> di
 
 def _ordered(known: pd.DataFrame, first: str) -> pd.DataFrame:
     """Runs as pages open on them: of the checkpoint `first` before the others ("": of any), those of a fine-tuning's
-    further seeds after the first seed's, the newest first."""
+    further seeds after the first seed's, those on other rows than dev after these, the newest first."""
     places = known.assign(
         _other=~known["checkpoint"].fillna("").str.contains(first, regex=False),
         _further=known["options"].str.contains(FURTHER_SEEDS),
-    ).sort_values(["_other", "_further", "created"], ascending=[True, True, False], kind="stable")
-    return places.drop(columns=["_other", "_further"]).reset_index(drop=True)
+        _rows=known["options"].str.contains(OTHER_ROWS),
+    ).sort_values(["_other", "_further", "_rows", "created"], ascending=[True, True, True, False], kind="stable")
+    return places.drop(columns=["_other", "_further", "_rows"]).reset_index(drop=True)
 
 
 def _newest(known: pd.DataFrame) -> pd.DataFrame:

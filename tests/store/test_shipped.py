@@ -152,11 +152,11 @@ def test_runs_of_the_checkpoint_that_is_named_first_come_first_and_further_seeds
     folder = "data/runs/finetuned/a-sst2-pretrained-s{}-1"
     known = pd.DataFrame(
         {
-            "run": ["other", "older", "newer", "seed 1"],
-            "checkpoint": ["b", "a", "a", "a"],
-            "options": ["{}", folder.format(0), "{}", folder.format(1)],
-            "created": pd.to_datetime(["2026-11-25", "2026-11-23", "2026-11-24", "2026-11-25"]),
+            "run": ["other", "train", "older", "newer", "seed 1"],
+            "checkpoint": ["b", "a", "a", "a", "a"],
+            "options": ["{}", '{"split": "train"}', folder.format(0), '{"split": "dev"}', folder.format(1)],
+            "created": pd.to_datetime(["2026-11-25", "2026-11-25", "2026-11-23", "2026-11-24", "2026-11-25"]),
         }
     )
-    assert record._ordered(known, "a")["run"].tolist() == ["newer", "older", "seed 1", "other"]
-    assert record._ordered(known, "")["run"].tolist() == ["other", "newer", "older", "seed 1"]
+    assert record._ordered(known, "a")["run"].tolist() == ["newer", "older", "train", "seed 1", "other"]
+    assert record._ordered(known, "")["run"].tolist() == ["other", "newer", "older", "train", "seed 1"]
