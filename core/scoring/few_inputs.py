@@ -53,7 +53,8 @@ def spread_of(
     n = used.sum(0).astype(float)
     away = np.where(used, values - mean, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        second, third = (away**2).sum(0), (away**3).sum(0)
+        squares = away * away
+        second, third = squares.sum(0), (squares * away).sum(0)  # away**3 would take ten times as long
         error = np.sqrt(second / (n * (n - 1)))
         skewness = third * np.sqrt(n) / second**1.5 * np.sqrt(n * (n - 1)) / (n - 2)
     flat = error <= ZERO * np.maximum(1.0, np.abs(mean))

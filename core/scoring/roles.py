@@ -139,19 +139,20 @@ def role_scores(
     places: RolePositions,
     *,
     control: Float[np.ndarray, "*heads query key"] | None = None,
+    only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Every role on one input. control: the maps of an input as long without repeats, where `places` has a repeat."""
+    """These roles on one input. control: the maps of an input as long without repeats, where `places` has a repeat."""
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
     sink, seen = places.first, places.seen()
-    looked = _Looked(weights.astype(float), control, seen)
+    looked = _Looked(np.asarray(weights, dtype=float), control, seen)
     rest_seen = seen & (np.arange(places.length) != sink)
     its_rest = None if control is None else without_sink(control, sink)
     rest = _Looked(without_sink(weights, sink), its_rest, rest_seen)
     rows = seen.any(-1)
     left = 1 - looked.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
     scores: dict[Role, RoleScore] = {}
-    for role in ROLES:
+    for role in only:
         cells = places.targets(role)
         scores[role] = RoleScore(*looked.score(role, cells), *rest.score(role, cells), left)
     return scores
@@ -179,26 +180,27 @@ class _Looked:
         if not cells.any():
             nothing = np.full(self.weights.shape[:-2], np.nan)
             return nothing, nothing
-        weights = _largest(self.weights, self.seen) if role == "rare" else self.weights
-        return on_targets(weights, cells), _baseline(role, self.weights, self.control, cells, self.seen)
+        on = _largest_on if role == "rare" else on_targets
+        return on(self.weights, cells), _baseline(role, self.weights, self.control, cells, self.seen)
 
 
-def _largest(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """1 at each row's largest weight among what it sees, 0 elsewhere and in rows without weight."""
-    shown = np.where(visible, weights, -1.0)
-    keys = np.arange(weights.shape[-1])
-    chosen = (keys == shown.argmax(-1)[..., None]) & (shown.max(-1, keepdims=True) > 0)
-    return np.asarray(chosen.astype(float))
+def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Share of the queries that have a target whose largest weight is on one; of rows without weight none is."""
+    rows = cells.any(-1)
+    shown, targets = weights[..., rows, :], cells[rows]
+    chosen = shown.argmax(-1)
+    return np.asarray((targets[np.arange(len(targets)), chosen] & (shown.max(-1) > 0)).mean(-1))
 
 
 def on_targets(
     weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "*heads"]:
     """Mean over the queries that have a target of the weight on their targets; NaN where none has."""
-    rows = cells.any(-1)
-    if not rows.any():
+    rows = int(cells.any(-1).sum())
+    if not rows:
         return np.full(weights.shape[:-2], np.nan)
-    return np.asarray((weights * cells).sum(-1)[..., rows].mean(-1))
+    queries, keys = np.nonzero(cells)
+    return np.asarray(weights[..., queries, keys].sum(-1) / rows)
 
 
 def _baseline(
@@ -206,22 +208,26 @@ def _baseline(
 ) -> np.ndarray:
     even = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
     if role in OWN_DISTANCE:
-        return on_targets(_at_the_distance(weights, cells, visible, even), cells)
+        return _at_the_distance(weights, cells, visible, even)
     if role in ("duplicate", "prefix"):
         return np.full(weights.shape[:-2], np.nan) if control is None else on_targets(control, cells)
     return np.broadcast_to(on_targets(even, cells), weights.shape[:-2]).copy()
 
 
 def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
-    """Each target's cell as the head's mean weight on seen cells at its distance that are no target, or as even's."""
+    """As `on_targets`, each target's weight being the head's mean on seen cells at its distance that are no target, or
+    even's."""
     length, others = len(cells), visible & ~cells
-    offset, bins = np.arange(length) - np.arange(length)[:, None] + length - 1, 2 * length - 1
-    flat = weights.reshape(-1, length, length)
-    places = (np.arange(len(flat))[:, None, None] * bins + offset).ravel()
-    sums = np.bincount(places, (flat * others).ravel(), minlength=len(flat) * bins).reshape(-1, bins)
-    counts = np.bincount(offset[others], minlength=bins)
-    expected = np.where(counts[offset] > 0, (sums / np.maximum(counts, 1))[:, offset], even)
-    return (expected * cells).reshape(weights.shape)
+    queries, keys = np.nonzero(cells)
+    at = keys - queries + length - 1
+    slanted = np.zeros((*weights.shape[:-2], length, 2 * length))  # row q begins at length - 1 - q: distances below
+    slanted[..., :length] = (weights * others)[..., ::-1, :]  # each other, once a row is one shorter
+    flat = slanted.reshape(*weights.shape[:-2], -1)[..., : length * (2 * length - 1)]
+    sums = flat.reshape(*weights.shape[:-2], length, 2 * length - 1).sum(-2)
+    offset = np.arange(length) - np.arange(length)[:, None] + length - 1
+    counts = np.bincount(offset[others], minlength=2 * length - 1)
+    expected = np.where(counts[at] > 0, sums[..., at] / np.maximum(counts[at], 1), even[queries, keys])
+    return np.asarray(expected.sum(-1) / cells.any(-1).sum())
 
 
 # ---------------------------------------------------------------- over many inputs
@@ -258,7 +264,7 @@ class RoleMeans:
 
     def update_layer(
         self,
-        layer: int,
+        layer: int | slice,
         weights: Float[np.ndarray, "batch head query key"],
         places: RolePositions,
         numbers: Sequence[int],
@@ -266,25 +272,23 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs whose targets are in the same places. only: the roles that are counted."""
-        scores, columns = role_scores(weights, places, control=control), []
-        for role in ROLES:
-            score = scores[role]
-            rest = score.without_sink
-            columns += [score.weight, score.weight - score.baseline, rest, rest - score.baseline_without_sink]
-        self.add(layer, np.stack(columns, -1), numbers, only=only)
+        """Add one layer (EVERY_LAYER: all, their heads one after another) of inputs whose targets are in the same
+        places. only: the roles that are counted."""
+        columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
+        for role, score in role_scores(weights, places, control=control, only=only).items():
+            rest, at = score.without_sink, 4 * ROLES.index(role)
+            four = (score.weight, score.weight - score.baseline, rest, rest - score.baseline_without_sink)
+            columns[..., at : at + 4] = np.stack(four, -1)
+        self.add(layer, columns, numbers)
 
     def add(
         self,
-        layer: int,
+        layer: int | slice,
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
-        *,
-        only: Sequence[Role] = ROLES,
     ) -> None:
         """Add one layer's weight, effect, and both without the sink, of every role; NaN where there is no target."""
-        counted = np.repeat([role in only for role in ROLES], 4)
-        self.means.update(layer, sums, (~np.isnan(sums)).all(1) * counted.astype(float), numbers)
+        self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
         """Every role's estimates."""

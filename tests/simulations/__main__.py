@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from core import config
-from tests.simulations import calibration_page, claim_worlds, claims_page, drawing, few_inputs, registry
+from tests.simulations import calibration_page, claim_worlds, claims_page, drawing, few_inputs, planted_draws, registry
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("what", nargs="?", choices=["claims"], help="docs/claims.md: what the report's claims decide")
@@ -53,7 +53,8 @@ def _outcomes() -> list[registry.Outcome]:
         and case.world.startswith(tuple(wanted.world) or "")
         and _draws(case)
     ]
-    outcomes = drawing.drawn(chosen, _draws, VALUES, wanted.values[0] if wanted.values else None)
+    with planted_draws.together():
+        outcomes = drawing.drawn(chosen, _draws, VALUES, wanted.values[0] if wanted.values else None)
     for outcome in outcomes:
         sys.stderr.write(f"{outcome.case.name}: {outcome.rate:.3f} (limit {outcome.limit:.3f})\n")
     return outcomes

@@ -15,14 +15,14 @@ from core.scoring.mean_patterns import redundancy_agreement
 from core.store.rows import Row
 from core.studies.attention import features, relations, roles, statistics
 from core.tasks.features import FEATURES, feature_of, is_role
-from tests.simulations.planted_draws import AT, drawn
+from tests.simulations import planted_attention as planting
+from tests.simulations.planted_draws import FEW, INPUTS, MANY, STUDIES, sums_of
 from tests.simulations.registry import Case, Planted, known
 
-INPUTS, MANY, FEW = 100, 250, 20
 SURE = 0.05
+NATS = "nats of a score"  # before the softmax, of the planted keys above others
 PLACES = frozenset(name for name, feature in FEATURES.items() if feature.special)
 TYPES = frozenset(name for name in features.FEATURES if not is_role(feature_of(name)))
-SEQUENCES = 20  # of words that come twice
 
 
 def claimed(rows: Iterable[Row], way: bool = False) -> frozenset[str]:
@@ -31,31 +31,19 @@ def claimed(rows: Iterable[Row], way: bool = False) -> frozenset[str]:
     return frozenset(f"{row['feature']}: {row['statistic']}" if way else str(row["feature"]) for row in sure)
 
 
-def relation_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+def relation_rows(*world: object, **how: object) -> list[Row]:
     """Of `study relations`."""
-    now = drawn(world, inputs, seed, **how)
-    return relations.rows_of(now.sums(relations.STUDY.measure(relations.Options(), now.checkpoint)))
+    return relations.rows_of(sums_of("relations", *world, **how))
 
 
-def feature_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+def feature_rows(*world: object, **how: object) -> list[Row]:
     """Of `study features`."""
-    now = drawn(world, inputs, seed, **how)
-    return features.rows_of(now.sums(features.STUDY.measure(features.Options(), now.checkpoint)))
+    return features.rows_of(sums_of("features", *world, **how))
 
 
-def role_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+def role_rows(*world: object, **how: object) -> list[Row]:
     """Of `study roles`."""
-    now, options = drawn(world, inputs, seed, **how), roles.Options(sequences=SEQUENCES)
-    measure = roles.STUDY.measure(options, now.checkpoint)
-    now.sums(measure)
-    roles.STUDY.after(options, measure, 0)
-    return roles.rows_of(measure.sums(AT), times=options.times)
-
-
-def statistic_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
-    """Of `study statistics`."""
-    now, options = drawn(world, inputs, seed, **how), statistics.Options()
-    return statistics.rows_of(now.sums(statistics.STUDY.measure(options, now.checkpoint)), seed=0)
+    return roles.rows_of(sums_of("roles", *world, **how), times=STUDIES["roles"][1].times)
 
 
 def relation_claims(*world: object, **how: object) -> frozenset[str]:
@@ -75,7 +63,7 @@ def role_claims(*world: object, **how: object) -> frozenset[str]:
 
 def kind_claims(*world: object, **how: object) -> frozenset[str]:
     """What some head mostly does."""
-    return frozenset(str(row["kind"]) for row in statistic_rows(*world, **how) if row["statistic"] == "place")
+    return frozenset(statistics.kinds_of(sums_of("statistics", *world, **how).result()))
 
 
 Claims = Callable[..., frozenset[str]]
@@ -97,23 +85,28 @@ ALLOWED: dict[str, tuple[Claims, dict[str, Collection[str]]]] = {
     ),
     "statistics": (
         kind_claims,
-        {
-            "uniform": ("broad",),
-            "distance": (*IN_PLACES, "broad", "other"),
-            "kind of word": ("broad", "other"),
-            "noise": ("broad", "other"),
-        },
+        {"uniform": ("broad",), "distance": (*IN_PLACES, "broad", "other"), "kind of word": ("broad", "other"),
+         "noise": ("broad", "other")},
     ),
-}
+}  # fmt: skip
 
 
 def _beyond(claims: Claims, allowed: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
     return float(bool(claims(world, inputs, seed, **how) - frozenset(allowed)))
 
 
-def _found(claims: Claims, names: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
-    """Whether any of the names is claimed."""
-    return float(bool(claims(world, inputs, seed, **how) & frozenset(names)))
+def share_found(study: str, name: str, inputs: int, seed: int, *, world: str, **how: object) -> float:
+    """The share of heads that are claimed for a relation (forward), a feature or a role."""
+    if study == "roles":
+        return _heads(row for row in role_rows(world, inputs, seed) if row["role"] == name and row.get("has"))
+    made = relation_rows(world, inputs, seed, **how) if study == "relations" else feature_rows(world, inputs, seed)
+    mine = (row for row in made if row["feature"] == name and row["statistic"] != "backward")
+    return _heads(row for row in mine if claimed([row]))
+
+
+def _heads(rows: Iterable[Row]) -> float:
+    """The share of the planted heads that rows are of."""
+    return len({(row["layer"], row["head"]) for row in rows}) / planting.ALL_HEADS
 
 
 def alike(share: float, seed: int) -> float:
@@ -135,50 +128,32 @@ def _nothing_is_there(causal: bool) -> list[Case]:
                 if world in worlds:
                     draw = partial(_beyond, claims, worlds[world], world, inputs, causal=causal)
                     quick = int(inputs == INPUTS and (not causal or world == "kind of word"))
-                    cases.append(
-                        Case(
-                            study,
-                            f"{world}{whose}, n = {inputs}",
-                            "nothing",
-                            draw,
-                            inputs,
-                            quick=quick,
-                            world_of=f"{world}{whose} {inputs}",
-                        )
-                    )
+                    cases.append(Case(study, f"{world}{whose}, n = {inputs}", "nothing", draw, inputs,
+                                      quick=quick, world_of=f"worlds of attention{whose}"))  # fmt: skip
     return cases
 
 
+# study, name, inputs, what heads look at beside noise, how strongly so that about half of them are claimed (by draws)
+KNOWN = (
+    ("relations", "verb-subject", INPUTS, "links", 0.3),
+    ("relations", "verb-object", INPUTS, "links", 0.5),
+    ("relations", "determiner-noun", INPUTS, "links", 0.35),
+    ("features", "noun", INPUTS, "nouns", 0.5),
+    ("roles", "previous", INPUTS, "previous", 1.25),
+    ("roles", "duplicate", FEW, "the same word", 1.0),
+)
+
+
 def _planted() -> list[Case]:
-    of_relations = [
-        Case(
-            "relations",
-            f"planted {name}, n = {INPUTS}",
-            "found",
-            partial(_found, relation_claims, (f"{name}: forward",), "links at 2.5", INPUTS, relation=name),
-            INPUTS,
-            quick=1,
-            world_of=f"links {name}",
-        )
-        for name in ("verb-subject", "verb-object", "determiner-noun")
-    ]
-    others = (
-        ("features", "planted kinds", feature_claims, ("noun", "verb"), "kind of word", INPUTS),
-        ("roles", "planted distances", role_claims, IN_PLACES, "distance", INPUTS),
-        ("roles", "planted words that come again", role_claims, ("duplicate",), "same word", FEW),
-    )
-    return of_relations + [
-        Case(
-            study,
-            f"{said}, n = {inputs}",
-            "found",
-            partial(_found, claims, names, world, inputs, causal=False),
-            inputs,
-            quick=1,
-            world_of=f"{world} {inputs}",
-        )
-        for study, said, claims, names, world, inputs in others
-    ]
+    def draw_at(study: str, name: str, inputs: int, at: str, strength: float) -> Callable[[int], float]:
+        how = {"relation": name} if study == "relations" else {}
+        return partial(share_found, study, name, inputs, world=f"{at} at {strength:g}", **how)
+
+    return [
+        known(study, f"planted {name}, n = {inputs}",
+              Planted(asked, NATS, partial(draw_at, study, name, inputs, at)), inputs, draws=60, quick=1)
+        for study, name, inputs, at, asked in KNOWN
+    ]  # fmt: skip
 
 
 CASES: tuple[Case, ...] = (

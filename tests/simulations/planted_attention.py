@@ -29,6 +29,7 @@ from core.tasks.language import TaggedSentence
 from core.tasks.relations import links, relation_of
 
 LAYERS, HEADS, WIDTH = 2, 8, 32
+ALL_HEADS = LAYERS * HEADS
 HIDDEN = HEADS * WIDTH
 KINDS = ("noun", "pronoun", "verb", "content", "first")
 CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM"})
@@ -57,6 +58,12 @@ def bundled(causal: bool = False) -> Checkpoint:
 def pipeline() -> object:
     """The bundled one."""
     return open_pipeline()
+
+
+@cache
+def tagged(text: Text) -> tuple[TaggedSentence, ...]:
+    """Its words: those of each of its sentences."""
+    return tuple(tag(_sentences(text), pipeline()))
 
 
 @cache
@@ -183,18 +190,11 @@ def _half_noise(rng: np.random.Generator) -> Head:
 
 
 WORLDS: dict[str, World] = {
-    "uniform": uniform,
-    "distance": distance,
-    "kind of word": kind,
-    "noise": noise,
-    "same word": same_word,
-}
+    "uniform": uniform, "distance": distance, "kind of word": kind, "noise": noise, "same word": same_word,
+}  # fmt: skip
 KNOWN: dict[str, Callable[[np.random.Generator, float], Head]] = {
-    "links": linked,
-    "nouns": at_nouns,
-    "previous": at_previous,
-    "the same word": at_same_word,
-}
+    "links": linked, "nouns": at_nouns, "previous": at_previous, "the same word": at_same_word,
+}  # fmt: skip
 
 
 def world_of(name: str) -> World:
@@ -329,41 +329,63 @@ class Part:
     bias: torch.Tensor
 
 
-def _bert(heads: list[list[Part]]) -> BertModel:
+class _Reading(torch.nn.Linear):
+    """Reads the planted features alone: no weight is on the others."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(states[..., : _STARTS[-1]], self.weight[:, : _STARTS[-1]], self.bias)
+
+
+class _Nothing(torch.nn.Linear):
+    """Of weights that are all 0."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return states.new_zeros(*states.shape[:-1], self.out_features)
+
+
+def _bert(heads: list[list[Part]], *, values: bool) -> BertModel:
     sizes: dict[str, int] = {"vocab_size": 8, "hidden_size": HIDDEN, "intermediate_size": 4}
-    sizes |= {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+    sizes |= {"num_hidden_layers": len(heads), "num_attention_heads": HEADS}
     config = BertConfig(**sizes, max_position_embeddings=512, tie_word_embeddings=False)
     model = BertModel(config, add_pooling_layer=False).eval().requires_grad_(False)
     for layer, own in zip(model.encoder.layer, heads, strict=True):
-        attention, output = layer.attention.self, layer.attention.output.dense
+        attention = layer.attention.self
+        attention.query, attention.key = _Reading(HIDDEN, HIDDEN), _Reading(HIDDEN, HIDDEN)
+        if not values:
+            attention.value, layer.attention.output.dense = _Nothing(HIDDEN, HIDDEN), _Nothing(HIDDEN, HIDDEN)
+        output = layer.attention.output.dense
         for part in (output, layer.output.dense, attention.query, attention.key, attention.value):
-            part.weight.zero_()
-            part.bias.zero_()
-        output.weight.copy_(SMALL * torch.eye(HIDDEN))
-        names = ("query", "key", "value")
+            part.weight.requires_grad_(False).zero_()
+            part.bias.requires_grad_(False).zero_()
+        if values:
+            output.weight.copy_(SMALL * torch.eye(HIDDEN))
+        names = ("query", "key", "value") if values else ("query", "key")
         for number, head in enumerate(own):
             rows = slice(number * WIDTH, (number + 1) * WIDTH)
-            for name, weight in zip(names, head.weights, strict=True):
+            for name, weight in zip(names, head.weights, strict=False):
                 getattr(attention, name).weight[rows, : weight.shape[1]] = weight
             attention.query.bias[rows] = head.bias
     return model
 
 
-def _gpt2(heads: list[list[Part]]) -> GPT2Model:
-    sizes = {"vocab_size": 8, "n_positions": 512, "n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_inner": 4}
-    config = GPT2Config(**sizes, tie_word_embeddings=False)
+def _gpt2(heads: list[list[Part]], *, values: bool) -> GPT2Model:
+    sizes = {"vocab_size": 8, "n_positions": 512, "n_embd": HIDDEN, "n_layer": len(heads), "n_head": HEADS}
+    config = GPT2Config(**sizes, n_inner=4, tie_word_embeddings=False)
     model = GPT2Model(config).eval().requires_grad_(False)
     model.wpe.weight.zero_()
     for block, own in zip(model.h, heads, strict=True):
+        block.attn.c_attn = _Reading(HIDDEN, 3 * HIDDEN)
         for part in (block.attn.c_attn, block.attn.c_proj, block.mlp.c_proj):
-            part.weight.zero_()
-            part.bias.zero_()
+            part.weight.requires_grad_(False).zero_()
+            part.bias.requires_grad_(False).zero_()
         block.attn.c_proj.weight.copy_(SMALL * torch.eye(HIDDEN))
         for number, head in enumerate(own):
             for which, weight in enumerate(head.weights):
                 rows = slice(which * HIDDEN + number * WIDTH, which * HIDDEN + (number + 1) * WIDTH)
-                block.attn.c_attn.weight[: weight.shape[1], rows] = weight.T
+                block.attn.c_attn.weight[rows, : weight.shape[1]] = weight
             block.attn.c_attn.bias[number * WIDTH : (number + 1) * WIDTH] = head.bias
+        if not values:
+            block.attn.c_proj, block.mlp = _Nothing(HIDDEN, HIDDEN), _Nothing(HIDDEN, HIDDEN)
     return model
 
 
@@ -377,26 +399,22 @@ def _part(world: World, values: str, rng: np.random.Generator) -> Part:
 
 
 def planted(
-    world: World,
-    texts: Sequence[Text],
-    seed: int,
-    *,
-    relation: str | None = None,
-    causal: bool = False,
-    values: str = "",
-    frames: Mapping[tuple[int, ...], Links] | None = None,
+    world: World | Sequence[World], texts: Sequence[Text], seed: int, *, relation: str | None = None,
+    causal: bool = False, values: str = "", frames: Mapping[tuple[int, ...], Links] | None = None,
     noise_of: int | None = None,
-) -> Checkpoint:
-    """Heads of one world, each with its own draw, on these texts. values: the block that value vectors read; noise_of:
-    the seed of what is planted in the pieces, where it is another."""
-    rng = np.random.default_rng([seed, 2])
-    heads = [[_part(world, values, rng) for _ in range(HEADS)] for _ in range(LAYERS)]
-    model = _gpt2(heads) if causal else _bert(heads)
+) -> Checkpoint:  # fmt: skip
+    """Heads of one world, each with its own draw, on these texts; of several worlds LAYERS of each, as each would have
+    alone. values: the block that value vectors read; noise_of: the seed of what is planted in the pieces, where it is
+    another."""
+    heads = []
+    for each in [world] if callable(world) else world:
+        rng = np.random.default_rng([seed, 2])
+        heads += [[_part(each, values, rng) for _ in range(HEADS)] for _ in range(LAYERS)]
+    model = (_gpt2 if causal else _bert)(heads, values=bool(values))
     checkpoint = Checkpoint("planted", model, bundled(causal).tokenizer, weights_hash=f"planted {seed}")
     planter, features = Planter(seed if noise_of is None else noise_of, relation, frames=frames or {}), {}
     for text in texts:
-        encoding = encoded(text, causal)
-        features[encoding.ids] = planter.of(encoding, tag(_sentences(text), pipeline()))
+        features[encoded(text, causal).ids] = planter.of(encoded(text, causal), tagged(text))
     embeddings = _Embeddings(planter, features)
     if causal:
         model.wte = embeddings

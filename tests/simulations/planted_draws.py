@@ -1,68 +1,152 @@
-"""One drawn world: a planted checkpoint on drawn rows, run once; every study's measure then sees the same maps."""
+"""Drawn worlds: planted checkpoints on drawn rows, and what studies' measures sum up of their maps.
 
-from dataclasses import dataclass
+The worlds of a seed have the same rows, and rows of few inputs are the first of those of many. So a long run draws all
+worlds of a seed as layers of one checkpoint, runs each row once, and adds up (`together`); what is drawn for one world
+alone is the same, by test.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import torch
 
-from core.capture.running import run
+from core.capture.running import Observer, run
 from core.models.checkpoint import Checkpoint
+from core.scoring.intervals import Means
+from core.studies.attention import features, relations, roles, statistics
 from core.studies.attention.inputs import PASTED
-from core.studies.attention.partials import InputOffset, Sums
-from core.studies.attention.passes import Measure, Prepared
-from core.studies.tagging import tag
+from core.studies.attention.partials import InputOffset, RoleSums, Sums
+from core.studies.attention.passes import Prepared
 from tests.simulations import planted_attention as planting
 
 AT = InputOffset("planted", PASTED, 0)
+FEW, INPUTS, MANY = 20, 100, 250
+TOGETHER = tuple(planting.WORLDS)
+SEQUENCES = 20  # of words that come twice
+STUDIES = {
+    "relations": (relations.STUDY, relations.Options()),
+    "features": (features.STUDY, features.Options()),
+    "roles": (roles.STUDY, roles.Options(sequences=SEQUENCES)),
+    "statistics": (statistics.STUDY, statistics.Options()),
+}
+_JOINED = [False]
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """All worlds are drawn at once from here on."""
+    _JOINED[0] = True
+    try:
+        yield
+    finally:
+        _JOINED[0] = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of which worlds: those from `start` to `stop` of a seed's order."""
+
+    worlds: tuple[str, ...]
+    seed: int
+    start: int
+    stop: int
+    task: str = "mrpc"
+    relation: str | None = None
+    causal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """maps: (layer, weights, inputs) as a run hands them over."""
+    """maps: [batch, layer and head, query, key] of inputs, as a run hands them over."""
 
     checkpoint: Checkpoint
     prepared: tuple[Prepared, ...]
-    maps: tuple[tuple[int, torch.Tensor, list[int]], ...]
+    maps: tuple[tuple[torch.Tensor, list[int]], ...]
 
-    def sums(self, measure: Measure) -> Sums:
-        """What a study's measure sees."""
-        observers = measure.take(self.prepared)
-        for layer, weights, inputs in self.maps:
-            for observer in observers:
-                observer.update(layer, weights, inputs)
-        return measure.sums(AT)
+    def part(self, start: int, stop: int) -> Iterator[tuple[torch.Tensor, list[int]]]:
+        """The maps of these inputs, numbered from the first of them."""
+        for weights, inputs in self.maps:
+            rows = [row for row, number in enumerate(inputs) if start <= number < stop]
+            if rows:
+                yield weights[rows], [inputs[row] - start for row in rows]
 
 
 class _Maps:
-    def __init__(self) -> None:
-        self.maps: list[tuple[int, torch.Tensor, list[int]]] = []
+    def __init__(self, layers: int) -> None:
+        self.layers, self.held = layers, list[torch.Tensor]()
+        self.maps: list[tuple[torch.Tensor, list[int]]] = []
 
-    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Keep one layer's maps of a batch."""
-        self.maps.append((layer, weights.clone(), list(inputs)))
+    def update(self, layer: int, weights: torch.Tensor, inputs: list[int]) -> None:
+        """Keep the maps of a batch once its last layer has come."""
+        self.held.append(weights)
+        if layer == self.layers - 1:
+            self.maps.append((torch.cat(self.held, 1), list(inputs)))
+            self.held = []
 
 
-def captured(checkpoint: Checkpoint, texts: tuple[planting.Text, ...], *, causal: bool = False) -> Drawn:
-    """A planted checkpoint run over its texts."""
+@lru_cache(maxsize=1)
+def drawn(rows: Rows) -> Drawn:
+    """The maps of the rows up to `stop`. Kept until others are asked for."""
+    texts = planting.drawn(rows.task, rows.stop, rows.seed, causal=rows.causal)
+    worlds, how = [planting.world_of(name) for name in rows.worlds], {"relation": rows.relation, "causal": rows.causal}
+    checkpoint = planting.planted(worlds, texts, rows.seed, **how)
     prepared = tuple(
-        Prepared(number, planting.encoded(text, causal), tuple(tag(_sentences(text), planting.pipeline())))
+        Prepared(number, planting.encoded(text, rows.causal), planting.tagged(text))
         for number, text in enumerate(texts)
     )
-    maps = _Maps()
+    maps = _Maps(checkpoint.layers)
     run(checkpoint, [ready.encoding for ready in prepared], [maps])
     return Drawn(checkpoint, prepared, tuple(maps.maps))
 
 
-@lru_cache(maxsize=1)
-def drawn(
-    world: str, inputs: int, seed: int, *, task: str = "mrpc", relation: str | None = None, causal: bool = False
-) -> Drawn:
-    """A world by its name. Kept until another is asked for."""
-    texts = planting.drawn(task, inputs, seed, causal=causal)
-    checkpoint = planting.planted(planting.world_of(world), texts, seed, relation=relation, causal=causal)
-    return captured(checkpoint, texts, causal=causal)
+@lru_cache(maxsize=32)
+def _sums(study: str, rows: Rows) -> Sums | Means:
+    """What a study's measure sums up of these rows. Of statistics the means alone: distances between heads claim
+    nothing, and are of all pairs."""
+    most = (INPUTS if rows.causal else MANY) if len(rows.worlds) > 1 else rows.stop  # one pass for all numbers of inputs
+    now, (module, options) = drawn(replace(rows, start=0, stop=max(most, rows.stop))), STUDIES[study]
+    prepared = now.prepared[rows.start : rows.stop]
+    measure = module.measure(options, now.checkpoint)
+    of_statistics = study == "statistics"
+    observers: list[Observer] = [measure.statistics_of(prepared)] if of_statistics else measure.take(prepared)
+    for weights, inputs in now.part(rows.start, rows.stop):
+        for observer in observers:
+            observer.update_layers(weights, inputs)
+    if study == "roles":
+        module.after(options, measure, rows.start)
+    return measure.statistics.means if of_statistics else measure.sums(AT)
 
 
-def _sentences(text: planting.Text) -> list[str]:
-    return [text] if isinstance(text, str) else list(text)
+@lru_cache(maxsize=32)
+def _sums_to(study: str, rows: Rows) -> Sums | Means:
+    """Those of all rows up to `stop`, added up over the numbers of inputs that worlds have."""
+    before = [stop for stop in (FEW, INPUTS, MANY) if stop < rows.stop][-1:] if len(rows.worlds) > 1 else []
+    if not before:
+        return _sums(study, rows)
+    sums = copy.deepcopy(_sums_to(study, replace(rows, stop=before[0])))
+    more = _sums(study, replace(rows, start=before[0]))
+    if isinstance(sums, Means):
+        sums.merge(more)
+        return sums
+    return sums.plus(more)
+
+
+def sums_of(study: str, world: str, inputs: int, seed: int, **how: object) -> Sums | Means:
+    """What a study sums up of one world's heads on so many rows."""
+    joined = _JOINED[0] and world in TOGETHER
+    worlds = TOGETHER if joined else (world,)
+    whole = _sums_to(study, Rows(worlds, seed, 0, inputs, **how))
+    first = worlds.index(world) * planting.LAYERS
+    return _of_layers(whole, slice(first, first + planting.LAYERS))
+
+
+def _of_layers(sums: Sums | Means, layers: slice) -> Sums | Means:
+    if isinstance(sums, Means):
+        part = Means(0, 0, 0)
+        part.sums, part.counts, part.inputs = sums.sums[:, layers], sums.counts[:, layers], sums.inputs[layers]
+        return part
+    more = {"copying": sums.copying[layers]} if isinstance(sums, RoleSums) and sums.copying.size else {}
+    return replace(sums, layers=planting.LAYERS, means=_of_layers(sums.means, layers), **more)

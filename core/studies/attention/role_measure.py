@@ -14,6 +14,7 @@ from core.map_sums import MapSums, Needs
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.role_blocks import RoleBlocks
+from core.scoring.intervals import EVERY_LAYER
 from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
 from core.studies.attention.partials import InputOffset, RoleSums
 from core.studies.attention.passes import Prepared
@@ -40,7 +41,7 @@ class RoleMeasure:
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
-    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+    def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
         """One layer's maps [batch, head, query, key]; inputs with equal places together."""
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
@@ -48,6 +49,10 @@ class RoleMeasure:
             groups.setdefault(self._places[number], []).append(row)
         for places, rows in groups.items():
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
+
+    def update_layers(self, weights: Any, inputs: list[int]) -> None:
+        """All layers' maps [batch, layer and head, query, key]."""
+        self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Of long inputs blocks of queries, which are added up one layer after the other."""
@@ -103,13 +108,17 @@ class _Pairs:
     def __init__(self, roles: RoleMeans, places: RolePositions, first: int):
         self.roles, self.places, self.first = roles, places, first
 
-    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+    def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
         """One layer's maps [batch, head, query, key], even inputs with repeats, odd ones without."""
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
             layer, maps[::2], self.places, range(self.first, self.first + pairs), control=maps[1::2], only=ON_REPEATS
         )
+
+    def update_layers(self, weights: Any, inputs: list[int]) -> None:
+        """All layers' maps [batch, layer and head, query, key]."""
+        self.update(EVERY_LAYER, weights, inputs)
 
 
 def role_positions_of(ready: Prepared, *, causal: bool) -> RolePositions:

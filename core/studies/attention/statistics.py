@@ -99,12 +99,9 @@ def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[R
     if np.isnan(distances).any() or len(distances) < 2:
         return []
     places, stress = scoring.distances.picture(distances, seed=seed)
-    others = distances.sum(1) / (len(distances) - 1)
+    others, kinds = distances.sum(1) / (len(distances) - 1), kinds_of(whole)
     rows = []
     for number, (layer, head) in enumerate(np.ndindex(sums.layers, sums.heads)):
-        values: dict[str, float | None] = {
-            name: float(whole.value[layer, head, k]) for k, name in enumerate(STATISTICS)
-        }
         rows.append(
             facts(sums)
             | {"statistic": "place", "layer": layer, "head": head, "value": float(others[number])}
@@ -114,6 +111,12 @@ def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[R
                 "x": float(places[number, 0]),
                 "y": float(places[number, 1]),
             }
-            | {"kind": kind_of(values), "stress": stress, "sum": float(others[number] * sums.rows)}
+            | {"kind": kinds[number], "stress": stress, "sum": float(others[number] * sums.rows)}
         )
     return rows
+
+
+def kinds_of(whole: StatisticEstimate) -> list[str]:
+    """What every head mostly does, one layer's heads after another's; of the means of STATISTICS."""
+    heads = whole.value.reshape(-1, whole.value.shape[-1])
+    return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]
