@@ -8,19 +8,21 @@ word, and nothing else.
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from core.scoring.mean_patterns import redundancy_agreement
+from core.scoring.roles import TIMES
 from core.store.rows import Row
 from core.studies.attention import features, relations, roles, statistics
 from core.tasks.features import FEATURES, feature_of, is_role
 from tests.simulations import planted_attention as planting
-from tests.simulations.planted_draws import FEW, INPUTS, MANY, STUDIES, sums_of
+from tests.simulations.planted_draws import FEW, INPUTS, MANY, sums_of
 from tests.simulations.registry import Case, Planted, known
 
 SURE = 0.05
-NATS = "nats of a score"  # before the softmax, of the planted keys above others
+NATS = "nats"  # of a score before the softmax: how much more planted keys have than others
 PLACES = frozenset(name for name, feature in FEATURES.items() if feature.special)
 TYPES = frozenset(name for name in features.FEATURES if not is_role(feature_of(name)))
 
@@ -43,7 +45,7 @@ def feature_rows(*world: object, **how: object) -> list[Row]:
 
 def role_rows(*world: object, **how: object) -> list[Row]:
     """Of `study roles`."""
-    return roles.rows_of(sums_of("roles", *world, **how), times=STUDIES["roles"][1].times)
+    return roles.rows_of(sums_of("roles", *world, **how), times=TIMES)
 
 
 def relation_claims(*world: object, **how: object) -> frozenset[str]:
@@ -85,20 +87,24 @@ ALLOWED: dict[str, tuple[Claims, dict[str, Collection[str]]]] = {
     ),
     "statistics": (
         kind_claims,
-        {"uniform": ("broad",), "distance": (*IN_PLACES, "broad", "other"), "kind of word": ("broad", "other"),
-         "noise": ("broad", "other")},
+        {
+            "uniform": ("broad",),
+            "distance": (*IN_PLACES, "broad", "other"),
+            "kind of word": ("broad", "other"),
+            "noise": ("broad", "other"),
+        },
     ),
-}  # fmt: skip
+}
 
 
 def _beyond(claims: Claims, allowed: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
     return float(bool(claims(world, inputs, seed, **how) - frozenset(allowed)))
 
 
-def share_found(study: str, name: str, inputs: int, seed: int, *, world: str, **how: object) -> float:
+def share_found(study: str, name: str, seed: int, *, world: str, inputs: int, **how: object) -> float:
     """The share of heads that are claimed for a relation (forward), a feature or a role."""
     if study == "roles":
-        return _heads(row for row in role_rows(world, inputs, seed) if row["role"] == name and row.get("has"))
+        return _heads(row for row in role_rows(world, inputs, seed, **how) if row["role"] == name and row.get("has"))
     made = relation_rows(world, inputs, seed, **how) if study == "relations" else feature_rows(world, inputs, seed)
     mine = (row for row in made if row["feature"] == name and row["statistic"] != "backward")
     return _heads(row for row in mine if claimed([row]))
@@ -128,31 +134,59 @@ def _nothing_is_there(causal: bool) -> list[Case]:
                 if world in worlds:
                     draw = partial(_beyond, claims, worlds[world], world, inputs, causal=causal)
                     quick = int(inputs == INPUTS and (not causal or world == "kind of word"))
-                    cases.append(Case(study, f"{world}{whose}, n = {inputs}", "nothing", draw, inputs,
-                                      quick=quick, world_of=f"worlds of attention{whose}"))  # fmt: skip
+                    cases.append(
+                        Case(
+                            study,
+                            f"{world}{whose}, n = {inputs}",
+                            "nothing",
+                            draw,
+                            inputs,
+                            quick=quick,
+                            world_of=f"worlds of attention{whose}",
+                        )
+                    )
     return cases
 
 
-# study, name, inputs, what heads look at beside noise, how strongly so that about half of them are claimed (by draws)
+# Of 100 inputs: study, name, what heads look at beside noise, how strongly so that half of them are claimed (by draws)
 KNOWN = (
-    ("relations", "verb-subject", INPUTS, "links", 0.3),
-    ("relations", "verb-object", INPUTS, "links", 0.5),
-    ("relations", "determiner-noun", INPUTS, "links", 0.35),
-    ("features", "noun", INPUTS, "nouns", 0.5),
-    ("roles", "previous", INPUTS, "previous", 1.25),
-    ("roles", "duplicate", FEW, "the same word", 1.0),
+    ("relations", "verb-subject", "links", 0.3),
+    ("relations", "verb-object", "links", 0.5),
+    ("relations", "determiner-noun", "links", 0.35),
+    ("features", "noun", "nouns", 0.5),
 )
+REPEATS = 50  # sequences of words that come twice, as many as the study has: of 20 seven heads in ten are found
+# role: what heads look at, inputs, and how strongly so that their weight is so many times the baseline's
+ROLES: dict[str, tuple[str, int, dict[float, float]]] = {
+    "previous": ("previous", INPUTS, {TIMES: 1.265, 2 * TIMES: 2.17}),
+    "duplicate": ("the same word", FEW, {TIMES: 1.3, 2 * TIMES: 2.27}),
+}
+
+
+def role_world(role: str, times: float) -> dict[str, Any]:
+    """What heads look at so that their weight for a role is so many times the baseline's."""
+    at, inputs, strengths = ROLES[role]
+    repeats = {"sequences": REPEATS} if role == "duplicate" else {}
+    return {"world": f"{at} at {strengths[times]:g}", "inputs": inputs} | repeats
 
 
 def _planted() -> list[Case]:
-    def draw_at(study: str, name: str, inputs: int, at: str, strength: float) -> Callable[[int], float]:
+    def draw_at(study: str, name: str, at: str, strength: float) -> Callable[[int], float]:
         how = {"relation": name} if study == "relations" else {}
-        return partial(share_found, study, name, inputs, world=f"{at} at {strength:g}", **how)
+        return partial(share_found, study, name, inputs=INPUTS, world=f"{at} at {strength:g}", **how)
 
-    return [
-        known(study, f"planted {name}, n = {inputs}",
-              Planted(asked, NATS, partial(draw_at, study, name, inputs, at)), inputs, draws=60, quick=1)
-        for study, name, inputs, at, asked in KNOWN
+    def role_at(role: str, times: float) -> Callable[[int], float]:
+        return partial(share_found, "roles", role, **role_world(role, times))
+
+    marks = [
+        known(study, f"planted {name}, n = {INPUTS}", Planted(asked, NATS, partial(draw_at, study, name, at)), INPUTS,
+              draws=60, quick=1)
+        for study, name, at, asked in KNOWN
+    ]  # fmt: skip
+    return marks + [
+        known("roles", f"planted {role}, n = {inputs}", Planted(TIMES, "baselines", partial(role_at, role), True),
+              inputs, draws=60, quick=1)
+        for role, inputs in (("previous", INPUTS), ("duplicate", REPEATS))
     ]  # fmt: skip
 
 

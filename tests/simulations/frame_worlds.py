@@ -4,6 +4,7 @@ What may be claimed is that of `attention_worlds`: none of uniform attention, no
 alone is a frame link or a dependency; norms add where the value vectors are long.
 """
 
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
 
 from core.capture.running import run
@@ -19,9 +20,9 @@ from core.studies.frames.frame_partials import links_in_pieces
 from core.studies.frames.frame_scoring import score_sentences
 from core.tasks.conllu import GoldSentence
 from tests.simulations import planted_attention as planting
-from tests.simulations.attention_worlds import FEW, INPUTS, TYPES, claimed
+from tests.simulations.attention_worlds import FEW, INPUTS, NATS, TYPES, claimed
 from tests.simulations.planted_draws import AT
-from tests.simulations.registry import Case
+from tests.simulations.registry import Case, Planted, known
 
 SURE = 0.05
 DRAWS = 1999  # of each null of frame links
@@ -39,6 +40,12 @@ def frame_claims(world: str, inputs: int, causal: bool, seed: int) -> float:
     """Whether any head survives all nulls."""
     summary = _frame_rows(world, inputs, causal, seed)[0]
     return float(bool(summary["survivors"]))
+
+
+def frames_found(inputs: int, causal: bool, strength: float) -> Callable[[int], float]:
+    """The share of planted heads that survive all nulls, by seed."""
+    world = f"links at {strength:g}"
+    return lambda seed: len(_frame_rows(world, inputs, causal, seed)[0]["survivors"]) / planting.ALL_HEADS
 
 
 @lru_cache(maxsize=1)
@@ -149,39 +156,23 @@ def _cases() -> list[Case]:
                     quick=int(inputs == INPUTS and values == "kind"),
                 )
             )
-    cases.append(
-        Case(
-            "frame-heads",
-            f"planted links, n = {INPUTS}",
-            "found",
-            partial(frame_claims, "links at 2.5", INPUTS, False),
-            INPUTS,
-            draws=100,
-            quick=1,
-        )
-    )
-    cases.append(
-        Case(
-            "frame-heads",
-            f"planted links, decoder, n = {INPUTS}",
-            "found",
-            partial(frame_claims, "links at 2.5", INPUTS, True),
-            INPUTS,
-            draws=100,
-        )
-    )
-    cases.append(
-        Case(
-            "dependencies",
-            f"planted verb-subject, n = {INPUTS}",
-            "found",
-            partial(dependency_claims, "links at 2.5", INPUTS),
-            INPUTS,
-            draws=100,
-            quick=1,
-        )
-    )
-    return cases
+    return cases + _planted()
+
+
+def _planted() -> list[Case]:
+    """Asked for: how strongly heads look along links so that half of them (dependencies: half of the draws) are
+    claimed, by draws."""
+    heads = [
+        known("frame-heads", f"planted links{whose}, n = {INPUTS}",
+              Planted(asked, NATS, partial(frames_found, INPUTS, causal)), INPUTS, draws=60, quick=int(not causal))
+        for whose, causal, asked in (("", False, 0.4), (", decoder", True, 1.6))
+    ]  # fmt: skip
+
+    def dependencies_at(strength: float) -> Callable[[int], float]:
+        return partial(dependency_claims, f"links at {strength:g}", INPUTS)
+
+    subject = Planted(0.33, NATS, dependencies_at)
+    return [*heads, known("dependencies", f"planted verb-subject, n = {INPUTS}", subject, INPUTS, draws=60, quick=1)]
 
 
 CASES: tuple[Case, ...] = tuple(_cases())

@@ -190,11 +190,18 @@ def _half_noise(rng: np.random.Generator) -> Head:
 
 
 WORLDS: dict[str, World] = {
-    "uniform": uniform, "distance": distance, "kind of word": kind, "noise": noise, "same word": same_word,
-}  # fmt: skip
+    "uniform": uniform,
+    "distance": distance,
+    "kind of word": kind,
+    "noise": noise,
+    "same word": same_word,
+}
 KNOWN: dict[str, Callable[[np.random.Generator, float], Head]] = {
-    "links": linked, "nouns": at_nouns, "previous": at_previous, "the same word": at_same_word,
-}  # fmt: skip
+    "links": linked,
+    "nouns": at_nouns,
+    "previous": at_previous,
+    "the same word": at_same_word,
+}
 
 
 def world_of(name: str) -> World:
@@ -399,10 +406,16 @@ def _part(world: World, values: str, rng: np.random.Generator) -> Part:
 
 
 def planted(
-    world: World | Sequence[World], texts: Sequence[Text], seed: int, *, relation: str | None = None,
-    causal: bool = False, values: str = "", frames: Mapping[tuple[int, ...], Links] | None = None,
+    world: World | Sequence[World],
+    texts: Sequence[Text],
+    seed: int,
+    *,
+    relation: str | None = None,
+    causal: bool = False,
+    values: str = "",
+    frames: Mapping[tuple[int, ...], Links] | None = None,
     noise_of: int | None = None,
-) -> Checkpoint:  # fmt: skip
+) -> Checkpoint:
     """Heads of one world, each with its own draw, on these texts; of several worlds LAYERS of each, as each would have
     alone. values: the block that value vectors read; noise_of: the seed of what is planted in the pieces, where it is
     another."""

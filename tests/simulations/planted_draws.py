@@ -27,11 +27,8 @@ FEW, INPUTS, MANY = 20, 100, 250
 TOGETHER = tuple(planting.WORLDS)
 SEQUENCES = 20  # of words that come twice
 STUDIES = {
-    "relations": (relations.STUDY, relations.Options()),
-    "features": (features.STUDY, features.Options()),
-    "roles": (roles.STUDY, roles.Options(sequences=SEQUENCES)),
-    "statistics": (statistics.STUDY, statistics.Options()),
-}
+    "relations": relations.STUDY, "features": features.STUDY, "roles": roles.STUDY, "statistics": statistics.STUDY,
+}  # fmt: skip
 _JOINED = [False]
 
 
@@ -47,7 +44,8 @@ def together() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows of which worlds: those from `start` to `stop` of a seed's order."""
+    """Which rows of which worlds: those from `start` to `stop` of a seed's order. sequences: of words that come twice,
+    for roles."""
 
     worlds: tuple[str, ...]
     seed: int
@@ -56,6 +54,7 @@ class Rows:
     task: str = "mrpc"
     relation: str | None = None
     causal: bool = False
+    sequences: int = SEQUENCES
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +105,9 @@ def drawn(rows: Rows) -> Drawn:
 def _sums(study: str, rows: Rows) -> Sums | Means:
     """What a study's measure sums up of these rows. Of statistics the means alone: distances between heads claim
     nothing, and are of all pairs."""
-    most = (INPUTS if rows.causal else MANY) if len(rows.worlds) > 1 else rows.stop  # one pass for all numbers of inputs
-    now, (module, options) = drawn(replace(rows, start=0, stop=max(most, rows.stop))), STUDIES[study]
+    whole = (INPUTS if rows.causal else MANY) if len(rows.worlds) > 1 else 0  # one pass for all numbers of inputs
+    now, module = drawn(replace(rows, start=0, stop=max(whole, rows.stop))), STUDIES[study]
+    options = roles.Options(sequences=rows.sequences) if study == "roles" else module.options()
     prepared = now.prepared[rows.start : rows.stop]
     measure = module.measure(options, now.checkpoint)
     of_statistics = study == "statistics"

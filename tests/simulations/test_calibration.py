@@ -3,11 +3,13 @@
 Each test run has a few draws of the smallest world of each study and expectation, the slow tests all draws of all.
 """
 
+import numpy as np
 import pytest
 
 from core import config
 from core.studies.lookup import study_modules
-from tests.simulations import registry
+from tests.simulations import planted_draws, registry
+from tests.simulations.attention_worlds import ROLES, relation_rows, role_rows, role_world
 from tests.simulations.registry import Case, Outcome, as_json, limit, simulate
 from tests.spread import one_in
 
@@ -62,16 +64,12 @@ def test_every_study_has_its_worlds_or_a_reason() -> None:
     assert all(place in told or (config.PROJECT / place).is_file() for place in ELSEWHERE.values())
 
 
-OF_MAPS = {"relations", "features", "roles", "frame-heads", "dependencies"}  # weights of hand-made heads
-
-
 def test_known_worlds_plant_twice_what_is_asked_for() -> None:
-    """In units of the study; heads of planted maps look where they look, and how strongly stands in their worlds."""
-    known = [case for case in CASES if case.expected == "found"]
-    assert {case.study for case in known if case.planted is None} == OF_MAPS
-    planted = [case.planted for case in known if case.planted]
-    assert all(one.size == 2 * one.asked > 0 and one.unit for one in planted)
-    assert {case.study for case in known if case.planted and case.planted.is_margin} == {"race", "circuit"}
+    """In units of the study: its margin, or of a score or an effect; none is planted more strongly."""
+    planted = [case.planted for case in CASES if case.expected == "found"]
+    assert all(one and one.size == 2 * one.asked > 0 and one.unit for one in planted)
+    by_margin = {case.study for case in CASES if case.planted and case.planted.is_margin}
+    assert by_margin == {"race", "circuit", "roles"}
 
 
 WITHOUT_A_MARGIN = [case for case in CASES if case.planted and not case.planted.is_margin]
@@ -84,6 +82,32 @@ def test_what_is_asked_for_is_found_in_about_half_of_the_draws(case: Case) -> No
     assert case.planted is not None
     draw = case.planted.draw_at(case.planted.asked)
     assert 0.2 <= sum(draw(seed) for seed in range(60)) / 60 <= 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("role", "times"), [(role, times) for role, (*_, strengths) in ROLES.items() for times in strengths]
+)
+def test_heads_of_a_role_have_so_many_times_the_baseline(role: str, times: float) -> None:
+    """Of three draws, without the sink: what they are planted at."""
+    rows = [row for seed in range(3) for row in role_rows(seed=seed, **role_world(role, times))
+            if row["statistic"] == f"{role} without sink"]  # fmt: skip
+    weight, baseline = (sum(row[column] for row in rows) for column in ("value", "baseline"))
+    assert weight / baseline == pytest.approx(times, rel=0.05)
+
+
+def test_worlds_that_are_drawn_together_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of one checkpoint, added up over numbers of inputs, with the values of a run of its own."""
+    for name, inputs in (("FEW", 5), ("INPUTS", 15), ("MANY", 15)):
+        monkeypatch.setattr(planted_draws, name, inputs)
+    with planted_draws.together():
+        both = [relation_rows("noise", 15, 0, causal=causal) for causal in (False, True)]
+    for causal, rows in enumerate(both):
+        alone = relation_rows("noise", 15, 0, causal=bool(causal))
+        assert [row["feature"] for row in alone] == [row["feature"] for row in rows]
+        for column in ("value", "effect", "contrast", "p"):
+            first, other = (np.array([row.get(column, np.nan) for row in made], float) for made in (alone, rows))
+            np.testing.assert_allclose(first, other, atol=1e-5)
 
 
 def test_a_limit_is_the_binomial_one() -> None:

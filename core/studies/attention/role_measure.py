@@ -13,8 +13,8 @@ from core.errors import InputError
 from core.map_sums import MapSums, Needs
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.role_blocks import RoleBlocks
 from core.scoring.intervals import EVERY_LAYER
+from core.scoring.role_blocks import RoleBlocks
 from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
 from core.studies.attention.partials import InputOffset, RoleSums
 from core.studies.attention.passes import Prepared
