@@ -2,8 +2,9 @@
 their rank.
 
 Run (i, j) of a square of side k has the first factor at level i, the second at j and the third at (i + j) mod k, so
-each pair of levels of two factors meets once and k x k runs tell three main effects apart (Fisher 1925). What is left
-over, the rest, is what no seed alone explains: their interplay. Dodge et al. 2020 crossed two of the three.
+each pair of levels of two factors meets once and k x k runs tell three main effects apart (Fisher 1925). The interplay
+of two factors is aliased: what of it follows (i + j) mod k cannot be told from the third's own effect and is counted as
+that; the remainder is left over, in the rest, with the noise. Dodge et al. 2020 crossed two of the three.
 """
 
 from collections.abc import Sequence

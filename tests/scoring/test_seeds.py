@@ -49,6 +49,17 @@ def test_one_seed_alone_has_the_whole_spread():
     assert parts[2].low > 0.99
 
 
+def test_an_interplay_of_two_seeds_that_follows_the_third_is_counted_as_the_third_and_another_as_the_rest():
+    """What docs/fine-tuning.md says is aliased."""
+    levels = np.array(square(3))
+    (_, _, third, rest), (_, _, other, left) = (
+        [part.share for part in sources(np.cos(2 * np.pi * (levels[:, 0] + sign * levels[:, 1]) / 3), 3)]
+        for sign in (1, -1)
+    )
+    assert (third, rest) == pytest.approx((1, 0), abs=1e-9)
+    assert (other, left) == pytest.approx((0, 1), abs=1e-9)
+
+
 def test_runs_that_are_all_alike_have_no_sources():
     assert [part.share for part in sources(np.full(9, 0.512), 3)] == [None] * 4
 

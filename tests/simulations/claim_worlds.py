@@ -98,7 +98,7 @@ def sink(effect: float, rng: np.random.Generator) -> Evidence:
 def pronouns(effect: float, rng: np.random.Generator) -> Evidence:
     """The first head is diagonal and above the others by the effect; where it is below them a broad head is best."""
     rows = heads(
-        0.3 + max(effect, 0.0), 0.3, rng, task="rte", feature="noun-pronoun", statistic="forward", baseline=0.3
+        0.3 + max(effect, 0.0), 0.3, rng, task="rte", feature="noun-pronoun", statistic="forward", baseline=0.3, q=0.0
     )
     if effect < 0:
         rows[1] = rows[1] | {end: rows[1][end] - effect for end in ("value", "low", "high")}

@@ -37,6 +37,7 @@ from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
+from core.studies.headline import SURE
 from core.studies.records import picked
 
 ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
@@ -283,9 +284,9 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
     """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Noun-pronoun heads
-    are those above their weight at the same distance elsewhere, corrected over heads. Open where there is none, or
-    where the best of them does not lie, corrected over heads, above every head of the other sort, noun-pronoun head
-    or not. On train rows where links were looked for there."""
+    are those above their weight at the same distance elsewhere, corrected over heads, and with more than any noun (or
+    other kind of word) gets. Open where there is none, or where the best of them does not lie, corrected over heads,
+    above every head of the other sort, noun-pronoun head or not. On train rows where links were looked for there."""
     relations = evidence.by_task(Part.RELATIONS) | evidence.by_task(Part.TRAIN_RELATIONS)
     statistics = evidence.by_task(Part.STATISTICS)
     if not relations or not statistics:
@@ -299,7 +300,11 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
     kinds = {score.name: score.kind for score in picked(statistics.scores, task=task, statistic="place")}
     if not scores or not kinds:
         return None
-    beyond = [score for score in scores if _beyond_its_distance(score, len(scores)).word == HOLDS]
+    beyond = [
+        score
+        for score in scores
+        if _beyond_its_distance(score, len(scores)).word == HOLDS and _beyond_kinds(score)
+    ]
     best = max(beyond or scores, key=lambda score: score.estimate.value)
     kind = kinds.get(best.name, "other")
     diagonal = [name for name, of_head in kinds.items() if of_head in ("previous", "next")]
@@ -318,13 +323,18 @@ def _beyond_its_distance(score: Score, heads: int) -> Decision:
     return decided(among(score.estimate, heads), score.baseline or 0.0)
 
 
+def _beyond_kinds(score: Score) -> bool:
+    """Whether q (of excess and contrast; None: too few links) says that a head has more than kinds of words explain."""
+    return score.q is not None and score.q < SURE
+
+
 def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str], heads: int) -> Decision:
     """HOLDS where the best head is diagonal, FAILS where it is not; UNDECIDED as long as, corrected over so many heads,
-    its interval reaches its baseline or that of the best head of the other sort."""
+    its interval reaches its baseline or that of the best head of the other sort, or kinds of words may explain it."""
     apart_from = [_beyond_its_distance(best, heads)]
     if rival is not None:
         apart_from.append(apart([among(best.estimate, heads)], [among(rival.estimate, heads)]))
     clear = all_of(apart_from)
-    if clear.word != HOLDS:
+    if clear.word != HOLDS or not _beyond_kinds(best):
         return replace(clear, word=UNDECIDED)
     return replace(clear, word=HOLDS if best.name in diagonal else FAILS)

@@ -2,8 +2,8 @@
 
 A is the row, B the perturbed row. m is the logit of the label that A predicts less that of the label that B predicts
 (its strongest rival where they agree); of a score, the score. Every component of B in turn takes its output from A at
-the words both have. Recovered share, a ratio of means over pairs with its interval, and p corrected over all
-components (core.scoring.recovered).
+the words both have. Recovered share, a ratio of means over pairs with its interval (of a pair with m(A) below m(B) both
+differences change their sign), and p corrected over all components (core.scoring.recovered).
 """
 
 from collections.abc import Sequence

@@ -7,13 +7,15 @@ from core.studies.headline import SURE, Headline, percent, plural
 
 
 def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
-    """Of heads beside a null: the one furthest above it, and how many are."""
+    """Of heads beside a null: the one furthest above it, and how many are; where none is, that first."""
     effects = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
     sure = [(score, effect) for score, effect in effects if (score.q or 1) < SURE and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
+    numbers = f"{best.value:.2f} against {best.baseline:.2f}"
+    many = f"{plural(len(sure), len(effects), what)} are above their null"
+    furthest = f"None of {len(effects):,} {what} is above its null; nearest to it comes {best.name}, {best.feature}"
     return Headline(
-        f"{best.name} {look(best)}: {best.value:.2f} against {best.baseline:.2f}; "
-        f"{plural(len(sure), len(effects), what)} are above their null.",
+        f"{best.name} {look(best)}: {numbers}; {many}." if sure else f"{furthest}: {numbers}.",
         best.n,
         "inputs",
         percent(best.low, best.high, "{:.2f}", 1),
