@@ -34,8 +34,9 @@ def test_rows_without_the_last_token_cannot_test_it():
     assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
 
 
-def shared(losses, same_word, half=0.01):
-    """Four heads with these losses on both tasks, and these effects along the same word."""
+def shared(losses, same_word, half=0.01, *, contrast=1.0):
+    """Four heads with these losses on both tasks, these effects along the same word, and contrasts of so much of
+    them."""
     names = ("L1H1", "L1H2", "L2H1", "L2H2")
     sweeps = [
         found("heads", sweep_rows(dict(zip(names, losses, strict=True)), 0.002, n=1000), task)
@@ -47,6 +48,9 @@ def shared(losses, same_word, half=0.01):
         for way in ("forward", "backward")
         for row in effects(head_rows(table, half, task="rte", feature="same-word", statistic=way))
     ]
+    for row in rows:
+        beyond = contrast * row["effect"]
+        row |= {"contrast": beyond, "contrast_low": beyond - half, "contrast_high": beyond + half}
     return evidence(*sweeps, found("relations", rows))
 
 
@@ -61,6 +65,12 @@ def shared(losses, same_word, half=0.01):
 def test_heads_that_both_tasks_need_look_at_the_same_word(losses, same_word, word):
     (one,) = remaining.words_of_both(shared(losses, same_word))
     assert (one.outcome, one.task, one.n) == (word, "rte", sum(loss < 0 for loss in losses))
+
+
+def test_heads_that_look_at_a_kind_of_word_alone_are_not_said_to_look_at_the_same_word():
+    """Their weight on it is above that on the other words there; with the kind taken out nothing is left."""
+    (one,) = remaining.words_of_both(shared((-0.1, -0.1, -0.1, 0.0), (0.2, 0.2, 0.2, 0.2), contrast=0.0))
+    assert one.outcome == UNDECIDED
 
 
 def test_without_shared_heads_there_is_nothing_to_test():

@@ -462,8 +462,9 @@ def same_words(effect: float, rng: np.random.Generator) -> Evidence:
     """All heads are ones that both tasks lose by; so large a share of them looks at the same word, by a tenth."""
     every = range(HEADS[0] * HEADS[1])
     looking = (np.arange(len(every)) < effect * len(every)).reshape(HEADS)
+    ends = {"contrast": "effect", "contrast_low": "effect_low", "contrast_high": "effect_high"}
     rows = [
-        row
+        row | {name: row[end] for name, end in ends.items()}
         for way in ("forward", "backward")
         for row in beyond(heads_of(np.where(looking, 0.1, -0.1), rng, task="rte", feature="same-word", statistic=way))
     ]

@@ -11,6 +11,7 @@ from core.report.claims.missed import PARTS
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
+    UNDECIDED,
     UNTESTED,
     Outcome,
     all_of,
@@ -65,7 +66,8 @@ def first_and_last(evidence: Evidence) -> list[Outcome]:
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
     """Of the heads whose loss is clear on both STS-B and RTE, corrected over heads, more than half look at the same
-    word in the other sentence, beyond the same distance elsewhere: in some direction, corrected over these heads."""
+    word in the other sentence, beyond its other words and beyond what any noun (or other kind of word) gets: in some
+    direction, corrected over these heads."""
     swept = {task: evidence.one(Part.HEADS, task) for task in ("stsb", "rte")}
     lacking = [task for task, result in swept.items() if result is None]
     if lacking:
@@ -85,7 +87,9 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
     scores = [score for score in every if score.name in heads and score.effect is not None]
     words: dict[str, list[str]] = {}
     for score in scores:
-        words.setdefault(score.name, []).append(decided(among(score.effect_estimate, len(scores))).word)
+        parts = [decided(among(part, len(scores))).word for part in (score.effect_estimate, score.contrast_estimate)]
+        both = FAILS if FAILS in parts else HOLDS if set(parts) == {HOLDS} else UNDECIDED
+        words.setdefault(score.name, []).append(both)
     sure = sum(HOLDS in mine for mine in words.values())
     never = sum(all(word == FAILS for word in mine) for mine in words.values())
     above = sum(any(_above(score) for score in picked(scores, name=name)) for name in words)

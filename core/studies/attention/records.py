@@ -59,6 +59,11 @@ class Score(Result):
         """The value less its baseline, with its interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
+    @property
+    def contrast_estimate(self) -> Estimate:
+        """The contrast with its interval; without one where a row has none."""
+        return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
+
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
         """The records of heads with a value, without the notes that stand in their place."""
