@@ -218,7 +218,7 @@ def test_a_head_with_no_more_than_its_distance_explains_is_no_noun_pronoun_head(
         ((0.1, 0.5, 0.7), (0.2, 0.6, 0.8), UNDECIDED),  # none is a noun-pronoun head
     ):
         rows = head_rows([table], task="rte", feature="noun-pronoun", statistic="forward")
-        links = [row | {"baseline": one} for row, one in zip(rows, baselines, strict=True)]
+        links = [row | {"baseline": one, "q": 0.01} for row, one in zip(rows, baselines, strict=True)]
         assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
         few = head_rows([table], 0.5, task="rte", feature="noun-pronoun", statistic="forward", baseline=0.0)
         on_dev, on_train = found("relations", few), found("relations-train", links)

@@ -14,14 +14,14 @@ from core.studies.attention import dependencies, features, norms
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import RelationMeasure, linked_words
 from core.studies.attention.norm_measure import NormMeasure
-from core.studies.attention.partials import InputOffset
+from core.studies.attention.partials import InputOffset, RelationSums
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_partials import links_in_pieces
 from core.studies.frames.frame_scoring import score_sentences
 from core.tasks.conllu import GoldSentence
 from tests.simulations import planted_attention as planting
 from tests.simulations.attention_worlds import FEW, INPUTS, NATS, TYPES, claimed
-from tests.simulations.planted_draws import AT
+from tests.simulations.planted_draws import AT, of_world, worlds_with
 from tests.simulations.registry import Case, Planted, known
 
 SURE = 0.05
@@ -67,14 +67,21 @@ def _frame_rows(world: str, inputs: int, causal: bool, seed: int) -> list[Row]:
 
 def dependency_claims(world: str, inputs: int, seed: int) -> float:
     """Whether any head is said to look along a dependency."""
-    return float(any((row.get("q") or 1) < SURE for row in _dependency_rows(world, inputs, seed)))
+    return float(any((row.get("q") or 1) < SURE for row in dependency_rows(world, inputs, seed)))
 
 
-def _dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
+def dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
+    """Of `study dependencies`, chosen on so many sentences and reported on as many others."""
+    worlds = worlds_with(world)
+    both = tuple(of_world(sums, world, worlds) for sums in _dependency_sums(worlds, inputs, seed))
+    return dependencies.STUDY.rows(dependencies.Options(), dependencies.DependencyPartial(both))
+
+
+@lru_cache(maxsize=1)
+def _dependency_sums(worlds: tuple[str, ...], inputs: int, seed: int) -> list[RelationSums]:
     texts = [text if isinstance(text, str) else text[0] for text in planting.drawn("mrpc", 2 * inputs, seed)]
-    checkpoint = planting.planted(
-        planting.world_of(world), texts, seed, relation="verb-subject" if world.startswith("links") else None
-    )
+    relation = "verb-subject" if worlds[0].startswith("links") else None
+    checkpoint = planting.planted([planting.world_of(world) for world in worlds], texts, seed, relation=relation)
     parts = []
     for number, part in enumerate(dependencies.PARTS):
         trees = [_tree(text) for text in texts[number * inputs : (number + 1) * inputs]]
@@ -88,7 +95,7 @@ def _dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
             linked.append(linked_words(encoding, [[(word.start, word.end) for word in tree.words]], pairs))
         run(checkpoint, encodings, [measure.attention.take(linked, range(inputs))])
         parts.append(measure.sums(InputOffset(part, "", 0)))
-    return dependencies.STUDY.rows(dependencies.Options(), dependencies.DependencyPartial(tuple(parts)))
+    return parts
 
 
 @cache
@@ -118,7 +125,6 @@ def _cases() -> list[Case]:
                     "nothing",
                     partial(frame_claims, world, inputs, False),
                     inputs,
-                    draws=100,
                     quick=quick,
                 )
             )
@@ -129,8 +135,8 @@ def _cases() -> list[Case]:
                     "nothing",
                     partial(dependency_claims, world, inputs),
                     inputs,
-                    draws=100,
                     quick=quick,
+                    world_of=f"dependencies {inputs}",
                 )
             )
         cases.append(
@@ -140,7 +146,6 @@ def _cases() -> list[Case]:
                 "nothing",
                 partial(frame_claims, world, INPUTS, True),
                 INPUTS,
-                draws=100,
             )
         )
     for values, allowed in (("noise", frozenset()), ("kind", TYPES)):
@@ -152,7 +157,6 @@ def _cases() -> list[Case]:
                     "nothing",
                     partial(norm_claims, values, frozenset(allowed), inputs),
                     inputs,
-                    draws=100,
                     quick=int(inputs == INPUTS and values == "kind"),
                 )
             )

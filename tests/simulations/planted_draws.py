@@ -136,17 +136,22 @@ def _sums_to(study: str, rows: Rows) -> Sums | Means:
 
 def sums_of(study: str, world: str, inputs: int, seed: int, **how: object) -> Sums | Means:
     """What a study sums up of one world's heads on so many rows."""
-    joined = _JOINED[0] and world in TOGETHER
-    worlds = TOGETHER if joined else (world,)
-    whole = _sums_to(study, Rows(worlds, seed, 0, inputs, **how))
+    worlds = worlds_with(world)
+    return of_world(_sums_to(study, Rows(worlds, seed, 0, inputs, **how)), world, worlds)
+
+
+def worlds_with(world: str) -> tuple[str, ...]:
+    """The worlds that are drawn with one: all, or where they are not drawn together it alone."""
+    return TOGETHER if _JOINED[0] and world in TOGETHER else (world,)
+
+
+def of_world(sums: Sums | Means, world: str, worlds: tuple[str, ...]) -> Sums | Means:
+    """The part of one world's heads in sums of several's."""
     first = worlds.index(world) * planting.LAYERS
-    return _of_layers(whole, slice(first, first + planting.LAYERS))
-
-
-def _of_layers(sums: Sums | Means, layers: slice) -> Sums | Means:
+    layers = slice(first, first + planting.LAYERS)
     if isinstance(sums, Means):
         part = Means(0, 0, 0)
         part.sums, part.counts, part.inputs = sums.sums[:, layers], sums.counts[:, layers], sums.inputs[layers]
         return part
     more = {"copying": sums.copying[layers]} if isinstance(sums, RoleSums) and sums.copying.size else {}
-    return replace(sums, layers=planting.LAYERS, means=_of_layers(sums.means, layers), **more)
+    return replace(sums, layers=planting.LAYERS, means=of_world(sums.means, world, worlds), **more)

@@ -15,12 +15,13 @@ from core.report.claims.maps import diagonal_heads
 from core.report.claims.outcomes import UNDECIDED, UNTESTED
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies.attention import features, relations, roles, statistics
+from core.studies.attention import dependencies, features, relations, roles, statistics
 from core.tasks.features import FEATURES
 from pages.parts.reports.attending import above_null
 from tests.report.evidence_made import evidence, found
 from tests.simulations import planted_attention as planting
 from tests.simulations.attention_worlds import ALLOWED, feature_rows, relation_rows, role_rows
+from tests.simulations.frame_worlds import dependency_rows
 from tests.simulations.planted_draws import AT, sums_of
 
 INPUTS, SEED = 60, 0
@@ -56,7 +57,7 @@ def test_the_head_page_says_of_no_head_what_its_world_has_not(world, tmp_path):
 def test_headlines_outlines_and_the_claim_on_nouns_and_pronouns_find_no_head(world):
     along = relation_rows(world, INPUTS, SEED)
     said = relations.STUDY.headline(along)
-    assert said.sentence.startswith(f"None of {_judged(along):,} heads and links is above its null; nearest to it")
+    assert said.sentence.startswith(f"None of {_judged(along):,} heads and links is above its null beyond luck")
     assert not above_null(relations.Score.among(along))
     looked = feature_rows(world, INPUTS, SEED)
     if not _allowed(world, "features"):
@@ -67,6 +68,7 @@ def test_headlines_outlines_and_the_claim_on_nouns_and_pronouns_find_no_head(wor
         | {"layer": number // planting.HEADS, "head": number % planting.HEADS}
         for number, kind in enumerate(kinds)
     ]
+    assert " finds " not in dependencies.STUDY.headline(dependency_rows(world, INPUTS, SEED)).sentence
     outcomes = diagonal_heads(evidence(found("relations", along), found("statistics", places)))
     assert {outcome.outcome for outcome in outcomes} <= {UNDECIDED, UNTESTED}
 

@@ -143,13 +143,12 @@ class Dependencies(Study[Options, DependencyPartial]):
         sure = [score for score in chosen if score.q is not None and score.q < SURE]
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
-        finds = "finds" if sure or not judged else "is most often right about"
-        beyond = (
-            f" {plural(len(sure), len(chosen), 'relations')} have a head that looks along them beyond distance and "
-        )
+        finds = "finds" if sure else "is most often right about"
+        along = f"{plural(len(sure), len(chosen), 'relations')} have a head that looks along them"
+        along = along if judged else "The rows do not say whether a head looks along a relation"
         return Headline(
             f"{best.name} {finds} {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
-            f"{best.baseline:.2f}." + (f"{beyond}kinds of words." if judged else ""),
+            f"{best.baseline:.2f}. {along} beyond distance and kinds of words.",
             best.n,
             "links",
             percent(best.low, best.high, "{:.2f}", 1),

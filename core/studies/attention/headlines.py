@@ -13,9 +13,9 @@ def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str])
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f} against {best.baseline:.2f}"
     many = f"{plural(len(sure), len(effects), what)} are above their null"
-    furthest = f"None of {len(effects):,} {what} is above its null; nearest to it comes {best.name}, {best.feature}"
+    none = f"None of {len(effects):,} {what} is above its null beyond luck; the largest difference has {best.name}"
     return Headline(
-        f"{best.name} {look(best)}: {numbers}; {many}." if sure else f"{furthest}: {numbers}.",
+        f"{best.name} {look(best)}: {numbers}; {many}." if sure else f"{none}, {best.feature}: {numbers}.",
         best.n,
         "inputs",
         percent(best.low, best.high, "{:.2f}", 1),
