@@ -45,11 +45,17 @@ def edition(text: str) -> str:
 def page(outcomes: Sequence[Outcome], listed: Sequence[Case], before: str, day: str) -> str:
     """The whole page: cases that were drawn as they came out, the others of `listed` as `before` has them."""
     lines = lines_now(before) | {(one.case.study, one.case.world): line_of(one, day) for one in outcomes}
-    parts = [_INTRODUCTION, edition(before)]
+    parts = [_INTRODUCTION.replace("{sentences}", _sentences()), edition(before)]
     for expected, (title, said, way) in _SECTIONS.items():
         of_kind = [case for case in listed if case.expected == expected]
         parts += [f"## {title}", table(of_kind, lines, said, way)]
     return "\n\n".join(parts) + "\n"
+
+
+def _sentences() -> str:
+    """Markdown: the sentences that are made of words, and what holds each."""
+    head, *rows = (f"| {' | '.join(cells)} |" for cells in _SENTENCES)
+    return "\n".join((head, "|---|---|---|---|", *rows))
 
 
 def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str, way: str) -> str:
@@ -74,6 +80,59 @@ def table(listed: Sequence[Case], lines: dict[tuple[str, str], Line], said: str,
         rows.append(f"| {' | '.join((*cells, line.draws, line.rate, line.limit, line.within, line.drawn))} |")
     return "\n".join(rows)
 
+
+_SENTENCES = (
+    ("sentence", "of", "asks for", "held by"),
+    (
+        "the head page's *relates verb-object forward ...*",
+        "relations",
+        "q < .05 of excess and contrast, .05 above the baseline",
+        "tests/simulations/test_sentences.py",
+    ),
+    (
+        "its *looks at noun ...*, and its roles",
+        "features, roles",
+        "q < .05 of effect and contrast; three times the baseline",
+        "tests/simulations/test_sentences.py",
+    ),
+    ("its *frame score ..., survives its nulls*", "frame-heads", "four nulls, q < .05", "rows below"),
+    (
+        "headlines of relations and features; heads outlined in pictures",
+        "relations, features",
+        "q < .05, above 0",
+        "tests/simulations/test_sentences.py",
+    ),
+    (
+        "the headline of gold trees, *finds nsubj*",
+        "dependencies",
+        "q < .05, chosen on dev, of test",
+        "tests/simulations/test_sentences.py",
+    ),
+    (
+        'the quick lookup, *looks from "he" to "gave"*',
+        "frame lookup",
+        "the same head beside like places",
+        "tests/studies/test_distance_null.py",
+    ),
+    (
+        "*noun-pronoun*, *words-of-both* in reports",
+        "relations",
+        "q, or excess and contrast, corrected over heads",
+        "test_sentences.py; [claims.md](claims.md)",
+    ),
+    (
+        "other sentences of reports on words",
+        "features, change, knockout, probe, syntax",
+        "as [claims.md](claims.md) says",
+        "its worlds",
+    ),
+    (
+        "*looks at*, *looks along*, *the same word* of a head",
+        "hypotheses",
+        "a control and a margin, on rows of their own",
+        "tests/studies/test_hypotheses.py",
+    ),
+)
 
 _INTRODUCTION = """# What is claimed where nothing is, and what is found
 
@@ -114,6 +173,10 @@ has a case here, or a reason not to (`tests/simulations/test_calibration.py`): `
 the gallery test nothing; `syntax` has the intervals of `probe`, `edge-effects` and `representation` those of
 `operators`, `translation` the test of `disable`; criteria of hypotheses are in [dossier.md](dossier.md), the report's
 claims in [claims.md](claims.md).
+
+Sentences on words are made of these rows, and held to the same worlds:
+
+{sentences}
 
 What is not held: heads (or lengths of value vectors) that hang on the absolute place of a key, other than [CLS],
 separators and the first word, may be claimed for a kind of word that stands there (a noun before the last full stop);

@@ -1,8 +1,12 @@
 """docs/calibration.md: what is drawn again is new, what is not stands as it was."""
 
+import re
+
+from core import config
 from tests.simulations.calibration_page import page
 from tests.simulations.registry import Case, Outcome, Planted, known
 
+NAMED = re.compile(r"tests/[a-z_/]+\.py")
 BEFORE = """# Page
 
 This edition: by hand.
@@ -31,3 +35,9 @@ def test_a_case_that_is_not_drawn_stands_with_its_day():
     assert "| a | new | 20 | 0 |  |  | not drawn |  |" in made
     assert "| a | found | 20 | 0.5 nats | 200 | 100.0% | 85.0% | yes | 25 November |" in made
     assert page([], [kept], made, "26 November").count("24 November") == 1
+
+
+def test_the_tests_that_the_page_names_are_there():
+    named = NAMED.findall(page([], [], BEFORE, "25 November"))
+    assert len(named) >= 5
+    assert all((config.PROJECT / name).is_file() for name in named)
