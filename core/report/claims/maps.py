@@ -301,9 +301,7 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
     if not scores or not kinds:
         return None
     beyond = [
-        score
-        for score in scores
-        if _beyond_its_distance(score, len(scores)).word == HOLDS and _beyond_kinds(score)
+        score for score in scores if _beyond_its_distance(score, len(scores)).word == HOLDS and _beyond_kinds(score)
     ]
     best = max(beyond or scores, key=lambda score: score.estimate.value)
     kind = kinds.get(best.name, "other")
