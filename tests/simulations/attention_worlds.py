@@ -179,15 +179,27 @@ def _planted() -> list[Case]:
         return partial(share_found, "roles", role, **role_world(role, times))
 
     marks = [
-        known(study, f"planted {name}, n = {INPUTS}", Planted(asked, NATS, partial(draw_at, study, name, at)), INPUTS,
-              draws=60, quick=1)
+        known(
+            study,
+            f"planted {name}, n = {INPUTS}",
+            Planted(asked, NATS, partial(draw_at, study, name, at)),
+            INPUTS,
+            draws=60,
+            quick=1,
+        )
         for study, name, at, asked in KNOWN
-    ]  # fmt: skip
+    ]
     return marks + [
-        known("roles", f"planted {role}, n = {inputs}", Planted(TIMES, "baselines", partial(role_at, role), True),
-              inputs, draws=60, quick=1)
+        known(
+            "roles",
+            f"planted {role}, n = {inputs}",
+            Planted(TIMES, "baselines", partial(role_at, role), True),
+            inputs,
+            draws=60,
+            quick=1,
+        )
         for role, inputs in (("previous", INPUTS), ("duplicate", REPEATS))
-    ]  # fmt: skip
+    ]
 
 
 CASES: tuple[Case, ...] = (

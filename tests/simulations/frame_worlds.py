@@ -167,10 +167,16 @@ def _planted() -> list[Case]:
     """Asked for: how strongly heads look along links so that half of them (dependencies: half of the draws) are
     claimed, by draws."""
     heads = [
-        known("frame-heads", f"planted links{whose}, n = {INPUTS}",
-              Planted(asked, NATS, partial(frames_found, INPUTS, causal)), INPUTS, draws=60, quick=int(not causal))
+        known(
+            "frame-heads",
+            f"planted links{whose}, n = {INPUTS}",
+            Planted(asked, NATS, partial(frames_found, INPUTS, causal)),
+            INPUTS,
+            draws=60,
+            quick=int(not causal),
+        )
         for whose, causal, asked in (("", False, 0.4), (", decoder", True, 1.6))
-    ]  # fmt: skip
+    ]
 
     def dependencies_at(strength: float) -> Callable[[int], float]:
         return partial(dependency_claims, f"links at {strength:g}", INPUTS)

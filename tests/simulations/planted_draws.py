@@ -27,8 +27,11 @@ FEW, INPUTS, MANY = 20, 100, 250
 TOGETHER = tuple(planting.WORLDS)
 SEQUENCES = 20  # of words that come twice
 STUDIES = {
-    "relations": relations.STUDY, "features": features.STUDY, "roles": roles.STUDY, "statistics": statistics.STUDY,
-}  # fmt: skip
+    "relations": relations.STUDY,
+    "features": features.STUDY,
+    "roles": roles.STUDY,
+    "statistics": statistics.STUDY,
+}
 _JOINED = [False]
 
 

@@ -90,8 +90,12 @@ def test_what_is_asked_for_is_found_in_about_half_of_the_draws(case: Case) -> No
 )
 def test_heads_of_a_role_have_so_many_times_the_baseline(role: str, times: float) -> None:
     """Of three draws, without the sink: what they are planted at."""
-    rows = [row for seed in range(3) for row in role_rows(seed=seed, **role_world(role, times))
-            if row["statistic"] == f"{role} without sink"]  # fmt: skip
+    rows = [
+        row
+        for seed in range(3)
+        for row in role_rows(seed=seed, **role_world(role, times))
+        if row["statistic"] == f"{role} without sink"
+    ]
     weight, baseline = (sum(row[column] for row in rows) for column in ("value", "baseline"))
     assert weight / baseline == pytest.approx(times, rel=0.05)
 

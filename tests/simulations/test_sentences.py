@@ -46,8 +46,12 @@ def test_the_head_page_says_of_no_head_what_its_world_has_not(world, tmp_path):
     scores = atlas(db, checkpoint=AT.checkpoint, measure=False)
     db.close()
     assert {score.split("/")[0] for score in scores["score"]} == set(made)
-    known = [fact for layer in range(planting.LAYERS) for head in range(planting.HEADS)
-             for fact in facts(scores, Head(layer, head))]  # fmt: skip
+    known = [
+        fact
+        for layer in range(planting.LAYERS)
+        for head in range(planting.HEADS)
+        for fact in facts(scores, Head(layer, head))
+    ]
     assert not [fact.text for fact in known if fact.about == "relations"]
     named = {name for name in FEATURES for fact in known if fact.about == "looks at" and f" {name} " in f"{fact.text} "}
     assert named <= set(_allowed(world, "features"))

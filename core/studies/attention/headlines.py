@@ -9,6 +9,8 @@ from core.studies.headline import SURE, Headline, percent, plural
 def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
     """Of heads beside a null: the one furthest above it, and how many are; where none is, that first."""
     effects = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
+    if not effects:
+        return Headline(f"No input has what is looked for: no {what} were measured.")
     sure = [(score, effect) for score, effect in effects if (score.q or 1) < SURE and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f} against {best.baseline:.2f}"

@@ -80,10 +80,10 @@ class Redundancy(Attending[Options, RedundancyPartial]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = AlikeHead.among(rows)
-        near = min(heads, key=lambda head: head.value)
+        near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
         return Headline(
             f"{near.name} and {near.other} are most alike (distance {near.value:.3f}), of {len(heads)} heads in "
-            f"{len({head.group for head in heads})} groups.",
+            f"{groups} group{'' if groups == 1 else 's'}.",
             near.n,
             "inputs",
         )
