@@ -34,6 +34,8 @@ TEXTS: dict[str, object] = {"text": "", "pair": "", "frame": None, "target": "",
 LEVEL = 19  # of compression: a fifth smaller than the usual 3, in half a minute
 FURTHER_SEEDS = r"-pretrained-s[1-9]\d*-"  # in the folder of a checkpoint that a run is of
 OTHER_ROWS = r'"split": "(?:train|unseen)"'  # of a run that looks at more rows for one sentence of the report
+LARGE = ("features",)  # studies of thousands of rows a run, whose numbers keep DIGITS digits: float32 has no more
+DIGITS = 7
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
@@ -82,11 +84,21 @@ def _stored(known: pd.DataFrame, rows: pd.DataFrame, out: Path, note: str) -> di
     out.mkdir(parents=True, exist_ok=True)
     first = json.loads((out / ABOUT).read_text(encoding="utf-8")).get("first", "") if (out / ABOUT).is_file() else ""
     known = _ordered(known, first)
+    large = rows["run"].isin(known["run"][known["study"].isin(LARGE)])
+    rows = rows.assign(body=rows["body"].mask(large, rows["body"][large].map(_shortened)))
     _write(known, out / RUNS)
     _write(rows, out / ROWS)
     hashes = {"form": FORM, "sha256": {name: hash_of(out / name) for name in (RUNS, ROWS)}}
     write_whole(out / ABOUT, json.dumps(_about(known, note, first) | hashes, indent=1, ensure_ascii=False) + "\n")
     return {"runs": len(known), "rows": len(rows)}
+
+
+def _shortened(body: str) -> str:
+    """A row with numbers of DIGITS digits."""
+    return to_json({
+        name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+        for name, value in from_json(body).items()
+    })  # fmt: skip
 
 
 def _ordered(known: pd.DataFrame, first: str) -> pd.DataFrame:

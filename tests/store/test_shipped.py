@@ -148,6 +148,13 @@ def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
         assert shipped.about() is None
 
 
+def test_large_runs_keep_numbers_of_seven_digits():
+    rows = shipped.run_rows(shipped.runs("features")["run"].iloc[0])
+    numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
+    assert numbers == [float(f"{value:.7g}") for value in numbers]
+    assert max(abs(value - float(f"{value:.6g}")) for value in numbers) > 0  # of six there are fewer
+
+
 def test_runs_of_the_checkpoint_that_is_named_first_come_first_and_further_seeds_after_the_first():
     folder = "data/runs/finetuned/a-sst2-pretrained-s{}-1"
     known = pd.DataFrame(
