@@ -18,6 +18,7 @@ from torch import Tensor
 from core.attention import Head
 from core.capture.masks import visible_rows
 from core.errors import CheckpointError
+from core.exponentials import exp_into, row_dots
 from core.map_sums import MapSums, Needs, Streamed, divided, together
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -26,6 +27,7 @@ STREAMED_FROM = 512  # tokens: below, whole maps are as fast, and small
 CACHED = 2**19  # weights of a block on the processor, which stay in its cache
 ON_DEVICE = 2**26  # the same on a GPU, of all heads together
 MOST_QUERIES = 256
+FEW = 4  # columns of a product
 
 States = tuple[Tensor, Tensor, Tensor]  # queries [batch, head, query, dim], keys and values of their own heads
 Taker = Callable[[int, Sequence[MapSums]], None]
@@ -90,9 +92,10 @@ class _Layer:
     def __init__(self, layer: int, states: States, needs: Needs, scaling: float | None, options: dict[str, Any]):
         self.layer, self.needs, self.options = layer, needs, options
         query, key, value = states
-        self.scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        self.query, self.key, self.value = query, key.transpose(1, 2), value
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         self.exact = torch.promote_types(query.dtype, torch.float32)
+        self.scale = 1.0 if query.dtype == self.exact else scale  # smaller types are scaled where they are rounded
+        self.query, self.key, self.value = query * (scale / self.scale), key.transpose(1, 2), value
         self.heads, self.queries, self.keys = query.shape[0], query.shape[1], key.shape[1]
         self.groups = self.heads // key.shape[0]
         sinks = options.get("s_aux")
@@ -102,26 +105,23 @@ class _Layer:
         self._prepare_results()
 
     def _prepare_values(self) -> None:
-        """What rows are multiplied with: what keys count for, and 1 for the rows' sums; the values too, if exact."""
-        device, width = self.query.device, 0 if self.needs.values is None else self.needs.values.shape[1]
-        counted = torch.ones(self.keys, 1 + width, dtype=self.exact, device=device)
+        """What rows are multiplied with beside the values: 1 for the rows' sums, and what keys count for."""
+        width = 0 if self.needs.values is None else self.needs.values.shape[1]
+        self.counted = torch.ones(1 + width, self.keys, dtype=self.exact, device=self.query.device)
         if self.needs.values is not None:
-            counted[:, 1:] = torch.from_numpy(self.needs.values[: self.keys]).to(counted)
-        self.dim = self.value.shape[-1]
-        self.fused = self.value.dtype == self.exact
-        own = counted.expand(len(self.value), -1, -1)
-        self.counted = torch.cat([self.value, own], -1) if self.fused else own
+            self.counted[1:] = torch.from_numpy(self.needs.values[: self.keys].T).to(self.counted)
+        self.scores_held, self.weights_held = torch.empty(0), torch.empty(0)  # of a block, written anew in the next
 
     def _prepare_results(self) -> None:
         needs, heads, queries = self.needs, self.heads, self.queries
         made: dict[str, Any] = {"dtype": self.exact, "device": self.query.device}
-        self.output = torch.empty(heads, queries, self.dim, dtype=self.value.dtype, device=self.query.device)
+        self.output = self.value.new_empty(heads, queries, self.value.shape[-1])
         self.entropies = torch.empty(heads, queries if needs.entropy else 0, **made)
         self.distances = torch.empty(heads, queries if needs.distance else 0, **made)
         wide = self.columns_wide if needs.columns else 0
         self.columns = torch.zeros(heads, wide, dtype=torch.float64, device=self.query.device)
         self.offsets = torch.full((heads, len(needs.offsets), queries), torch.nan, **made)
-        self.values = torch.empty(heads, queries, self.counted.shape[-1] - 1 - self.dim * self.fused, **made)
+        self.values = torch.empty(heads, queries, len(self.counted) - 1, **made)
         self.rows = torch.zeros(heads, len(needs.rows), self.columns_wide, **made)
         cells = np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells
         self.order = np.argsort(cells[:, 0], kind="stable")
@@ -145,7 +145,11 @@ class _Layer:
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
-        scores = torch.matmul(self.query[heads, block.queries], key).mul_(self.scale)
+        query = self.query[heads, block.queries]
+        held = self.scores_held = self._room(self.scores_held, (*query.shape[:2], key.shape[-1]), query.dtype)
+        scores = torch.matmul(query, key, out=held)
+        if self.scale != 1:
+            scores = scores.mul_(self.scale)
         if (cap := self.options.get("softcap")) is not None:
             scores = scores.div_(cap).tanh_().mul_(cap)
         if (bias := self.options.get("position_bias")) is not None:
@@ -155,6 +159,16 @@ class _Layer:
         if block.mask is not None:
             scores = scores + (block.mask[heads] if len(block.mask) > 1 else block.mask)
         return scores.to(self.exact)
+
+    def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
+        """e to these scores; the tensor is written anew in the next block."""
+        self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
+        return exp_into(self.weights_held, scores)
+
+    def _room(self, held: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """Memory of a block before, where it fits: fresh memory costs as much as a sum."""
+        fits = held.shape == tuple(shape) and held.dtype == dtype
+        return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
         """What was asked for."""
@@ -171,8 +185,9 @@ class _Block:
         first, last = self.seen.start, self.seen.stop
         self.gaps = None
         if own.needs.distance:
-            keys, rows = (torch.arange(*ends, device=own.query.device) for ends in ((first, last), (start, stop)))
-            self.gaps = (keys - rows[:, None]).abs_().to(own.exact)
+            made: dict[str, Any] = {"dtype": own.exact, "device": own.query.device}
+            keys, rows = (torch.arange(*ends, **made) for ends in ((first, last), (start, stop)))
+            self.gaps = (keys - rows[:, None]).abs_()
         between = np.searchsorted(own.ordered[:, 0], (start, stop))
         cells = own.ordered[between[0] : between[1]]
         inside = (cells[:, 1] >= first) & (cells[:, 1] < last)
@@ -187,43 +202,45 @@ class _Block:
         if own.sinks is not None:
             scores = torch.cat([scores, own.sinks[heads, None, None].expand(-1, scores.shape[1], 1)], -1)
         scores = scores.sub_(scores.amax(-1, keepdim=True))
-        weights = torch.exp(scores)
+        weights = own.exponentials(scores)
         tokens = weights[..., : self.seen.stop - self.seen.start]
-        kv = slice(heads.start // own.groups, -(-heads.stop // own.groups))
-        products = torch.matmul(tokens, self._each(own.counted[kv, self.seen]))
-        total = products[..., own.dim * own.fused]
+        products = self._counted(tokens)
+        total = products[..., 0]
         if own.sinks is not None:
             total = total + weights[..., -1]
         self._refuse_no_number(total, heads)
         if needs.entropy:
-            rows = total.log() - torch.linalg.vecdot(weights, scores) / total
-            own.entropies[heads, self.queries] = rows
-        if needs.blocks is not None or not own.fused:
+            own.entropies[heads, self.queries] = total.log() - row_dots(weights, scores) / total
+        own.values[heads, self.queries] = products[..., 1:] / total[..., None]
+        divisor = total
+        if needs.blocks is not None or own.value.dtype != own.exact:
             weights.div_(total[..., None])
-            tokens, divisor = weights[..., : tokens.shape[-1]], torch.ones_like(total)
-        else:
-            divisor = total
-        self._outputs(heads, kv, tokens, products / total[..., None])
+            divisor = torch.ones_like(total)
+        self._outputs(heads, tokens, divisor)
         self._reduce(heads, weights, tokens, divisor)
 
     def _each(self, states: Tensor) -> Tensor:
         """Of shared keys one copy a head."""
         return states.repeat_interleave(self.own.groups, 0) if self.own.groups > 1 and len(states) > 1 else states
 
-    def _outputs(self, heads: slice, kv: slice, tokens: Tensor, products: Tensor) -> None:
+    def _counted(self, tokens: Tensor) -> Float[Tensor, "head query value"]:
+        """Each row's sum, and what it counts for; a product with few columns takes longer than one with each."""
+        counted = self.own.counted[:, self.seen]
+        if len(counted) > FEW:
+            return torch.matmul(tokens, counted.T)
+        return torch.stack([torch.matmul(tokens, column) for column in counted], -1)
+
+    def _outputs(self, heads: slice, tokens: Tensor, divisor: Tensor) -> None:
         own = self.own
-        if own.fused:
-            own.output[heads, self.queries] = products[..., : own.dim]
-        else:
-            values = self._each(own.value[kv, self.seen])
-            own.output[heads, self.queries] = torch.matmul(tokens.to(own.value.dtype), values)
-        own.values[heads, self.queries] = products[..., own.dim * own.fused + 1 :]
+        kv = slice(heads.start // own.groups, -(-heads.stop // own.groups))
+        output = torch.matmul(tokens.to(own.value.dtype), self._each(own.value[kv, self.seen]))
+        own.output[heads, self.queries] = output if own.value.dtype != own.exact else output / divisor[..., None]
 
     def _reduce(self, heads: slice, weights: Tensor, tokens: Tensor, total: Tensor) -> None:
         """What is asked of the rows. total: what they are still to be divided by."""
         own, needs, first = self.own, self.own.needs, self.seen.start
         if self.gaps is not None:
-            own.distances[heads, self.queries] = torch.linalg.vecdot(tokens, self.gaps) / total
+            own.distances[heads, self.queries] = row_dots(tokens, self.gaps) / total
         if needs.columns:
             columns = torch.matmul(total.reciprocal()[:, None], weights)[:, 0].double()
             own.columns[heads, self.seen] += columns[:, : tokens.shape[-1]]

@@ -22,6 +22,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -102,9 +103,12 @@ def columns(
     """
     length = cells.shape[2]
     rows = cells[:, 1:] if causal and length > 1 else cells
-    total = np.ones(rows.shape[1], dtype=rows.dtype) @ rows.reshape(*rows.shape[:2], -1)  # faster than to sum
+    if cells.flags.c_contiguous:  # a product is faster than a sum
+        total = np.ones(rows.shape[1], dtype=rows.dtype) @ rows.reshape(*rows.shape[:2], -1)
+    else:
+        total = torch.from_numpy(rows).permute(0, 3, 1, 2).sum(2).transpose(1, 2).numpy()
     seen = np.arange(length, 0, -1)[:, None].clip(max=rows.shape[1]) if visible else rows.shape[1]
-    return total.reshape(len(cells), length, -1) / np.asarray(seen, dtype=rows.dtype)
+    return total.reshape(len(cells), length, cells.shape[-1]) / np.asarray(seen, dtype=rows.dtype)
 
 
 class _Batch:

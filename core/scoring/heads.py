@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Real
 
+from core.exponentials import log_into
 from core.map_sums import MapSums, Needs, keys_as_values
 
 
@@ -151,15 +152,6 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache
         rows[k] = row_entropies(maps)
     return rows
-
-
-def log_into(target: Any, numbers: Any) -> Any:
-    """Natural logarithms of a tensor, written into another or itself: numpy's on the processor, which take half as long
-    as torch's."""
-    if numbers.device.type != "cpu" or numbers.requires_grad or numbers.element_size() < 4:
-        return target.copy_(numbers.log())
-    np.log(numbers.numpy(), out=target.numpy())
-    return target
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:

@@ -226,9 +226,9 @@ def _first_draws(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """The weights of all heads of a cell side by side; no copy of maps that lie so in memory."""
+    """The weights by cell, all heads of one; no copy of maps on the processor."""
     exact = weights.float() if weights.element_size() < 4 else weights
-    return exact.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return exact.permute(0, 2, 3, 1).cpu().numpy()
 
 
 def weights_at(
@@ -238,6 +238,8 @@ def weights_at(
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
     """The weights of some cells of some inputs."""
+    if not cells.flags.c_contiguous:
+        return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
     return np.take(rows, (batch * cells.shape[1] + queries.T) * cells.shape[2] + keys.T, axis=0)
 

@@ -42,9 +42,10 @@ def word_maps(
 ) -> Float[np.ndarray, "batch word word head"]:
     """Sum over each word's key pieces, mean over its query pieces; inputs with fewer words are padded with zeros."""
     batch, length, _, heads = cells.shape
-    member = torch.from_numpy(_member(inputs, length)).to(torch.from_numpy(cells).dtype)
+    weights = torch.from_numpy(np.ascontiguousarray(cells))
+    member = torch.from_numpy(_member(inputs, length)).to(weights.dtype)
     from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
-    mixed = torch.bmm(from_words, torch.from_numpy(cells).view(batch, length, -1))  # all heads at once
+    mixed = torch.bmm(from_words, weights.view(batch, length, -1))  # all heads at once
     return _to_words(mixed.view(batch, -1, length, heads).numpy(), inputs)
 
 
