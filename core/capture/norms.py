@@ -21,6 +21,9 @@ from core.capture.running import Observer, batches, model_inputs, prepared
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.models.memory import maps_bytes, refuse_whole_maps
+
+LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact type, their norms, these over their sums
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,13 @@ def contributions(
     """One forward pass over all inputs; `take` sees each layer, its Contributions, and which inputs the batch holds.
 
     Memory holds one layer of one batch. Raises InputError for families whose values or output projection are out of
-    reach.
+    reach, and for inputs whose maps would not fit into memory.
     """
     projections = output_projections(checkpoint)
     for inputs in batches(encodings):
+        length = len(encodings[inputs[0]])
+        maps = LAYERS_MAPS * maps_bytes(len(inputs), checkpoint.heads, length)
+        refuse_whole_maps("Norms of attention", length, maps, str(checkpoint.device))
         held: list[Tensor] = []
 
         def watch(_: int, weights: Tensor, held: list[Tensor] = held) -> None:
@@ -120,6 +126,8 @@ def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
     """The norm-based maps of one input. Raises InputError as `contributions` does."""
     heads, layers = [], []
+    length, maps = len(encoding), maps_bytes(checkpoint.layers + LAYERS_MAPS, checkpoint.heads, len(encoding))
+    refuse_whole_maps("Norms of attention", length, maps, str(checkpoint.device))
 
     def keep(_: int, taken: Contributions, __: list[int]) -> None:
         heads.append(taken.norms()[0].float().cpu().numpy())

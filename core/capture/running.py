@@ -22,13 +22,15 @@ from core.capture.interventions import Intervention, Knockout, check_source, cut
 from core.capture.joining import MapsOfBatch
 from core.capture.masks import lazily
 from core.capture.softmax import before_softmax
-from core.capture.streaming import refuse_no_number, streamer_for
+from core.capture.streaming import STREAMED_FROM, refuse_no_number, streamer_for
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.head_sets import HeadSet
+from core.models.memory import maps_bytes, refuse_whole_maps
 
 BATCH_TOKENS = 4096
+LAYERS_MAPS = 3  # of a layer that are held at once: scores, weights, and what a measure makes of them
 Change = Intervention | Knockout | PartChange
 
 
@@ -145,7 +147,8 @@ def run(
     Of long inputs observers that are `Streamed` are handed what they need instead, where all of them are and nothing is
     changed: the same numbers, in memory that grows with the length. layers: only these are computed as maps; the others
     run SDPA. on_batch: called after each batch with its inputs and the model's output (for logits, and for progress);
-    without it a pass ends at the last layer that is observed. Raises CheckpointError for scores that are no numbers.
+    without it a pass ends at the last layer that is observed. Raises CheckpointError for scores that are no numbers,
+    InputError for long inputs whose whole maps are needed and would not fit into memory.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
@@ -190,6 +193,9 @@ def _forward(
             return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
         return None
     watcher = watch if observers else None
+    if watcher is not None and (length := len(some[0])) >= STREAMED_FROM:
+        maps = LAYERS_MAPS * maps_bytes(len(some), checkpoint.heads, length)
+        refuse_whole_maps("These measures, or this family's,", length, maps, str(checkpoint.device))
     asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
     with asking as asked, ended_after(asked, None if whole else max(asked.watched, default=None)):
         return checkpoint.model(**inputs_of_model)

@@ -17,7 +17,9 @@ from core.capture.running import model_inputs, prepared
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.models.memory import maps_bytes, refuse_whole_maps
 
+EXACT_MAPS = 6  # in units of float32: kept, stacked and made effective in float64
 _OWN = ("value", "v_proj", "v_lin")  # modules that project to values alone
 _FUSED = ("c_attn", "Wqkv")  # query, key and value of all heads one after another
 _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
@@ -26,8 +28,12 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
     """Weights [layer, head, query, key] and values [layer, head, key, dim] of one input, float64.
 
-    Raises InputError for families whose maps or value projections cannot be reached.
+    Raises InputError for families whose maps or value projections cannot be reached, and for inputs whose maps would
+    not fit into memory.
     """
+    length = len(encoding)
+    maps = EXACT_MAPS * maps_bytes(checkpoint.layers, checkpoint.heads, length)
+    refuse_whole_maps("Effective weights", length, maps, str(checkpoint.device))
     weights: list[np.ndarray] = []
 
     def watch(_: int, maps: Tensor) -> None:

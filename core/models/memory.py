@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from core.errors import CheckpointError
+from core.errors import CheckpointError, InputError
 
 LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
@@ -74,6 +74,22 @@ def maps_bytes(layers: int, heads: int, length: int) -> int:
 def shown(size: int) -> str:
     """Bytes for people: "2.1 GB", "12 MB"."""
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
+
+
+def refuse_whole_maps(what: str, length: int, maps: int, device: str) -> None:
+    """Raises InputError where what needs whole maps of an input would not fit into memory.
+
+    Args:
+        what: that needs them, as a sentence begins.
+        length: tokens of the input.
+        maps: bytes that its maps and what is made of them take at once.
+        device: where they are.
+    """
+    if maps > (free := free_bytes(device)):
+        raise InputError(
+            f"{what} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, and "
+            f"{shown(free)} are free: shorten the input, or measure what needs no whole maps (docs/families.md)."
+        )
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
