@@ -2,7 +2,7 @@
 
     python -m tests.mutants                                        # modules that differ from HEAD
     python -m tests.mutants core/scoring --share 0.05              # a seeded sample of a room
-    python -m tests.mutants core/store --sample 300
+    python -m tests.mutants core/store core/jobs --sample 300      # of each, in turn, on the tests of both
     python -m tests.mutants core/capture --minutes 10              # as many as that, in a seeded order
     python -m tests.mutants core/store/people.py --only tests/store/test_people.py   # where a room's tests take minutes
     python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
@@ -15,6 +15,7 @@ what kills a mutant is a test.
 """
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -72,17 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], help="these files of tests in place of the room's folder")
     parser.add_argument("--again", action="store_true", help="try again what survived")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after these; what was tried is a fair sample")
+    parser.add_argument("--patience", type=float, default=30.0, help="seconds that the tests of one mutant may take")
+    parser.add_argument("--workers", type=int, default=2, help="so many mutants at a time")
     parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
     asked = parser.parse_args(arguments)
     if asked.table:
         print(table(standing()))
         return 0
     modules = files(asked.modules) or changed_modules()
-    by_room: dict[str, list[str]] = {}
-    for module in modules:
-        by_room.setdefault(room_of(module), []).append(module)
-    for room, members in by_room.items():
-        try_room(room, members, asked)
+    try_all(modules, asked)
     statuses = {key: status for key, status in standing().items() if key.split(" ")[0] in modules}
     alive = {key for key, status in statuses.items() if status in ALIVE}
     alive -= equivalent(alive).keys()
@@ -106,36 +105,43 @@ def room_of(module: str) -> str:
     return "/".join(Path(module).parts[1:-1][:1])
 
 
-def tests_of(room: str, more: Sequence[str]) -> list[str]:
+def tests_of(room: str) -> list[str]:
     """The folder of a room's tests, or the files of what has no room."""
-    own = [f"tests/{room}"] if room else sorted(str(path) for path in Path("tests").glob("test_*.py"))
-    return [*own, *more]
+    return [f"tests/{room}"] if room else sorted(str(path) for path in Path("tests").glob("test_*.py"))
 
 
-def try_room(room: str, modules: list[str], asked: argparse.Namespace) -> None:
-    """Try the room's mutants that are not on record, in a process of their own."""
+def try_all(modules: list[str], asked: argparse.Namespace) -> None:
+    """Try the mutants that are not on record, of the rooms in turn, in a process of their own."""
+    rooms = list(dict.fromkeys(map(room_of, modules)))
+    by_room = [wanted(room, [module for module in modules if room_of(module) == room], asked) for room in rooms]
+    turns = [key for turn in itertools.zip_longest(*by_room) for key in turn if key]
+    if not turns:
+        return
+    tree = copied_tree()
+    try:
+        tests = asked.only or [test for room in rooms for test in tests_of(room)] + asked.tests
+        (tree / "wanted.json").write_text(json.dumps([turns, tests, asked.minutes, asked.patience, asked.workers]))
+        command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
+        environment = os.environ | {"MUTANT_RESULTS": str(RESULTS)}
+        subprocess.run(command, cwd=tree, env=environment, check=True)
+    finally:
+        shutil.rmtree(tree, ignore_errors=True)
+
+
+def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
+    """The room's mutants to try, by key: those drawn that are not on record, after what survived where that is asked."""
     from tests.mutants.changes import mutants_of
 
     keys = [mutant.key for module in modules for mutant in mutants_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
     known = recorded()
-    wanted = [keys[number] for number in chosen if keys[number] not in known]
+    keys_to_try = [keys[number] for number in chosen if keys[number] not in known]
     if asked.again:
         alive = [key for key in keys if known.get(key) in ALIVE]
-        wanted = [*(key for key in alive if key not in equivalent([key])), *wanted]
-    print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(wanted)} to try", flush=True)
-    if not wanted:
-        return
-    tree = copied_tree()
-    try:
-        tests = asked.only or tests_of(room, asked.tests)
-        (tree / "wanted.json").write_text(json.dumps([modules, wanted, tests, asked.minutes]))
-        command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
-        environment = os.environ | {"MUTANT_RESULTS": str(RESULTS)}
-        subprocess.run(command, cwd=tree, env=environment, check=True)
-    finally:
-        shutil.rmtree(tree, ignore_errors=True)
+        keys_to_try = [*(key for key in alive if key not in equivalent([key])), *keys_to_try]
+    print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(keys_to_try)} to try", flush=True)
+    return keys_to_try
 
 
 def try_here() -> None:
@@ -145,15 +151,18 @@ def try_here() -> None:
     from tests.mutants.changes import mutants_of
     from tests.mutants.trying import Trying
 
-    modules, wanted, tests, minutes = json.loads(Path("wanted.json").read_text())
-    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module)}
+    keys, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
+    modules, asked = dict.fromkeys(key.split(" ")[0] for key in keys), set(keys)
+    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module) if mutant.key in asked}
     results = Path(os.environ["MUTANT_RESULTS"])
 
     def told(mutant, status: str) -> None:
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps([mutant.key, status]) + "\n")
 
-    pytest.main([*PYTEST, *tests], plugins=[Trying([mutants[key] for key in wanted], told, minutes)])
+    trying = Trying([mutants[key] for key in keys], told, minutes=minutes, patience=patience, workers=workers,
+                    kept=results.parent / "reached")  # fmt: skip
+    pytest.main([*PYTEST, *tests], plugins=[trying])
 
 
 def copied_tree() -> Path:

@@ -1,10 +1,13 @@
 """A pytest plugin: one collected session, forked for each mutant, which meets only the tests that run its lines.
 
-The first fork runs every test once, under coverage, and tells which test runs which line and how long it takes. Each
-later fork turns one function into its mutant and runs the tests that reach the changed lines until one fails. Forks
-start from a session in which no test has run, so no cached result hides a mutant.
+First a fork for each file of tests runs it once, under coverage, and keeps which test runs which line and how long it
+takes (build/mutants/reached), until core or the file changes. Each later fork turns one function into its mutant and
+runs the tests that reach the changed lines, the quickest first, then others of their files, which may look at what a
+fixture or a cached function made there, until one fails. Forks start from a session in which no test has run, so no
+cached result hides a mutant.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -17,7 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -30,122 +33,212 @@ settings.register_profile(
     "mutants", deadline=None, database=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 
-SURVIVED, KILLED = 0, 1
+STATUSES = {0: "survived", 1: "killed", 2: "unplaced"}  # by exit status; less than 0 is a signal
+SURVIVED, KILLED, UNPLACED = STATUSES
 LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took
-PATIENCE = 30.0  # seconds that the tests of one mutant may take when nothing is changed; the quickest first
+LOOK = 0.05  # seconds between two looks at the forks
+PAUSED = 5.0  # seconds between two looks after which the machine had something else to do: what ran is tried again
 
 
 @dataclass
 class Reached:
-    """Which tests run a line, how long each took, and which failed without a mutant."""
+    """Which tests run a line, how long each took, and which failed without a mutant.
 
-    by_line: dict[str, dict[int, list[int]]]
-    seconds: list[float]
-    failed: list[str]
-    modules: list[str]
+    Args:
+        by_line: by file of core and line, the tests that run it, by their numbers in the session.
+        seconds: what each test took; of one that was not run, without end.
+        beside: by test, all of its file.
+    """
 
-    def tests(self, mutant: Mutant) -> list[int]:
-        """Tests that run the changed lines; those of the whole function where none of its lines is counted."""
+    by_line: dict[str, dict[int, list[int]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    seconds: dict[int, float] = field(default_factory=dict)
+    beside: dict[int, list[int]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    modules: set[str] = field(default_factory=set)
+
+    def add(self, found: dict, numbers: dict[str, int]) -> None:
+        """What one file's run found; `numbers` of its tests, by name."""
+        good = {name: number for name, number in numbers.items() if name in found["seconds"]}
+        failed = set(found["failed"])
+        self.failed += found["failed"]
+        self.modules |= set(found["modules"])
+        own = [number for name, number in good.items() if name not in failed]
+        for name, number in good.items():
+            self.seconds[number], self.beside[number] = found["seconds"][name], own
+        for file, lines in found["lines"].items():
+            for line, names in lines.items():
+                self.by_line[file][int(line)] += [good[name] for name in names if name in good and name not in failed]
+
+    def tests(self, mutant: Mutant, patience: float) -> list[int]:
+        """Tests that run the changed lines (those of the whole function where none of its lines is counted), then
+        others of their files; as many as take no longer than `patience` seconds, and at least one."""
         lines = self.by_line.get(mutant.module, {})
         for first, last in (mutant.lines, mutant.function_lines):
-            tests = {test for line in range(first, last + 1) for test in lines.get(line, ())}
-            if tests:
-                return sorted(tests, key=self.seconds.__getitem__)
-        return []
+            reaching = {test for line in range(first, last + 1) for test in lines.get(line, ())}
+            if reaching:
+                break
+        others = {test for number in reaching for test in self.beside[number]} - reaching
+        kept, total = [], 0.0
+        for tests in (reaching, others):
+            for test in sorted(tests, key=self.seconds.__getitem__):
+                total += self.seconds[test]
+                if kept and total > patience:
+                    return kept
+                kept.append(test)
+        return kept
+
+
+@dataclass
+class Fork:
+    """A process at work on a mutant, and how many looks at it are left before it is ended."""
+
+    mutant: Mutant
+    tests: list[int]
+    folder: str
+    looks: float
+    undisturbed: bool = True
 
 
 class Trying:
-    """Tries mutants in place of running the tests, for so many minutes; `told(mutant, status)` hears of each."""
+    """Tries mutants in place of running the tests; `told(mutant, status)` hears of each.
 
-    def __init__(self, mutants: Sequence[Mutant], told: Callable[[Mutant, str], None], minutes: float):
-        self.mutants, self.told, self.end = mutants, told, time.monotonic() + 60 * minutes
+    Args:
+        minutes: how long, when all tests have been run unchanged.
+        patience: seconds that the tests of one mutant may take when nothing is changed.
+        kept: the folder of what is known of which test reaches what.
+    """
+
+    def __init__(self, mutants: Sequence[Mutant], told: Callable[[Mutant, str], None], *, minutes: float,
+                 patience: float, workers: int, kept: Path):  # fmt: skip
+        self.mutants, self.told, self.minutes = list(mutants), told, minutes
+        self.patience, self.workers, self.kept = patience, workers, kept
+        self.forks: dict[int, Fork] = {}
 
     def pytest_collection(self):
         settings.load_profile("mutants")  # after the conftest's own
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session) -> bool:
-        started = time.monotonic()
         reached = self._reached(session)
-        print(
-            f"{len(session.items)} tests, {time.monotonic() - started:.0f} s; not used, for they fail unchanged: "
-            f"{reached.failed}",
-            flush=True,
-        )
+        print(f"{len(session.items)} tests, {sum(reached.seconds.values()):.0f} s; not used, for they fail unchanged: "
+              f"{reached.failed}", flush=True)  # fmt: skip
         for name in reached.modules:
             with suppress(Exception):
                 import_module(name)
-        for mutant in self.mutants:
-            if time.monotonic() > self.end:
-                break
-            tests = self._in_patience(reached, mutant)
-            self.told(mutant, self._tried(session, mutant, tests, reached) if tests else "uncovered")
+        waiting, end = self.mutants[::-1], time.monotonic() + 60 * self.minutes
+        while (waiting and time.monotonic() < end) or self.forks:
+            while waiting and len(self.forks) < self.workers and time.monotonic() < end:
+                mutant = waiting.pop()
+                tests = reached.tests(mutant, self.patience)
+                if tests:
+                    self._begin(session, mutant, tests, sum(reached.seconds[test] for test in tests))
+                else:
+                    self.told(mutant, "uncovered")
+            waiting += self._ended()
         return True
 
-    def _in_patience(self, reached: Reached, mutant: Mutant) -> list[int]:
-        kept, total = [], 0.0
-        for test in reached.tests(mutant):
-            total += reached.seconds[test]
-            if kept and total > PATIENCE:
-                break
-            kept.append(test)
-        return kept
-
-    def _reached(self, session) -> Reached:
-        answer = Path(tempfile.mkdtemp()) / "reached.json"
-        _wait(_forked(lambda: self._run_unchanged(session, answer)))
-        read = json.loads(answer.read_text())
-        lines = {
-            file: {int(line): tests for line, tests in by_line.items()} for file, by_line in read.pop("lines").items()
-        }
-        return Reached(lines, **read)
-
-    def _run_unchanged(self, session, answer: Path) -> int:
-        from coverage import Coverage
-
-        failures: list[int] = []
-        hear = _Failures(lambda test: failures.append(test))
-        session.config.pluginmanager.register(hear)
-        files = sorted({str(Path(mutant.module).resolve()) for mutant in self.mutants})
-        coverage, seconds, loaded = Coverage(data_file=None, include=files), [], set(sys.modules)
-        coverage.start()
-        for number, item in enumerate(session.items):
-            hear.test, began = number, time.monotonic()
-            coverage.switch_context(str(number))
-            _run(session, [item, *session.items[number + 1 : number + 2]], 1)
-            seconds.append(time.monotonic() - began)
-        coverage.stop()
-        lines: dict[str, dict[int, list[int]]] = defaultdict(dict)
-        for file in files:
-            for line, contexts in coverage.get_data().contexts_by_lineno(file).items():
-                tests = sorted({int(context) for context in contexts if context} - set(failures))
-                lines[str(Path(file).relative_to(Path.cwd()))][line] = tests
-        failed = [session.items[number].nodeid for number in sorted(set(failures))]
-        modules = [name for name in sys.modules if name not in loaded and not name.startswith("tests")]
-        answer.write_text(json.dumps({"lines": lines, "seconds": seconds, "failed": failed, "modules": modules}))
-        return 0
-
-    def _tried(self, session, mutant: Mutant, tests: list[int], reached: Reached) -> str:
-        expected = sum(reached.seconds[test] for test in tests)
+    def _begin(self, session, mutant: Mutant, tests: list[int], expected: float) -> None:
+        limit = int(LIMIT + 10 * expected)
 
         def run() -> int:
-            limit = int(LIMIT + 10 * expected)
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-            signal.alarm(4 * limit)
-            session.config.pluginmanager.register(_Failures(lambda test: os._exit(KILLED)))
-            turn_into(mutant)
+            session.config.pluginmanager.register(_Failures(lambda name: os._exit(KILLED)))
+            try:
+                turn_into(mutant)
+            except (AttributeError, LookupError, StopIteration):
+                return UNPLACED
             _run(session, [session.items[test] for test in tests])
             return SURVIVED
 
-        status = _wait(_forked(run))
-        return {SURVIVED: "survived", KILLED: "killed"}.get(status, "timeout" if status < 0 else "killed")
+        process, folder = _forked(run)
+        self.forks[process] = Fork(mutant, tests, folder, max(60, 4 * limit) / LOOK)
+
+    def _ended(self) -> list[Mutant]:
+        """Mutants to be tried again, as the machine was paused while they ran; what became of others is told."""
+        began, again = time.monotonic(), []
+        time.sleep(LOOK)
+        paused = time.monotonic() - began > PAUSED
+        for process, fork in list(self.forks.items()):
+            fork.looks -= 1
+            fork.undisturbed &= not paused
+            if fork.looks < 0 and fork.undisturbed:
+                os.kill(process, signal.SIGKILL)
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                del self.forks[process]
+                _cleared(process, fork.folder)
+                if fork.undisturbed:
+                    self.told(fork.mutant, STATUSES.get(os.waitstatus_to_exitcode(status), "timeout"))
+                else:
+                    again.append(fork.mutant)
+        return again
+
+    def _reached(self, session) -> Reached:
+        """Of each file of tests, from what is kept or from a run."""
+        reached, by_file = Reached(), defaultdict(list)
+        for number, item in enumerate(session.items):
+            by_file[item.path].append(number)
+        common = _digest(
+            path
+            for folder in ("core", "pages", "tests")
+            for path in sorted(Path(folder).rglob("*.py"))
+            if not path.name.startswith("test_") and "mutants" not in path.parts
+        )
+        for path, numbers in by_file.items():
+            answer = self.kept / f"{path.stem}-{_digest([path], common)}.json"
+            if not answer.is_file():
+                print(f"{path.name}: {len(numbers)} tests", flush=True)
+                process, folder = _forked(lambda answer=answer, numbers=numbers: _unchanged(session, numbers, answer))
+                os.waitpid(process, 0)
+                _cleared(process, folder)
+            if answer.is_file():
+                names = {session.items[number].nodeid: number for number in numbers}
+                reached.add(json.loads(answer.read_text()), names)
+        return reached
+
+
+def _digest(paths, begun: str = "") -> str:
+    told = hashlib.sha256(begun.encode())
+    for path in paths:
+        told.update(path.read_bytes())
+    return told.hexdigest()[:12]
+
+
+def _unchanged(session, numbers: list[int], answer: Path) -> int:
+    """Run these tests under coverage, and write which of them runs which line of core."""
+    from coverage import Coverage
+
+    failures: set[str] = set()
+    hear = _Failures(failures.add)
+    session.config.pluginmanager.register(hear)
+    coverage, seconds, loaded = Coverage(data_file=None, source=["core"]), {}, set(sys.modules)
+    coverage.start()
+    items = [session.items[number] for number in numbers]
+    for number, item in enumerate(items):
+        began = time.monotonic()
+        coverage.switch_context(item.nodeid)
+        _run(session, items[number : number + 2], 1)
+        seconds[item.nodeid] = round(time.monotonic() - began, 4)
+    coverage.stop()
+    lines: dict[str, dict[int, list[str]]] = defaultdict(dict)
+    data = coverage.get_data()
+    for file in data.measured_files():
+        for line, names in data.contexts_by_lineno(file).items():
+            if any(names):
+                lines[str(Path(file).relative_to(Path.cwd()))][line] = [name for name in names if name]
+    modules = [name for name in sys.modules if name not in loaded and not name.startswith("tests")]
+    found = {"lines": lines, "seconds": seconds, "failed": sorted(failures), "modules": modules}
+    answer.parent.mkdir(parents=True, exist_ok=True)
+    answer.with_suffix(".part").write_text(json.dumps(found))
+    answer.with_suffix(".part").replace(answer)
+    return 0
 
 
 class _Failures:
-    """Hears of each test that fails, before a report is made of it."""
+    """Hears of each test that fails, by name, before a report is made of it."""
 
-    def __init__(self, told: Callable[[int], None]):
-        self.told, self.test = told, 0
+    def __init__(self, told: Callable[[str], object]):
+        self.told = told
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
@@ -155,7 +248,7 @@ class _Failures:
             or item.get_closest_marker("xfail")
         ):
             return
-        self.told(self.test)
+        self.told(item.nodeid)
 
 
 def _run(session, items: list, most: int | None = None) -> None:
@@ -186,11 +279,8 @@ def _forked(work: Callable[[], int]) -> tuple[int, str]:
         os._exit(status)
 
 
-def _wait(forked: tuple[int, str]) -> int:
-    """The exit status; what it left behind is ended and removed."""
-    process, folder = forked
-    _, status = os.waitpid(process, 0)
+def _cleared(process: int, folder: str) -> None:
+    """What the process left behind is ended and removed."""
     with suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
-    return os.waitstatus_to_exitcode(status)
