@@ -15,6 +15,7 @@ what kills a mutant is a test.
 """
 
 import argparse
+import hashlib
 import itertools
 import json
 import os
@@ -130,9 +131,7 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
 
 def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
     """The room's mutants to try, by key: those drawn that are not on record, after what survived where that is asked."""
-    from tests.mutants.changes import mutants_of
-
-    keys = [mutant.key for module in modules for mutant in mutants_of(module)]
+    keys = [key for module in modules for key in keys_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
     known = recorded()
@@ -142,6 +141,18 @@ def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str
         keys_to_try = [*(key for key in alive if key not in equivalent([key])), *keys_to_try]
     print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(keys_to_try)} to try", flush=True)
     return keys_to_try
+
+
+def keys_of(module: str) -> list[str]:
+    """Of a module's mutants, which takes seconds to find out and is kept until the module changes."""
+    from tests.mutants.changes import mutants_of
+
+    digest = hashlib.sha256(module.encode() + Path(module).read_bytes()).hexdigest()[:16]
+    kept = RESULTS.parent / "keys" / f"{digest}.json"
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps([mutant.key for mutant in mutants_of(module)]))
+    return json.loads(kept.read_text())
 
 
 def try_here() -> None:
@@ -185,11 +196,9 @@ def recorded() -> dict[str, str]:
 
 def standing() -> dict[str, str]:
     """What is recorded of mutants that the modules still have."""
-    from tests.mutants.changes import mutants_of
-
     known = recorded()
     modules = sorted({key.split(" ")[0] for key in known})
-    keys = [mutant.key for module in modules if Path(module).is_file() for mutant in mutants_of(module)]
+    keys = [key for module in modules if Path(module).is_file() for key in keys_of(module)]
     return {key: known[key] for key in keys if key in known}
 
 
