@@ -130,7 +130,7 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
 
 
 def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
-    """The room's mutants to try, by key: those drawn that are not on record, after what survived where that is asked."""
+    """The room's mutants to try, by key: those drawn that are not on record; first what survived, where that is asked."""
     keys = [key for module in modules for key in keys_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
@@ -171,8 +171,14 @@ def try_here() -> None:
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps([mutant.key, status]) + "\n")
 
-    trying = Trying([mutants[key] for key in keys], told, minutes=minutes, patience=patience, workers=workers,
-                    kept=results.parent / "reached")  # fmt: skip
+    trying = Trying(
+        [mutants[key] for key in keys],
+        told,
+        minutes=minutes,
+        patience=patience,
+        workers=workers,
+        kept=results.parent / "reached",
+    )
     pytest.main([*PYTEST, *tests], plugins=[trying])
 
 

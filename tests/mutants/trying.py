@@ -108,8 +108,16 @@ class Trying:
         kept: the folder of what is known of which test reaches what.
     """
 
-    def __init__(self, mutants: Sequence[Mutant], told: Callable[[Mutant, str], None], *, minutes: float,
-                 patience: float, workers: int, kept: Path):  # fmt: skip
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        told: Callable[[Mutant, str], None],
+        *,
+        minutes: float,
+        patience: float,
+        workers: int,
+        kept: Path,
+    ):
         self.mutants, self.told, self.minutes = list(mutants), told, minutes
         self.patience, self.workers, self.kept = patience, workers, kept
         self.forks: dict[int, Fork] = {}
@@ -120,8 +128,11 @@ class Trying:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session) -> bool:
         reached = self._reached(session)
-        print(f"{len(session.items)} tests, {sum(reached.seconds.values()):.0f} s; not used, for they fail unchanged: "
-              f"{reached.failed}", flush=True)  # fmt: skip
+        print(
+            f"{len(session.items)} tests, {sum(reached.seconds.values()):.0f} s; not used, for they fail unchanged: "
+            f"{reached.failed}",
+            flush=True,
+        )
         for name in reached.modules:
             with suppress(Exception):
                 import_module(name)
