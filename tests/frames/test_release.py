@@ -1,7 +1,5 @@
 """A FrameNet release through NLTK's reader: the real 1.5, and folders that cannot be read."""
 
-import shutil
-
 import pytest
 
 from core.errors import InputError
@@ -77,23 +75,36 @@ def test_a_folder_that_is_no_release_is_named(tmp_path):
         open_release(tmp_path)
 
 
-def test_files_that_others_may_write_are_told_with_the_remedy(release_folder, tmp_path):
-    copy = tmp_path / "fndata-1.5"
-    copy.mkdir()
-    for file in release_folder.glob("*.xml"):
-        shutil.copy(file, copy)
-    (copy / "frame").mkdir()
-    (copy / "frRelation.xml").chmod(0o664)
-    with pytest.raises(InputError, match=f"chmod -R go-w {copy}"):
-        open_release(copy)
+MINIATURE = {  # what a release is opened by, with one of each
+    "frameIndex": '<frameIndex><frame ID="7" name="Emotion" mDate="x"/></frameIndex>',
+    "luIndex": '<luIndex><lu ID="9" name="glad.a" frameID="7" frameName="Emotion" status="New" hasAnnotation="true"/>'
+    "</luIndex>",
+    "fulltextIndex": "<fulltextIndex></fulltextIndex>",
+    "frRelation": "<frameRelations></frameRelations>",
+    "semTypes": "<semTypes></semTypes>",
+}
 
 
-def test_a_damaged_index_is_refused_without_a_traceback(release_folder, tmp_path):
-    copy = tmp_path / "fndata-1.5"
-    copy.mkdir()
-    for file in release_folder.glob("*.xml"):
-        shutil.copy(file, copy)
-    (copy / "frame").mkdir()
-    (copy / "luIndex.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><luIndex><lu name="&b;"/></luIndex>')
+@pytest.fixture
+def miniature(tmp_path):
+    folder = tmp_path / "fndata-1.5"
+    for made in (folder, folder / "frame"):
+        made.mkdir(mode=0o755)
+        made.chmod(0o755)
+    for name, text in MINIATURE.items():
+        (folder / f"{name}.xml").write_text(text)
+        (folder / f"{name}.xml").chmod(0o644)
+    return folder
+
+
+def test_files_that_others_may_write_are_told_with_the_remedy(miniature):
+    (miniature / "frRelation.xml").chmod(0o664)
+    with pytest.raises(InputError, match=f"chmod -R go-w {miniature}"):
+        open_release(miniature)
+
+
+def test_a_damaged_index_is_refused_without_a_traceback(miniature):
+    assert list(open_release(miniature).frame_names) == ["Emotion"]
+    (miniature / "luIndex.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><luIndex><lu name="&b;"/></luIndex>')
     with pytest.raises(InputError, match="unpack it again"):
-        open_release(copy)
+        open_release(miniature)

@@ -130,7 +130,7 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
 
 
 def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
-    """The room's mutants to try, by key: those drawn that are not on record; first what survived, where that is asked."""
+    """The room's mutants to try, by key: those drawn and not on record; first what survived, where that is asked."""
     keys = [key for module in modules for key in keys_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]

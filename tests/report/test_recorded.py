@@ -11,6 +11,7 @@ import core.__main__
 from core import config
 from core.errors import InputError
 from core.report import recorded, report
+from core.report.claims.registry import CLAIMS
 from core.report.plan import CUT_WORDS
 from core.report.records import StepRecord, records_of
 from core.report.rendering import parquet
@@ -45,12 +46,10 @@ def test_the_record_is_of_a_real_encoder_first_and_of_the_bundled_one_second(evi
     assert {"mrpc", "rte", "stsb"} <= set(evidence[0].official)
 
 
-def test_it_needs_no_checkpoint_and_no_rows(evidence, monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "DATA", tmp_path)  # no samples, no models
-    anew = recorded.recorded_evidence()
-    assert [known.checkpoint for known in anew] == [known.checkpoint for known in evidence]
-    assert all(len(known.results) for known in anew)
-    assert not any(known.causal for known in anew)
+def test_it_needs_no_checkpoint_and_no_rows(evidence):
+    """tests/record_report.py makes it where there are no samples and no models."""
+    assert all(len(known.results) for known in evidence)
+    assert not any(known.causal for known in evidence)
 
 
 def test_the_file_of_claims_has_their_numbers():
@@ -80,72 +79,73 @@ def test_the_file_of_claims_has_their_numbers():
     assert (undecided["needed"].dropna() >= undecided["n"][undecided["needed"].notna()]).all()
 
 
-def planted(monkeypatch, study, checkpoint, options, rows, task="sst2"):
-    """A record that has this run of a study alone, which a command of it made."""
-    known = (
-        shipped.runs("relations")
-        .iloc[:1]
-        .assign(run="planted", study=study, checkpoint=checkpoint, task=task, options=to_json(options))
-    )
+def planted(monkeypatch, *made):
+    """A record that has these runs of their studies alone, which commands made: (run, study, checkpoint, options,
+    rows)."""
+    rows = {run: rows for run, *_, rows in made}
+    like = shipped.runs("relations").iloc[:1]
+    known = {
+        name: pd.concat(
+            like.assign(run=run, study=study, checkpoint=checkpoint, task="sst2", options=to_json(options))
+            for run, study, checkpoint, options, _ in made
+            if study == name
+        )
+        for name in {study for _, study, *_ in made}
+    }
     of_study, of_run = shipped.runs, shipped.run_rows
-    monkeypatch.setattr(shipped, "runs", lambda name=None: known if name == study else of_study(name))
+    monkeypatch.setattr(shipped, "runs", lambda name=None: known[name] if name in known else of_study(name))
     beyond = ("redundancy", "word-links")  # a report of the record has the record's own runs of these
     monkeypatch.setattr(
         shipped,
         "run_rows",
-        lambda run: rows if run == "planted" else [row for row in of_run(run) if row.get("part") not in beyond],
+        lambda run: rows[run] if run in rows else [row for row in of_run(run) if row.get("part") not in beyond],
     )
 
 
-LINKS = {
-    "kind": "link contrast",
-    "task": "sst2",
-    "first": "noun-adjective",
-    "other": "noun-preposition",
-    "value": 0.1,
-    "low": 0.05,
-    "high": 0.15,
-    "first_moves": 0.3,
-    "other_moves": 0.2,
-    "links": 80,
-    "n": 40,
-}
-REPEATS = [
-    {"kind": kind, "checkpoint": "all-MiniLM-L6-v2", "task": "mrpc", "n": 100, "share": share, "low": low, "high": high}
-    | draw
-    for kind, share, low, high, draw in (
-        ("repeats", 0.9, 0.8, 1.0, {}),
-        ("repeats at random", 0.2, 0.1, 0.3, {"draw": 1}),
-    )
-]
+def claimed(claim, evidence):
+    """What the report says of one claim."""
+    (asked,) = [one for one in CLAIMS if one.id == claim]
+    return [one for known in evidence for one in report.outcomes(asked, known)]
+
+
+LINKS = {"kind": "link contrast", "task": "sst2", "first": "noun-adjective", "other": "noun-preposition", "value": 0.1,
+         "low": 0.05, "high": 0.15, "first_moves": 0.3, "other_moves": 0.2, "links": 80, "n": 40}  # fmt: skip
+REPEATS = [{"kind": kind, "checkpoint": "all-MiniLM-L6-v2", "task": "mrpc", "n": 100, "share": share, "low": low,
+            "high": high} | draw for kind, share, low, high, draw in (
+                ("repeats", 0.9, 0.8, 1.0, {}), ("repeats at random", 0.2, 0.1, 0.3, {"draw": 1}))]  # fmt: skip
 
 
 def cutting(edges, checkpoint=config.CLASSIFIER):
     return {"checkpoint": checkpoint, "task": "sst2", "edges": edges}
 
 
-@pytest.mark.parametrize(
-    ("claim", "study", "checkpoint", "options", "rows", "found"),
-    [
-        ("adjectives-matter", "knockout", config.CLASSIFIER, cutting(CUT_WORDS), [LINKS], {"atlas-encoder"}),
-        ("adjectives-matter", "knockout", config.CLASSIFIER, cutting(["separators"]), [LINKS], set()),
-        ("adjectives-matter", "knockout", "another", cutting(CUT_WORDS, "another"), [LINKS], set()),
-        ("repeated-patterns", "redundancy", "all-MiniLM-L6-v2", {"random": 1}, REPEATS, {"all-MiniLM-L6-v2"}),
-        ("repeated-patterns", "redundancy", "all-MiniLM-L6-v2", {}, REPEATS, set()),
-    ],
-)
-def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim(
-    monkeypatch, claim, study, checkpoint, options, rows, found
-):
-    planted(monkeypatch, study, checkpoint, options, rows)
-    records = [one for one in report.records_of(recorded.recorded_evidence()).claims if one.claim == claim]
-    assert {one.checkpoint for one in records if one.run == "planted" and one.outcome == "holds"} == found
+def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim_and_no_other(monkeypatch):
+    planted(
+        monkeypatch,
+        ("words", "knockout", config.CLASSIFIER, cutting(CUT_WORDS), [LINKS]),
+        ("of other edges", "knockout", config.CLASSIFIER, cutting(["separators"]), [LINKS]),
+        ("of another checkpoint", "knockout", "another", cutting(CUT_WORDS, "another"), [LINKS]),
+        ("at random", "redundancy", "all-MiniLM-L6-v2", {"random": 1}, REPEATS),
+        ("without random weights", "redundancy", "all-MiniLM-L6-v2", {}, REPEATS),
+    )
+    evidence = recorded.recorded_evidence()
+    found = {
+        (claim, one.checkpoint, one.run)
+        for claim in ("adjectives-matter", "repeated-patterns")
+        for one in claimed(claim, evidence)
+        if one.outcome == "holds"
+    }
+    assert found == {
+        ("adjectives-matter", "atlas-encoder", "words"),
+        ("repeated-patterns", "all-MiniLM-L6-v2", "at random"),
+    }
+    read = {result.run for known in evidence for result in known.results}
+    assert not read & {"of other edges", "of another checkpoint", "without random weights"}
 
 
 def test_a_run_whose_options_this_version_cannot_read_says_so(monkeypatch):
-    planted(monkeypatch, "knockout", config.CLASSIFIER, {"edges": CUT_WORDS}, [LINKS])
-    records = report.records_of(recorded.recorded_evidence([config.ENCODER]))
-    (one,) = [one for one in records.claims if one.claim == "adjectives-matter"]
+    planted(monkeypatch, ("planted", "knockout", config.CLASSIFIER, {"edges": CUT_WORDS}, [LINKS]))
+    (one,) = claimed("adjectives-matter", recorded.recorded_evidence([config.ENCODER]))
     assert (one.outcome, "checkpoint" in one.said) == ("cannot be tested", True)
 
 
