@@ -346,7 +346,7 @@ def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
     encodings = [checkpoint.encode(tiny.TEXT[0], None)]
     few, many, held = (
         bytes_left(checkpoint, encodings * count, by_head=by_head, sums=sums())
-        for count, sums in ((4, score_shares.ShareSums), (24, score_shares.ShareSums), (24, LeakySums))
+        for count, sums in ((4, score_shares.ShareSums), (12, score_shares.ShareSums), (12, LeakySums))
     )
     assert many == few
     assert held > few  # what is held is counted

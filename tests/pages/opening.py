@@ -9,6 +9,15 @@ from pages.parts.shell.addresses import MOVED, moved
 from pages.parts.shell.page_table import PAGES
 
 VIEWS = [f"{page.name}/{view.name}" for page in PAGES for view in page.views]
+WITHOUT_RESULTS = {"start/start", "results/all", "annotate/codebook", "annotate/classes", "statistics/effective"}
+MODES = {
+    "interventions/ablation": ["One sentence", "A task's rows"],
+    "interventions/patching": ["Two inputs", "A task's rows"],
+}
+OPENINGS = [(name, mode) for name in VIEWS if name not in WITHOUT_RESULTS for mode in MODES.get(name, [""])]
+# By default a view is opened once: every second one with what ships, the others with an empty database and no torch.
+# The slow tests open each in both ways.
+WITH_RESULTS = OPENINGS[::2]
 
 
 def switched(app: AppTest, name: str, **query: str) -> AppTest:

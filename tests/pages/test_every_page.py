@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell import resources, shell
 from tests.pages.browsing import PROJECT, visit
 from tests.pages.opened import looked_at
-from tests.pages.opening import VIEWS
+from tests.pages.opening import VIEWS, WITH_RESULTS
 
 NAMES = [page.name for page in shell.PAGES]
 # Of a server each: 5 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
@@ -28,7 +28,16 @@ RUN_A_MODEL = {
     "interventions/patching",
 }
 LIGHT = [name for name in VIEWS if name not in RUN_A_MODEL]
+ELSEWHERE = {name for name, _ in WITH_RESULTS if name in LIGHT}  # test_results.py opens these by default
+
+
+def parted(views: list[str]) -> list:
+    """Those that another test opens by default are slow here."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in ELSEWHERE else name for name in views]
+
+
 TITLES = {page.name: page.title for page in shell.PAGES}
+OF_VIEWS = ("test_a_view_opens_with_its_title_and_something_to_do", "test_a_view_opens_without_torch")
 
 
 @pytest.fixture
@@ -41,11 +50,12 @@ def own_database(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory) -> dict[str, dict]:
-    """Every view as a link opens it where torch is not; this process has imported everything."""
+def opened(request, tmp_path_factory) -> dict[str, dict]:
+    """Views as a link opens them where torch is not; this process has imported everything. Those that tests ask for."""
+    asked = {item.callspec.params["name"] for item in request.session.items if item.originalname in OF_VIEWS}
     folder = tmp_path_factory.mktemp("opened")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.pages.opened", str(folder), *LIGHT],
+        [sys.executable, "-m", "tests.pages.opened", str(folder), *(name for name in LIGHT if name in asked)],
         cwd=PROJECT,
         capture_output=True,
         text=True,
@@ -56,7 +66,7 @@ def opened(tmp_path_factory) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", parted(VIEWS))
 def test_a_view_opens_with_its_title_and_something_to_do(name, opened, own_database):
     page = opened[name] if name in opened else looked_at(name)
     assert page["troubles"] == []
@@ -82,7 +92,7 @@ def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fre
     assert "kept=yes" in page.evaluate("location.search")
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", parted(LIGHT))
 def test_a_view_opens_without_torch(name, opened):
     assert opened[name]["titles"], "the page showed nothing"
     assert opened[name]["heavy"] == [], "came in with the page"

@@ -23,7 +23,7 @@ from pages.parts.shell import resources, shell
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
-from tests.pages.opening import VIEWS, switched
+from tests.pages.opening import OPENINGS, VIEWS, WITH_RESULTS, switched
 
 TINY = "tests.jobs.tiny"
 OWN_LISTS = {
@@ -36,18 +36,6 @@ OWN_LISTS = {
 }  # a word first, then what ships
 PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what needs a treebank, or groups of heads
 OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
-WORDS = {
-    "start/start",
-    "results/all",
-    "annotate/codebook",
-    "annotate/classes",
-    "statistics/effective",
-}  # no result
-MODES = {
-    "interventions/ablation": ["One sentence", "A task's rows"],
-    "interventions/patching": ["Two inputs", "A task's rows"],
-}
-OPENINGS = [(name, mode) for name in VIEWS if name not in WORDS for mode in MODES.get(name, [""])]
 NOTHING = re.compile(r"\b(nothing|no \w+)\b.*\byet\b|\byet\b.*\b(nothing|nobody)\b", re.IGNORECASE)
 
 
@@ -90,7 +78,7 @@ def sweep(db, change, title):
 @pytest.mark.shipped
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [one if not k % 2 else pytest.param(*one, marks=pytest.mark.slow) for k, one in enumerate(OPENINGS)],
+    [one if one in WITH_RESULTS else pytest.param(*one, marks=pytest.mark.slow) for one in OPENINGS],
 )
 def test_every_view_opens_with_results(db, name, mode):
     app = switched(AppTest.from_file(shell.__file__, default_timeout=120), name)

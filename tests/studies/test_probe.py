@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 def features(tmp_path, monkeypatch):
     torch.set_num_threads(1)
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    monkeypatch.setattr(layers, "LEAST_STEPS", 40)
+    monkeypatch.setattr(layers, "LEAST_STEPS", 25)
     monkeypatch.setattr(layers, "REFITS", 2)
     monkeypatch.setattr(diagnostic, "SIZES", {"train": 100, "agree": 30, "part": 40})
 
