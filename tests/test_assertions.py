@@ -21,6 +21,7 @@ PRIVATE = {
     "_HeldOut": STEP, "_large_enough": STEP, "_log_odds": STEP, "_nodes": STEP, "_option": STEP, "_projected": STEP,
     "_quantile": STEP, "_rate": STEP, "_raw": STEP, "_relations": STEP, "_show": STEP, "_spread": STEP,
     "_temperature": STEP, "_to_check": STEP, "_unbent": STEP, "_why_kept": STEP, "_zipped": STEP,
+    "_in_drawn_order": STEP,
     "_newest": STEP, "_ordered": STEP, "_database": STATE, "_FOREIGN": STATE, "_runs": STATE, "_take": STATE,
     "_cluster": FAULT, "_connect": FAULT, "_save": FAULT,
     "_BUILDERS": TABLE, "_PAST": TABLE, "_WRITERS": TABLE,
