@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
+from core.patterns.boosting import boosted_probabilities
 from core.patterns.classes import SHIPPED
 from core.patterns.evaluation import SURE, calibration, enough_maps, macro_f1, sure_errors
 from core.patterns.forest import FLOOR, Growth, _distances, _grown, _of_forest, _spread, _statistics, parts
@@ -33,18 +34,20 @@ CLIPPED = 4.0  # deviations, beyond which a statistic of an unseen source says n
 RIDGE, NETWORKS, UNITS, DECAY, EPOCHS = 0.1, 5, 48, 3.0, 40  # fixed on the other sources alone
 HOTTEST, STEP, ALLOWED = 5.0, 0.01, 0.02
 STEADY = 1e-3  # of the squares of what is fitted, added to the loss
-FOREST, LINEAR, NETWORK = "forest", "linear", "networks"
+FOREST, LINEAR, NETWORK, BOOSTED = "forest", "linear", "networks", "boosted trees"
 
 
 @dataclass(frozen=True, eq=False)
 class Said:
     """What models that did not see them say of the maps at `places`. by_model: probabilities [map, class]; distance:
-    logarithm of that from the training maps, in units of the one that few exceed; shares: of labels [map, class]."""
+    logarithm of that from the training maps, in units of the one that few exceed; shares: of labels [map, class];
+    heads: of each map."""
 
     by_model: dict[str, np.ndarray]
     distance: np.ndarray
     shares: np.ndarray
     places: np.ndarray
+    heads: np.ndarray
 
     @property
     def apart(self) -> np.ndarray:
@@ -55,25 +58,45 @@ class Said:
 @dataclass(frozen=True)
 class Form:
     """models: whose mean, in fitted shares, is taken. worst: the temperature is of the part that it is worst on. by:
-    what its logarithm depends on. allowed: it rises until no larger share is wrong with p > SURE."""
+    what its logarithm depends on. allowed: it rises until no larger share is wrong with p > SURE. logits: the models'
+    logits are averaged, each weighing alike, in place of probabilities. borrows: and those of the other maps of a head,
+    whose say is fitted, so that a map alone cannot be judged."""
 
     said: str
     models: tuple[str, ...] = (FOREST,)
     worst: bool = False
     by: tuple[str, ...] = ()
     allowed: float | None = None
+    logits: bool = False
+    borrows: bool = False
+
+    @property
+    def rest(self) -> int:
+        """How many shares of models are fitted."""
+        return 0 if self.logits else len(self.models) - 1
 
     def probabilities(self, found: Said, fitted: np.ndarray) -> np.ndarray:
         """Class probabilities [map, class]. fitted: logits of the shares after the first, logarithm of the temperature,
-        and its slopes."""
-        rest = len(self.models) - 1
-        powers = np.exp(np.concatenate([[0.0], fitted[:rest]]))
-        said_by = np.stack([found.by_model[name] for name in self.models])
-        mixed = np.tensordot(powers / powers.sum(), said_by, axes=1)
-        slopes = zip(self.by, fitted[rest + 1 :], strict=True)
+        its slopes, and the logit of what a map borrows."""
+        rest = self.rest
+        mixed = self._mixed(found, fitted)
+        if self.borrows:
+            share = 1 / (1 + np.exp(-fitted[-1]))
+            mixed = np.exp((1 - share) * np.log(mixed) + share * _of_other_maps(np.log(mixed), found.heads))
+            mixed /= mixed.sum(1, keepdims=True)
+        slopes = zip(self.by, fitted[rest + 1 : rest + 1 + len(self.by)], strict=True)
         heat = fitted[rest] + sum((slope * getattr(found, what) for what, slope in slopes), np.zeros(len(mixed)))
-        powered = (mixed + FLOOR) ** (1 / np.clip(np.exp(heat), 1 / HOTTEST, HOTTEST))[:, None]
+        powered = mixed ** (1 / np.clip(np.exp(heat), 1 / HOTTEST, HOTTEST))[:, None]
         return powered / powered.sum(1, keepdims=True)
+
+    def _mixed(self, found: Said, fitted: np.ndarray) -> np.ndarray:
+        """The models' mean, none of it 0."""
+        said_by = np.stack([found.by_model[name] for name in self.models])
+        if self.logits:
+            mixed = np.exp(np.log(said_by + FLOOR).mean(0))
+            return mixed / mixed.sum(1, keepdims=True)
+        powers = np.exp(np.concatenate([[0.0], fitted[: self.rest]]))
+        return np.tensordot(powers / powers.sum(), said_by, axes=1) + FLOOR
 
     def losses(self, seen: Sequence[Said], fitted: np.ndarray) -> np.ndarray:
         """Mean loss (nats) on each part."""
@@ -82,9 +105,9 @@ class Form:
     def fitted(self, data: Labelled, seen: Sequence[Said]) -> np.ndarray:
         """What has the least loss on the parts."""
         over: Callable[[np.ndarray], float] = np.max if self.worst else np.mean
-        start = np.zeros(len(self.models) + len(self.by))
+        start = np.zeros(self.rest + 1 + len(self.by) + self.borrows)
         best = minimize(lambda at: over(self.losses(seen, at)) + STEADY * (at**2).sum(), start, method="Nelder-Mead").x
-        place = len(self.models) - 1
+        place = self.rest
         while self.allowed is not None and best[place] < np.log(HOTTEST):
             wrong = [sure_errors(*_clear(data, one, self.probabilities(one, best))) for one in seen]
             if np.mean(wrong) <= self.allowed:
@@ -93,6 +116,7 @@ class Form:
         return best
 
 
+ALL_THREE = (FOREST, BOOSTED, LINEAR)
 FORMS = (
     Form("the forest, mean over parts (the rule that ships)"),
     Form("the forest, worst part", worst=True),
@@ -103,6 +127,17 @@ FORMS = (
     Form("forest and linear model, worst part", (FOREST, LINEAR), worst=True),
     Form("forest and small networks, mean over parts", (FOREST, NETWORK)),
     Form("forest and small networks, worst part", (FOREST, NETWORK), worst=True),
+    Form("linear model, worst part", (LINEAR,), worst=True),
+    Form("forest and boosted trees, mean over parts", (FOREST, BOOSTED)),
+    Form("forest and boosted trees, worst part", (FOREST, BOOSTED), worst=True),
+    Form("logits of linear model and boosted trees, mean over parts", (LINEAR, BOOSTED), logits=True),
+    Form("logits of linear model and boosted trees, worst part", (LINEAR, BOOSTED), worst=True, logits=True),
+    Form("logits of all three, mean over parts", ALL_THREE, logits=True),
+    Form("logits of all three, worst part", ALL_THREE, worst=True, logits=True),
+    Form("logits of all three, at most 2% wrong there", ALL_THREE, allowed=ALLOWED, logits=True),
+    Form(
+        "logits of all three and of a head's other maps, worst part", ALL_THREE, worst=True, logits=True, borrows=True
+    ),
 )
 
 
@@ -159,18 +194,29 @@ def said(data: Labelled, statistics: np.ndarray, train: np.ndarray, test: np.nda
     shares, mine = known.shares(len(truth), len(names))[test], known.of(train)
     extra, made = planted([data.maps[k] for k in train], [names[truth[k]] for k in train], names)
     measured, asked = statistics[train], statistics[test]
-    grown = _grown(measured, mine, extra, made, names, Growth(rounds=0))
+    grown = _grown(measured, mine, extra, made, names, Growth())
     examples = np.concatenate([measured[mine.maps], shapes(extra)[:, : measured.shape[1]]])
     numbers = np.concatenate([mine.numbers, [names.index(name) for name in made]]).astype(int)
     weights = np.concatenate([np.ones(len(mine.maps)) if mine.weights is None else mine.weights, np.ones(len(made))])
     scaler = StandardScaler().fit(measured)
     examples, unseen = (np.clip(scaler.transform(values), -CLIPPED, CLIPPED) for values in (examples, asked))
     linear = LogisticRegression(C=RIDGE, max_iter=200, tol=1e-3).fit(examples, numbers, sample_weight=weights)
-    by_model = {FOREST: _of_forest(grown, asked), LINEAR: np.zeros((len(test), len(names)))}
+    by_model = {FOREST: _of_forest(grown, asked), BOOSTED: boosted_probabilities(grown, asked)}
+    by_model[LINEAR] = np.zeros((len(test), len(names)))
     by_model[LINEAR][:, linear.classes_] = linear.predict_proba(unseen)
     by_model[NETWORK] = _of_networks(examples, numbers, weights / weights.sum(), unseen, len(names))
     spread = _spread(measured)
-    return Said(by_model, np.log(_distances(spread, asked) / float(spread["farthest"]) + 0.05), shares, test)
+    distance = np.log(_distances(spread, asked) / float(spread["farthest"]) + 0.05)
+    return Said(by_model, distance, shares, test, data.heads[test])
+
+
+def _of_other_maps(logits: np.ndarray, heads: np.ndarray) -> np.ndarray:
+    """Mean logits [map, class] of the other maps of each map's head; its own where there are none."""
+    _, number, count = np.unique(heads, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(count), logits.shape[1]))
+    np.add.at(sums, number, logits)
+    others = (count - 1)[number][:, None]
+    return np.where(others > 0, (sums[number] - logits) / np.maximum(others, 1), logits)
 
 
 def _of_networks(
