@@ -132,7 +132,7 @@ class _Batch:
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
         """Values of every group's keys, one group after another."""
-        return values[self.owner, self.keys].astype(np.float64)
+        return values[self.owner, self.keys]
 
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
@@ -140,7 +140,8 @@ class _Batch:
         """Each group's values reduced to one; NaN where a group has none."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
-            reduced[self.filled] = by.reduceat(gathered, self.starts)
+            exact = gathered.astype(np.float64) if by is np.add else gathered  # a largest one is not rounded
+            reduced[self.filled] = by.reduceat(exact, self.starts)
         return reduced.reshape(*self.shape, -1)
 
 

@@ -110,12 +110,8 @@ def long_pass(name: str) -> dict[str, float]:
     ]
     import psutil
 
-    before, clock, processors, peak = (
-        psutil.Process().memory_info().rss,
-        time.perf_counter(),
-        time.process_time(),
-        Peak(),
-    )
+    before, peak = psutil.Process().memory_info().rss, Peak()
+    clock, processors = time.perf_counter(), time.process_time()
     with peak:
         run(checkpoint, [encoding], wanted)
     seconds = {"seconds": time.perf_counter() - clock, "processor_seconds": time.process_time() - processors}
