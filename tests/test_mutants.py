@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from core import config
-from tests.mutants.__main__ import EQUIVALENT, equivalent, table
+from tests.mutants.__main__ import EQUIVALENT, equivalent, is_sql_in_another_case, table
 
 MODULE = "core/scoring/corrections.py"
 
@@ -47,3 +47,12 @@ def test_every_excused_mutant_has_a_reason_and_counts_apart():
     assert set(equivalent([excused, "core/scoring/x.py f: - a + b"])) == {excused}
     row = table({excused: "survived", "core/scoring/x.py f: - a + b": "survived", "core/scoring/x.py f: - c": "killed"})
     assert row.splitlines()[-1].split("|")[2:7] == [" 3 ", " 1 ", " 1 ", " 0 ", " 1 "]
+    assert row.splitlines()[-1].split("|")[7:9] == [" 50.0% ", " 9.5% to 90.5% "]
+    assert "core/scoring" not in table({"core/scoring/x.py f: - a + b": "unplaced"})
+
+
+def test_only_the_words_of_a_statement_may_be_in_another_case():
+    words = 'core/store/x.py f: - "SELECT a FROM b WHERE c = \'d\'" + "{}"'
+    assert is_sql_in_another_case(words.format("select a from b where c = 'd'"))
+    assert not is_sql_in_another_case(words.format("SELECT A FROM B WHERE C = 'D'"))
+    assert not is_sql_in_another_case('core/store/x.py f: - "error" + "ERROR"')

@@ -45,6 +45,7 @@ def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     job = api.start(db, TINY, {"count": 6, "folder": str(folder)}, "Six squares")
     done = api.wait(db, job, 60)
     assert (done.state, done.units, done.done, done.failed, done.share) == ("done", 6, 6, 0, 1.0)
+    assert (done.job, done.study, done.title, done.error) == (job, TINY, "Six squares", None)
     assert runs.run_rows(db, done.run) == [{"n": 6, "total": 55, "thirds": sum(k / 3 for k in range(6))}]
     assert numbers(db, job) == list(range(6))
     assert db.read("SELECT run, numbers FROM kept").values.tolist() == [[done.run, 6]]  # by the study's own `keep`
@@ -128,6 +129,17 @@ def test_starting_one_job_twice_joins_the_first_until_it_has_stopped(db, folder)
     assert len(store.jobs(db)) == 3
     api.cancel(db, again)
     api.wait(db, again, 10)
+
+
+def test_where_all_units_fail_alike_their_error_is_the_jobs(db, folder):
+    job = api.start(db, TINY, {"count": 1, "fail": [0], "folder": str(folder)}, "Unlucky")
+    failed = api.wait(db, job, 60)
+    assert (failed.title, failed.state, failed.error) == ("Unlucky", "failed", "ValueError: unit 0 is unlucky")
+    first = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
+    api.resume(db, job)
+    assert api.status(db, job).state == "queued"  # until the first has ended
+    api.cancel(db, first)
+    assert api.wait(db, job, 60).state == "done"
 
 
 def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
