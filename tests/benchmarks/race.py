@@ -169,18 +169,20 @@ def tokens(encodings: Sequence[Encoding]) -> int:
     return sum(len(one) for one in encodings)
 
 
-def seconds(work) -> float:
-    """CPU seconds: of one thread as long as a quiet machine takes, and on a busy one too."""
-    start = time.process_time()
+def seconds(work) -> np.ndarray:
+    """Seconds by the CPU of one thread, which other work changes little, and by the clock, on a machine at rest."""
+    cpu, clock = time.process_time(), time.perf_counter()
     work()
-    return time.process_time() - start
+    return np.array([time.process_time() - cpu, time.perf_counter() - clock])
 
 
-def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, first: int) -> dict[str, float]:
-    """Seconds of the full sweep and of every part of the race, each from some of its rows and scaled by tokens."""
+def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, first: int) -> dict[str, np.ndarray]:
+    """Seconds (CPU, clock) of the full sweep and of every part of the race, each from some of its rows and scaled by
+    tokens."""
     variants, whole = every_head(12, 12), tokens(encodings)
     some = alike(encodings, ROWS)
-    found, looks = {"full": whole / tokens(some) * seconds(lambda: sweep(checkpoint, some, variants))}, 0.0
+    found = {"full": whole / tokens(some) * seconds(lambda: sweep(checkpoint, some, variants))}
+    looks = np.zeros(2)
     for heads, start, stop in raced.looks:
         chosen, rows = [variants[k] for k in heads], encodings[start:stop]
         part = alike(rows, max(ROWS, round(TOKENS / (1 + len(chosen)) / (whole / len(encodings)))))
@@ -219,9 +221,10 @@ def main() -> dict[str, object]:
     encodings = [checkpoint.encode(dev[k].text, dev[k].pair) for k in order]
     sweep(checkpoint, encodings[:1], every_head(12, 12)[:2], computing=Computing(packed=True))  # warm up
     spent = timed(checkpoint, encodings, raced, rules.first)
-    figures["time_ratio"] = spent["full"] / (spent["looks"] + spent["first_order"])
-    figures |= {f"seconds, {name}": value for name, value in spent.items()}
+    figures["time_ratio"], figures["time_ratio by the clock"] = spent["full"] / (spent["looks"] + spent["first_order"])
+    for name, (cpu, clock) in spent.items():
+        figures |= {f"seconds, {name}": float(cpu), f"seconds by the clock, {name}": float(clock)}
     figures["looks, heads x rows"] = " ".join(f"{len(heads)}x{stop - start}" for heads, start, stop in raced.looks)
     slopes = rows if raced.choice.use else rules.first
-    figures["backward, passes"] = spent["first_order"] / slopes * full / spent["full"]
+    figures["backward, passes"] = float((spent["first_order"] / slopes * full / spent["full"])[0])
     return figures | {"rows timed of the full sweep": ROWS, "first-order effects on all rows": raced.choice.use}
