@@ -6,8 +6,9 @@ input, at the same signed distances and piece counts; a head that attends some s
 word) scores as high there. *Query*: the link's query is another word of the text, its key stays; a head that attends
 to a kind of word whatever the query (pronouns, content words) scores as high there. *Share*: the same without what
 rows give to special tokens. (core.scoring.queries takes distance out of these two.)
-Of a decoder both also ask that the links' contrast is above 0 (core.scoring.link_contrasts): what a near key gets there
-depends on how many others its query sees, so that a steep head of one distance seems to look more from later words.
+Both also ask that the links' contrast is above 0 (core.scoring.link_contrasts). What a near key gets in a decoder depends
+on how many others its query sees, so that a steep head of one distance seems to look more from later words; in an
+encoder a head of one kind of word has distances of its own, as kinds follow each other in sentences.
 
 A head *survives* when it beats all four, after Benjamini-Hochberg over all heads. The weaker "beats the place nulls"
 is distance and exchange alone: it looks at the linked places, but perhaps any word there would be looked at. The true
@@ -96,8 +97,8 @@ class LinkTest:
 
     score: mean over n inputs of a weight, 0 to 1; low, high: its 95 % interval. distance, exchange: means of the two
     place nulls. excess: how much more the linked query looks there than the text's other queries do, in even shares,
-    distance taken out. contrast: mean log weight of the links with query, key and distance taken out, of a decoder;
-    NaN where none was measured. p_*: of each null; p_query and p_share are no smaller than p_contrast. q_places: the
+    distance taken out. contrast: mean log weight of the links with query, key and distance taken out; NaN where none
+    was measured. p_*: of each null; p_query and p_share are no smaller than p_contrast. q_places: the
     larger p of the place nulls after Benjamini-Hochberg; beats_places: it is <= 0.05. q, survives: the same over all
     four nulls.
     """
@@ -143,7 +144,7 @@ def verdict(
         exchange: sums drawn with links of other inputs.
         query: the null of other queries.
         share: the same on shares of what goes to ordinary tokens.
-        contrasts: of each input's links, NaN where it has none; None for an encoder.
+        contrasts: of each input's links, NaN where it has none; None where none were measured.
 
     Returns:
         The verdict on every head.

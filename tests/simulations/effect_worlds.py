@@ -625,7 +625,7 @@ def _runs() -> Iterator[Case]:
             "covers",
             holds_of_operators(alike),
             100,
-            draws=100,
+            draws=400,
             bound=0.9,
         )
     yield Case("seeds", "no seed matters", "nothing", claims_of_seeds, 9, quick=60)

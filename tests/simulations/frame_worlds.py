@@ -175,7 +175,7 @@ def _planted() -> list[Case]:
             draws=60,
             quick=int(not causal),
         )
-        for whose, causal, asked in (("", False, 0.4), (", decoder", True, 1.6))
+        for whose, causal, asked in (("", False, 0.55), (", decoder", True, 1.6))
     ]
 
     def dependencies_at(strength: float) -> Callable[[int], float]:

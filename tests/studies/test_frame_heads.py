@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from core import config
 from core.errors import InputError
@@ -85,7 +86,7 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
             maps = (raw / raw.sum(-1, keepdims=True)).astype("float32")
             for layer in range(6):
                 for observer in observers:
-                    observer.update(layer, maps[layer][None], [number])
+                    observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
     monkeypatch.setattr("core.studies.frames.frame_scoring.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
@@ -108,7 +109,7 @@ def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, m
             maps = (raw / raw.sum(-1, keepdims=True)).astype("float32")
             for layer in range(6):
                 for observer in observers:
-                    observer.update(layer, maps[layer][None], [number])
+                    observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
     monkeypatch.setattr("core.studies.frames.frame_scoring.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)

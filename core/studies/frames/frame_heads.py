@@ -214,7 +214,7 @@ def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: Options) 
 
 
 def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Any:
-    """Of a decoder alone."""
+    """None of earlier partials of an encoder."""
     if np.isnan(test.p_contrast[cell]):
         return {}
     return {"contrast": float(test.contrast[cell]), "p_contrast": float(test.p_contrast[cell])}

@@ -53,8 +53,8 @@ class Draws:
     """Sums over n sentences. habits: what each head gives to the previous, next and first place [head]; fixed: what
     fixed patterns would give; distance, exchange, query, share: sums in every draw of each null, as `packed` writes
     them; query_observed, share_observed: the true sums [head] of the nulls on which word looks; movable, exchangeable,
-    comparable: sentences that have another place, another sentence, another query. contrasts: of a decoder, those of
-    each sentence's links [sentence, head], NaN where none can be drawn."""
+    comparable: sentences that have another place, another sentence, another query. contrasts: of each
+    sentence's links [sentence, head], NaN where none can be drawn; None of an earlier run."""
 
     n: int
     draws: int
@@ -84,7 +84,7 @@ class Scores:
 
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
-    """The contrasts of all units [sentence, head]; None where none were measured (an encoder, or an earlier run)."""
+    """The contrasts of all units [sentence, head]; None where none were measured (an earlier run)."""
     parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
     return np.concatenate(parts_drawn) if parts_drawn else None
 

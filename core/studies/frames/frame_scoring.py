@@ -68,13 +68,10 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
         longest=max(len(encoding) for encoding in encodings),
         causal=checkpoint.causal,
     )
-    contrasts = None
-    if checkpoint.causal:
-        ends = [_ends(entry, encodings[entry.input], how) for entry in entries]
-        contrasts = MeanContrasts(
-            ends, layers=checkpoint.layers, heads=checkpoint.heads, causal=True, seed=options.seed
-        )
-    observers = [observer for observer in (scores, residuals, contrasts) if observer is not None]
+    ends = [_ends(entry, encodings[entry.input], how) for entry in entries]
+    shape: dict[str, Any] = {"layers": checkpoint.layers, "heads": checkpoint.heads, "causal": checkpoint.causal}
+    contrasts = MeanContrasts(ends, **shape, seed=options.seed)
+    observers: list[PairScores | QueryResiduals | MeanContrasts] = [scores, residuals, contrasts]
     run(checkpoint, encodings, [Sinkless(observer) for observer in observers] if options.without_first else observers)
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
@@ -186,7 +183,7 @@ class _Nulls:
     groups: list[list[int]]
     flat: dict[Any, Any]
     residuals: QueryResiduals
-    contrasts: MeanContrasts | None
+    contrasts: MeanContrasts
 
     def draws(self, checkpoint: Checkpoint, count: int, seed: int, fixed: list[dict[str, float]]) -> Draws:
         """Their sums over the entries in `count` draws."""
@@ -221,5 +218,5 @@ class _Nulls:
             share=packed(link_tests.place_draws(share, count, seed=seed + 3)),
             exchange=packed(link_tests.exchange_draws(exchanged, count, seed=seed + 1)),
             fixed={name: float(sum(row[name] for row in fixed)) for name in fixed[0]},
-            contrasts=None if self.contrasts is None else self.contrasts.result(),
+            contrasts=self.contrasts.result(),
         )

@@ -65,7 +65,7 @@ def _named(row: Mapping[str, Any]) -> str:
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Result):
     """One head: its mean weight on frame links with its interval over n, beside the same distance elsewhere (baseline)
-    and other sentences (exchanged); p by null and the largest; contrast (of a decoder): mean log weight of the links
+    and other sentences (exchanged); p by null and the largest; contrast: mean log weight of the links
     with query, key and distance taken out, and its p; q: of the largest p, corrected over heads; to_...: its mean
     weight on the previous, next and first word."""
 
