@@ -6,9 +6,9 @@ input, at the same signed distances and piece counts; a head that attends some s
 word) scores as high there. *Query*: the link's query is another word of the text, its key stays; a head that attends
 to a kind of word whatever the query (pronouns, content words) scores as high there. *Share*: the same without what
 rows give to special tokens. (core.scoring.queries takes distance out of these two.)
-Both also ask that the links' contrast is above 0 (core.scoring.link_contrasts). What a near key gets in a decoder depends
-on how many others its query sees, so that a steep head of one distance seems to look more from later words; in an
-encoder a head of one kind of word has distances of its own, as kinds follow each other in sentences.
+Both also ask that the links' contrast is above 0 (core.scoring.link_contrasts). What a near key gets in a decoder
+depends on how many others its query sees, so that a steep head of one distance seems to look more from later words; in
+an encoder a head of one kind of word has distances of its own, as kinds follow each other in sentences.
 
 A head *survives* when it beats all four, after Benjamini-Hochberg over all heads. The weaker "beats the place nulls"
 is distance and exchange alone: it looks at the linked places, but perhaps any word there would be looked at. The true
