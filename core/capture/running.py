@@ -188,7 +188,11 @@ def _forward(
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
     inputs_of_model = model_inputs(checkpoint, some)
     if streamer is not None:
-        with prepared(checkpoint) as asked, lazily(), ended_after(asked, None if whole else max(streamer.layers)):
+        with (
+            prepared(checkpoint) as asked,
+            lazily(),
+            ended_after(asked, None if whole else max(streamer.layers, default=None)),
+        ):
             asked.streamer = streamer
             return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
         return None
@@ -248,7 +252,7 @@ def captured_parts(
 
     calls = [call for head_set in sets for call in head_set.calls]
     asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])
-    with torch.no_grad(), asking as asked, ended_after(asked, max(calls)):
+    with torch.no_grad(), asking as asked, ended_after(asked, max(calls, default=None)):
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")

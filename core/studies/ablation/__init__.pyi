@@ -25,4 +25,5 @@ from . import shared_effects as shared_effects
 from . import task_rows as task_rows
 from . import translation as translation
 from . import translation_records as translation_records
+from . import unseen_rows as unseen_rows
 from . import word_links as word_links
