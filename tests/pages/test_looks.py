@@ -3,22 +3,31 @@ other, empty cells, bounds that lie flat."""
 
 import re
 from datetime import datetime
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.report.rendering.charts import classes_scale
+from core.studies.probing.records import DrawnTree
 from core.studies.tuning.records import TunedScore
+from pages.parts.charts.colours import COLOURS
 from pages.parts.charts.curves import calibration, line_with_band, points, ranked, values_with_intervals
 from pages.parts.charts.development import small_multiples
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.ribbons import ribbons
 from pages.parts.charts.score_terms import token_map, waterfall
+from pages.parts.probes.tree_picture import arcs, tree_picture
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 from pages.parts.tuning.table_one import constant_scores
+from pages.parts.widgets.tables import show_table
 
+TREE = DrawnTree(name="s", n=4, words=["The", "dog", "slept", "."], relations=["det", "nsubj", "root", "punct"],
+                 gold=[1, 2, 2, 2], drawn=[1, 2, 2, 1], probability=[0.9, 0.8, 0.7, 0.6])  # fmt: skip
 NOON = datetime(2026, 11, 23, 12)
 HEADS = pd.DataFrame([{"layer": 0, "head": k, "value": k / 6} for k in range(6)])
 
@@ -110,6 +119,41 @@ def table_page():
 
     long = "data/runs/finetuned/atlas-encoder-mrpc-s0"
     show_table(pd.DataFrame({"checkpoint": [long, "atlas-encoder"], "q": [None, 0.5]}))
+
+
+def test_a_legend_is_as_plain_as_its_lines_whatever_lies_below_them():
+    frame = pd.DataFrame({"x": [0, 1], "y": [0.2, 0.4], "low": 0.1, "high": 0.5, "of": "ours", "class": "block"})
+    band = line_with_band(frame, Axes(x="x", y="y", low="low", high="high", colour="of"), title="")
+    heads = head_picture(frame.assign(layer=0, head=[0, 1]), Shade("class", categories=["block"]), title="")
+    for chart in (band, heads):
+        said = [one["color"]["legend"] for one in encodings(chart.to_dict()) if one.get("color", {}).get("legend")]
+        assert said
+        assert all(legend["symbolOpacity"] == 1 and legend["symbolStrokeWidth"] == 1 for legend in said)
+
+
+def encodings(chart: dict) -> list[dict]:
+    """The encodings of a chart and of its layers."""
+    return [chart.get("encoding", {})] + [one for layer in chart.get("layer", []) for one in encodings(layer)]
+
+
+def test_a_class_has_its_colour_in_the_pictures_of_the_report_too():
+    names = ["vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"]
+    assert classes_scale(names).to_dict() == {"domain": names, "range": [COLOURS[name] for name in names]}
+    assert classes_scale(["vertical", "mine"]).to_dict()["range"] == "category"
+
+
+def test_no_arc_of_a_tree_crosses_a_word():
+    drawn = tree_picture(TREE).to_dict()
+    unit = drawn["height"] / np.ptp(drawn["layer"][0]["encoding"]["y"]["scale"]["domain"])
+    box = drawn["layer"][1]["mark"]["height"]
+    assert (arcs(TREE.drawn, TREE.gold, "probe")["y"].abs() * unit >= box / 2 - 1).all()
+
+
+def test_the_headings_of_a_table_are_words():
+    shown = {}
+    place = SimpleNamespace(dataframe=lambda frame, **told: shown.update(told))
+    show_table([{"sure_errors": 0.1, "n": 1}], place=place)
+    assert shown["column_config"] == {"sure_errors": "sure errors"}
 
 
 def test_a_table_has_short_checkpoints_empty_cells_and_no_empty_rows():

@@ -19,6 +19,17 @@ CUT = """() => [...document.querySelectorAll('[data-testid=stColumn] [data-testi
   const drawn = chart.querySelector('canvas, svg'), column = chart.closest('[data-testid=stColumn]');
   return drawn && drawn.getBoundingClientRect().right > column.getBoundingClientRect().right + 1;
 }).map((chart) => chart.textContent.slice(0, 60))"""
+# what stands behind a name and its colon may be cut: it is read in the list
+NAMES_CUT = """() => [...document.querySelectorAll('[data-testid=stMain] *, [data-testid=stSidebar] *')]
+.filter((box) => {
+  const style = getComputedStyle(box), hides = ['hidden', 'clip'].includes(style.overflowX);
+  const own = [...box.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  const cuts = hides && (own || style.textOverflow === 'ellipsis') && box.textContent.trim();
+  const field = box.tagName === 'INPUT' && box.type === 'text';
+  return (cuts || field) && box.clientWidth > 4 && box.scrollWidth > box.clientWidth + 1;
+}).map((box) => (box.value || box.textContent).trim()).filter((text) => !text.includes(': '))"""
+PAINTED = """() => [...document.querySelectorAll('[data-testid=stVegaLiteChart]')]
+.every((chart) => chart.querySelector('canvas, svg'))"""
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -42,7 +53,8 @@ def recorded_address(tmp_path_factory):
 @pytest.mark.browser
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, recorded_address, name):
-    """axe finds nothing serious, the console is empty, nothing is wider than the window, no picture than its column."""
+    """axe finds nothing serious, the console is empty, nothing is wider than the window, no picture than its
+    column, no name than its field."""
     if not Path(AXE).is_file():
         pytest.skip("axe-core is not installed: npm install --prefix tests")
     context = browser.new_context(
@@ -66,6 +78,7 @@ def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, re
             if page.evaluate(WIDER):
                 found.append((theme, width, "wider than the window"))
             found += [(theme, width, "cut by its column", text) for text in page.evaluate(CUT)]
+            found += [(theme, width, "a name cut", text) for text in page.evaluate(NAMES_CUT)]
         found += [(theme, *fault) for fault in serious_faults(page)]
     context.close()
     assert not found
@@ -78,6 +91,7 @@ def pictured(page, file: Path) -> None:
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({**window, "height": min(max(window["height"], height), TALLEST)})
     settled(page)
+    page.wait_for_function(PAINTED)
     page.screenshot(path=file)
     page.set_viewport_size(window)
 

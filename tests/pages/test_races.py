@@ -80,3 +80,5 @@ def test_running_intervals_hold_at_any_time():
     drawn = intervals([verdict], 0.1, always=True).to_dict()
     values = next(one for one in drawn["datasets"].values() if "low" in one[0])
     assert (values[0]["low"], values[0]["high"]) == (-1.0, 2.0)
+    (margin,) = [layer for layer in drawn["layer"] if "strokeDash" in layer["mark"]]
+    assert margin["mark"]["color"] == "gray"  # seen on both grounds

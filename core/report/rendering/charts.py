@@ -11,6 +11,7 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
+from core.patterns.classes import SHIPPED
 from core.report.exhibits import Exhibit
 from core.report.ids import ExhibitId
 from core.report.records import HeadRecord, Records, ValueRecord
@@ -96,12 +97,19 @@ def _stacked(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("task:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40)),
             y=alt.Y("percent:Q", title="% of maps", stack="zero", scale=alt.Scale(domain=[0, 100])),
-            color=alt.Color("item:N", title="class", sort=order, scale=alt.Scale(range="category", domain=order)),
+            color=alt.Color("item:N", title="class", sort=order, scale=classes_scale(order)),
             tooltip=["series", "task", "item", alt.Tooltip("percent:Q", format=".1f"), "n"],
             facet=_facet("series", columns=3),
         )
         .properties(width=NARROW, height=TALL)
     )
+
+
+def classes_scale(names: Sequence[str]) -> alt.Scale:
+    """A pattern class has the colour that it has on every page; where a name has none, the palette's are taken."""
+    known = {member.name: member.colour for shipped in SHIPPED.values() for member in shipped.classes}
+    colours = [known[name] for name in names if name in known]
+    return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
 
 def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:

@@ -11,6 +11,7 @@ from pages.parts.atlas.matched import counterparts_of
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.head_links import is_missing
 
 CELL = 4  # pixels of a weight of a thumbnail
@@ -62,20 +63,21 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     if not found:
         return
     st.subheader("Its counterparts", anchor=False)
-    of = input_of(checkpoint, head, scores, task)
+    of, short = input_of(checkpoint, head, scores, task), short_names([record.compare for record in found])
     if of is not None:
         maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
         maps += [
-            thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {record.compare}")
+            thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {short[record.compare]}")
             for record in found
+            if not is_missing(record.compare)
         ]
         show_maps(maps, "counterpart_maps")
     with st.container(horizontal=True):
         for record in found:
             sure = "" if record.matched else ", not beyond chance"
-            label = f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})"
+            label = f"{record.match} of {short[record.compare]} ({record.similarity:.2f}{sure})"
             if is_missing(record.compare):
-                st.caption(plain(label))
+                st.caption(plain(f"{label}, not on this machine"))
             else:
                 links.link("heads/one", label, checkpoint=record.compare, head=record.match)
         links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))

@@ -16,6 +16,7 @@ from pages.parts.charts.colours import colours_of, has_own
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
 LONGEST = 320  # pixels of a name in a legend: a checkpoint's whole short name
+SYMBOLS: dict[str, Any] = {"symbolOpacity": 1, "symbolStrokeWidth": 1}  # plain where marks are pale
 LARGE = 44  # of one that has the width of the page, or the better part of it
 
 
@@ -96,7 +97,7 @@ class Shade:
 def legend(categories: bool) -> alt.Legend:
     """A legend on the right, of classes or of a ramp."""
     if categories:
-        return alt.Legend(orient="right")
+        return alt.Legend(orient="right", **SYMBOLS)
     return alt.Legend(orient="right", gradientLength=140, format=".2~r")
 
 
@@ -113,7 +114,8 @@ def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None)
         scale = alt.Scale(range=colours_of(names), domain=names)
     else:
         scale = alt.Scale(range="category", domain=names if order else alt.Undefined)
-    return alt.Color(field(name, "N"), title=name, sort=order, scale=scale, legend=alt.Legend(labelLimit=LONGEST))
+    key = alt.Legend(labelLimit=LONGEST, **SYMBOLS)
+    return alt.Color(field(name, "N"), title=name, sort=order, scale=scale, legend=key)
 
 
 def interval(mark: alt.Chart, axes: Axes, *, along: str = "y", **options: Any) -> list[alt.Chart]:

@@ -149,4 +149,4 @@ def _ends(low: float | None, high: float | None) -> str:
 
 
 def _caption(stored: StoredRun, more: str) -> None:
-    st.caption(plain(f"{stored.checkpoint} · {stored.task_said} {stored.split} · {more} · {stored.date}"))
+    st.caption(plain(f"{stored.checkpoint_said} · {stored.task_said} {stored.split} · {more} · {stored.date}"))

@@ -47,7 +47,7 @@ def show_importance() -> None:
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
     pick_and_link(stored.of, [head.name for head in heads], here="interventions/pruning", key="weighed_head")
     place = f"{stored.task_said} {stored.split}"
-    st.caption(plain(f"{stored.checkpoint} · {place} · n = {heads[0].n} rows · {stored.date}"))
+    st.caption(plain(f"{stored.checkpoint_said} · {place} · n = {heads[0].n} rows · {stored.date}"))
 
 
 def show_curves() -> None:
@@ -78,7 +78,7 @@ def show_curves() -> None:
     )
     st.caption(
         plain(
-            f"{stored.checkpoint} · {stored.task_said} dev · n = {first.n} rows · "
+            f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
             f"order from train rows · 95% paired interval of the change · {stored.date}"
         )
     )

@@ -40,7 +40,8 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = 
     title = "mean change of the loss"
     bars = base.mark_rule(strokeWidth=3).encode(y=alt.Y("low:Q", title=title), y2="high:Q")
     middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
-    dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3]).encode(y="margin:Q")
+    dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
+    dashed = dashed.encode(y="margin:Q")
     said = "hold whenever they are looked at" if always else "at the look that decided, or the last"
     return alt.layer(dashed, bars, middles).properties(title=f"Intervals against the margin; {said}", height=260)
 
@@ -66,7 +67,12 @@ def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
     drawn = pd.DataFrame(verdicts, columns=columns).astype(dict.fromkeys(columns[:2], float))
     return points(
         drawn,
-        Axes(x="gradient_first", y="exact_first", x_title="gradient alone", y_title="exact"),
+        Axes(
+            x="gradient_first",
+            y="exact_first",
+            x_title="change of the loss by its gradient",
+            y_title="change of the loss, measured",
+        ),
         tooltip=("name", "verdict"),
         title=f"The gradient is no answer: first look, Spearman {said}, n = {len(verdicts)}",
     )

@@ -11,6 +11,7 @@ from core.studies.probing.records import DrawnTree
 
 PROBE, GOLD = "probe", "gold"
 STEP, POINTS, ROOT_HEIGHT = 74, 21, 0.9
+CLEAR = 0.45  # from the middle of a word to its arcs, in their unit: beyond its box, so that they cross no word
 WIDEST, NARROWEST = 700, 56  # pixels of a sentence where its words allow it, and of a word
 COLOURS = {"as in gold": "#009E73", "not in gold": "#D55E00", "gold": "#0072B2"}
 
@@ -28,7 +29,7 @@ def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
         kind = "gold" if side == GOLD else "as in gold" if head == gold[word] else "not in gold"
         for end in {word, int(head)}:  # once for each of its words, so that a click on either keeps it
             rows += [
-                {"word": end, "x": float(x), "y": float(sign * (y + 0.25)), "order": order, "drawn": kind,
+                {"word": end, "x": float(x), "y": float(sign * (y + CLEAR)), "order": order, "drawn": kind,
                  "arc": f"{side}-{word}-{end}"} for order, (x, y) in enumerate(zip(xs, ys, strict=True))
             ]  # fmt: skip
     return pd.DataFrame(rows)

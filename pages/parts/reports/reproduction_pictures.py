@@ -25,6 +25,10 @@ from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets.tables import show_table
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
+SAID_OF_MANY: dict[str, str] = {
+    HOLDS: "tests hold", FAILS: "do not hold", UNDECIDED: "are undecided", UNTESTED: "cannot be tested",
+    KNOWN_ERROR: "are known errors",
+}  # fmt: skip
 COLUMNS = [
     "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",
     "source", "run",
@@ -37,7 +41,7 @@ def summary(records: Records, about: About) -> None:
     outcomes = Counter(claimed.outcome for claimed in records.claims)
     columns = st.columns(len(outcomes) or 1)
     for column, (word, count) in zip(columns, outcomes.items(), strict=False):
-        column.metric(f"claims, {word}", count)
+        column.metric(SAID_OF_MANY.get(word, word), count)
     compared = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
     st.caption(plain(f"Printed numbers beside ours: {compared} · {len(records.steps)} steps · {about.day}"))

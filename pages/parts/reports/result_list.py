@@ -40,7 +40,7 @@ def show_results(tools: DeltaGenerator) -> None:
     """The list, with a search over checkpoint, task, study and date."""
     stored = every_run()
     with tools:
-        words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task, study or date", bare=True)
+        words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task or date", bare=True)
     offer_undo()
     found = [known for known in stored if matches(known, words)]
     parts = max(1, -(-len(found) // A_PART))

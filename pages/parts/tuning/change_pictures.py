@@ -56,10 +56,10 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    said = "The whole range of the statistic, as the paper draws it (Fig 5); else from the least to the greatest value."
+    said = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
     if not bound.switch(st.toggle, "The paper's scale", key="whole", help=said):
         values = [score.value for score in heads if score.value is not None]
-        domain = (min(values), max(values))
+        domain = (0.0, max(values, default=1.0))
     beside = st.container(horizontal=True)
     widest = max(int(score.head or 0) for score in heads) + 1
     for after in dict.fromkeys(score.after for score in heads):

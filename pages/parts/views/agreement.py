@@ -109,7 +109,7 @@ def show(tools: DeltaGenerator) -> None:
     st.caption(
         plain(
             f"{counted(found['map_id'].nunique(), 'maps')}, {counted(len(found), 'labels')} standing, "
-            f"{counted(len(raters), 'raters')} · class set {class_set} · {date.today():%d %B %Y} · labels per hour "
-            "counts gaps over a minute as one minute"
+            f"{counted(found['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · "
+            "labels per hour counts gaps over a minute as one minute"
         )
     )

@@ -15,6 +15,7 @@ from pages.parts.patterns.share_charts import bars, doubts, heads, stored_rows
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress, pickers
 
 STUDY = "classify-maps"
@@ -91,9 +92,10 @@ def show(tools: DeltaGenerator) -> None:
     heads(majority, names)
     checkpoints, tasks = dict.fromkeys(note.checkpoint for note in notes), {note.task for note in notes}
     inputs, cropped = sum(note.inputs for note in notes), sum(int(note.cropped or 0) for note in notes)
+    named = ", ".join(short_names(list(checkpoints)).values())
     st.caption(
         plain(
-            f"n = {inputs} inputs of {len(tasks)} tasks · {', '.join(checkpoints)} · {cropped} inputs were "
+            f"n = {inputs} inputs of {len(tasks)} tasks · {named} · {cropped} inputs were "
             f"longer than the classifier's maps and were cropped · {date.today():%d %B %Y}"
         )
     )

@@ -126,11 +126,11 @@ def show(tools: DeltaGenerator) -> None:
         if not scores:
             st.info("No input has any of these links: choose other relations, or give more text.")
         else:
-            places = st.columns(3)
+            row = st.container(horizontal=True, vertical_alignment="bottom")  # what has no room goes below, whole
             names = list(dict.fromkeys(str(score.feature) for score in scores))
             label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
             relation = bound.pick(
-                places[0].selectbox, "Relation", names, key="relation", format_func=label_of.__getitem__
+                row.selectbox, "Relation", names, key="relation", width=290, format_func=label_of.__getitem__
             )
             ends = RELATIONS.get(relation)
             along = [score for score in scores if score.feature == relation]
@@ -139,8 +139,8 @@ def show(tools: DeltaGenerator) -> None:
                 "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
                 "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
             }
-            way = bound.pick(places[1].selectbox, "Direction", ways, key="way", format_func=said.__getitem__)
-            value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
+            way = bound.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=said.__getitem__)
+            value = bound.pick(row.segmented_control, "Shown", list(VALUES), key="shown", required=True,
                                format_func=VALUES.__getitem__)  # fmt: skip
             chosen = [score for score in along if score.statistic == way]
             drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")

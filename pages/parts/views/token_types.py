@@ -105,7 +105,7 @@ def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str,
     )
     said = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
     definition = bound.pick(
-        row.selectbox, "Definition", kinds, key="definition", width=330, format_func=said.__getitem__
+        row.selectbox, "Definition", kinds, key="definition", width=500, format_func=said.__getitem__
     )
     value = bound.pick(
         row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__

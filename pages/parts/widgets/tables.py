@@ -22,7 +22,13 @@ def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any
     if "checkpoint" in frame:  # files to download keep its whole path
         frame = frame.assign(checkpoint=_short(frame["checkpoint"]))
     fitted = min(height, ROW * (len(frame) + 1) + 3)
+    options["column_config"] = _in_words(frame) | (options.get("column_config") or {})
     return place.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
+
+
+def _in_words(frame: pd.DataFrame) -> dict[str, str]:
+    """The headings of columns whose names are of several words."""
+    return {name: name.replace("_", " ") for name in frame.columns if isinstance(name, str) and "_" in name}
 
 
 def _short(names: pd.Series) -> pd.Series:
