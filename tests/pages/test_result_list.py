@@ -45,6 +45,11 @@ def listed(app) -> set[str]:
     return {key.removeprefix("compare_") for button in app.button if (key := button.key or "").startswith("compare_")}
 
 
+def test_an_empty_list_says_what_will_stand_there(db):
+    (said,) = opened("results/all").info
+    assert "No result is stored yet" in said.value
+
+
 def test_a_result_is_found_by_its_checkpoint_task_study_and_date(db):
     mine = swept(db, change=-0.25)
     other = swept(db, change=-0.5, checkpoint="atlas-decoder", task="mrpc")

@@ -26,8 +26,8 @@ from pages.parts.widgets.tables import show_table
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
 SAID_OF_MANY: dict[str, str] = {
-    HOLDS: "tests hold", FAILS: "do not hold", UNDECIDED: "are undecided", UNTESTED: "cannot be tested",
-    KNOWN_ERROR: "are known errors",
+    HOLDS: "tests that hold", FAILS: "tests that do not hold", UNDECIDED: "undecided tests",
+    UNTESTED: "cannot be tested", KNOWN_ERROR: "known errors",
 }  # fmt: skip
 COLUMNS = [
     "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",

@@ -49,6 +49,9 @@ def show_results(tools: DeltaGenerator) -> None:
         number = int(bound.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
                                 format_func=lambda k: f"part {k}", label_visibility="collapsed",
                                 width=110))  # fmt: skip
+    if not stored:
+        st.info("No result is stored yet: what a page or a command measures is listed.", icon=":material/inventory_2:")
+        return
     st.caption(plain((f"{len(found)} of " if words else "") + counted(len(stored), "results")))
     _compared({known.run: known for known in stored})
     for known in found[(number - 1) * A_PART : number * A_PART]:
