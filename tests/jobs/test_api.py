@@ -2,14 +2,17 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
 
 from core.errors import JobError
-from core.jobs import api
+from core.jobs import api, scheduler
+from core.jobs.executors import JobPlacement
+from core.store import backup, exchange, runs
 from core.store import jobs as store
-from core.store import runs
+from core.store.database import Database
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares
 
@@ -156,11 +159,83 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         assert "\n" not in done.error
 
 
+def test_a_study_goes_in_rounds_until_it_asks_for_no_more(db):
+    done = api.wait(db, api.start(db, "tests.jobs.rounds", {"count": 3}), 60)
+    assert (done.state, done.units, done.error) == ("done", 3, None)
+    assert runs.run_rows(db, done.run) == [{"n": 3, "total": 5, "thirds": 1.0}]
+
+
+def test_a_defect_ends_its_job_with_a_sentence_and_the_next_job_runs(db, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(scheduler, "open_units", lambda *_: 1 / 0)
+        failed = api.wait(db, api.start(db, TINY, {"count": 1}), 60)
+    assert failed.state == "failed"
+    assert failed.error == "The job met a defect of Attention Atlas (ZeroDivisionError); report it."
+    assert api.wait(db, api.start(db, TINY, {"count": 2}), 60).state == "done"
+
+
+def test_another_process_gets_its_copy_while_nothing_runs_and_cancels_with_a_file(db, folder, tmp_path):
+    api.runner(db)
+    assert backup.ask(db.path, tmp_path / "copy.duckdb", seconds=20) == (tmp_path / "copy.duckdb").stat().st_size
+    job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
+    until(lambda: api.status(db, job).state == "running")
+    request = exchange.runs_folder(db.path) / f"cancel-{job}"
+    request.touch()
+    assert api.wait(db, job, 20).state == "cancelled"
+    assert not request.exists()
+
+
+def test_the_end_of_the_process_interrupts_a_job(tmp_path, folder, monkeypatch):
+    ends = []
+    monkeypatch.setattr(threading, "_register_atexit", ends.append)
+    with Database(tmp_path / "own.duckdb") as db:
+        job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
+        until(lambda: api.status(db, job).state == "running")
+        for end in ends:
+            end()
+        assert api.status(db, job).state == "interrupted"
+
+
+def test_jobs_run_where_the_settings_say(db, monkeypatch):
+    monkeypatch.setenv("ATLAS_WORKERS", "3")
+    monkeypatch.setenv("ATLAS_CLUSTER", "tcp://127.0.0.1:9")
+    keeper = scheduler.Runner(db)
+    keeper.close()
+    assert keeper.place == JobPlacement(3, "tcp://127.0.0.1:9")
+
+
+def test_after_a_long_summary_units_have_twenty_times_as_long():
+    live = scheduler.Live()
+    live.pause_summaries(2.0)
+    assert live.next_summary - time.monotonic() == pytest.approx(40.0, abs=1.0)
+
+
+def test_a_run_that_a_terminal_left_is_stored_with_what_its_study_keeps(db, tmp_path):
+    run = runs.record_run(db, TINY, {"count": 2}, runs.Provenance(), title="Left")
+    file = exchange.export_run(db, run, tmp_path / "run.jsonl")
+    runs.delete_runs(db, [run])
+    assert api.take_in(db, file) == run
+    assert runs.one_run(db, run)["title"] == "Left"
+    assert db.read("SELECT run, numbers FROM kept").values.tolist() == [
+        [run, 0]
+    ]  # a terminal leaves no partial results
+
+
+def test_a_file_of_ones_own_is_named_by_its_full_path_wherever_a_worker_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text("sentence\nOne.\n")
+    named = api.with_absolute_task_paths({"task": "own.csv", "tasks": ["own.csv", "sst2", 3], "limit": 5})
+    own = str(tmp_path / "own.csv")
+    assert named == {"task": own, "tasks": [own, "sst2", 3], "limit": 5}  # a 3 is refused by the study, in its words
+
+
 def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
     job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
     until(lambda: api.status(db, job).state == "running")
     for act in (api.resume, api.delete):
-        with pytest.raises(JobError, match="still at work"):
+        with pytest.raises(
+            JobError, match=r"^Only a job that has stopped can be (resumed|deleted), .* cancel it first\.$"
+        ):
             act(db, job)
     api.cancel(db, job)
     api.wait(db, job, 10)
@@ -168,11 +243,12 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
     assert store.jobs(db).empty
 
 
-def test_progress_knows_rate_and_time_left_while_running(db, folder):
+def test_progress_knows_rate_time_left_and_results_so_far_while_running(db, folder, monkeypatch):
+    monkeypatch.setattr(scheduler, "SUMMARY_SECONDS", 0.0)
     job = api.start(db, TINY, {"count": 12, "seconds": 0.3, "folder": str(folder)})
-    until(lambda: api.status(db, job).done >= 2)
+    until(lambda: any(row["n"] >= 2 for row in api.partial_rows(db, job).to_dict("records")))
     now = api.status(db, job)
-    assert now.state == "running"
+    assert (now.state, now.run) == ("running", None)
     assert 0 < now.share < 1
     assert now.rate > 0
     assert now.left == pytest.approx((now.size - now.size_done) / now.rate)
@@ -203,6 +279,10 @@ def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units
     done = api.wait(db, job, 60)
     assert done.state == "done"
     assert numbers(db, job) == [0, 1, 2]
+    with pytest.raises(
+        JobError, match=r"^Only a job with work left can be resumed, and this one is done; start it anew\.$"
+    ):
+        api.resume(db, job)
     assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
     assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) is None
 
@@ -224,5 +304,5 @@ def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
     assert api.finished_like(db, TINY, options) == (run if taken_up else None)
     assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)
     if not taken_up:
-        with pytest.raises(JobError, match="has others by now; start it anew"):
+        with pytest.raises(JobError, match=r"^A job goes on with .* has others by now; start it anew\.$"):
             api.resume(db, stopped)

@@ -25,8 +25,8 @@ def db(tmp_path, monkeypatch):
         yield database
 
 
-def timed(db, seconds, study="statistics", **options):
-    ids = tuple(range(options.get("limit", 300)))
+def timed(db, seconds, study="statistics", *, has_ids=True, **options):
+    ids = tuple(range(options.get("limit", 300))) if has_ids else None
     run = runs.record_run(db, study, options, Provenance(row_ids=ids), title="Before")
     job = jobs.add_job(db, study, "Before", options)
     jobs.add_units(db, job, options, [{"key": "a", "size": 10, "arguments": {}}])
@@ -42,8 +42,15 @@ def test_time_follows_the_rate_of_the_most_similar_run(db):
     timed(db, 90.0, checkpoint="atlas-decoder", limit=50)
     found = estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100})
     assert (found.seconds, found.rows, found.here) == (pytest.approx(10.0), 100, True)
+    newest, oldest = runs.runs(db).to_dict("records")
+    assert (found.like, found.made, oldest["created"] < newest["created"]) == ("Before", oldest["created"], True)
     unknown = estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": None})
     assert (unknown.seconds, unknown.rows) == (pytest.approx(5.0), None)  # as long as the one that is like it
+
+
+def test_where_a_run_keeps_no_rows_its_options_say_how_many_it_had(db):
+    timed(db, 5.0, has_ids=False, checkpoint="atlas-encoder", limit=50)
+    assert estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}).seconds == 10.0
 
 
 def test_rows_are_counted_where_they_can_be(db, tmp_path):
@@ -121,6 +128,8 @@ def test_several_studies_as_one_job_take_their_sum_and_as_much_longer_as_one_too
     asked = {"statistics": {"tasks": ["sst2"], "limit": 100}, "operators": {"task": "sst2", "limit": 50}}
     usual = foreseen_together(db, config.CLASSIFIER, asked)
     assert usual == pytest.approx(100 * ROW_SECONDS["statistics"] + 50 * ROW_SECONDS["operators"])
+    mean = sum(ROW_SECONDS.values()) / len(ROW_SECONDS)  # of a row of a study whose own time is not known
+    assert foreseen_together(db, config.CLASSIFIER, {TINY: {"limit": 10}}) == pytest.approx(10 * mean)
     steps = [{"study": "statistics", "given": '{"tasks": ["sst2"], "limit": 100}'}]
     timed(db, 300 * ROW_SECONDS["statistics"], "measure-heads", checkpoint=config.CLASSIFIER, studies=steps)
     assert foreseen_together(db, config.CLASSIFIER, asked) == pytest.approx(3 * usual)

@@ -1,6 +1,10 @@
 """What a worker does, called here: names, options, units, provenance, errors."""
 
 import os
+import pickle
+import signal
+import socket
+import sys
 
 import pytest
 
@@ -8,6 +12,7 @@ from core.config import code_version
 from core.errors import JobError
 from core.jobs import worker
 from core.jobs.executors import JobPlacement, Pool
+from core.jobs.remote import ByValue, perform_there
 from core.studies import lookup
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares, Tiny
@@ -58,6 +63,38 @@ def test_every_unit_says_which_code_it_ran_on():
     assert ":" in done["worker"]
 
 
+def test_a_unit_knows_its_key_and_size(monkeypatch):
+    given, run = [], Tiny.run
+    monkeypatch.setattr(Tiny, "run", lambda self, options, unit: given.append(unit) or run(self, options, unit))
+    worker.run_unit(TINY, {}, {"key": "square-2", "size": 10, "arguments": {"k": 2}})
+    assert [(unit.key, unit.size, unit.arguments.k) for unit in given] == [("square-2", 10, 2)]
+
+
+def test_a_machine_of_a_cluster_does_the_same_or_says_that_it_lacks_the_repository(monkeypatch):
+    asked = ("divide", code_version(), TINY, {"count": 2})
+    assert perform_there(*asked)["units"] == worker.perform(*asked)["units"]
+    assert ByValue(perform_there)(*asked)["units"] == worker.perform(*asked)["units"]
+    assert "Workers must run the same code" in perform_there("divide", "0.0+other", TINY, {})["error"]
+    travelled = pickle.loads(pickle.dumps(ByValue(perform_there)))  # noqa: S301 - our own
+    monkeypatch.setitem(sys.modules, "core.jobs.worker", None)
+    for perform in (perform_there, travelled):
+        said = perform(*asked)
+        assert said["error"].startswith(
+            f"Workers must find this repository and its requirements, but {socket.gethostname()} lacks"
+        )
+        assert (said["seconds"], said["worker"]) == (0.0, socket.gethostname())
+
+
+def test_a_worker_has_low_priority_and_is_deaf_to_ctrl_c(monkeypatch):
+    niced, heard = [], []
+    monkeypatch.setattr(os, "nice", niced.append)
+    monkeypatch.setattr(signal, "signal", lambda *given: heard.append(given))
+    monkeypatch.setattr(worker, "_watch", lambda parent: None)
+    worker.prepare(os.getppid())
+    assert niced == [10]
+    assert heard == [(signal.SIGINT, signal.SIG_IGN)]
+
+
 def test_an_exception_becomes_one_line(monkeypatch):
     monkeypatch.setattr(Tiny, "run", lambda self, options, unit: 1 / 0)
     done = worker.perform("unit", None, TINY, {}, {"key": "a", "size": 1, "arguments": {"k": 1}})
@@ -82,7 +119,8 @@ def test_provenance_of_many_units_becomes_one(parts, whole):
 def test_the_threads_of_a_worker_do_not_spin_for_each_other():
     pool = Pool(JobPlacement(workers=1, threads=2))
     try:
-        told = [pool.executor.submit(os.getenv, name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")]
-        assert [future.result(60) for future in told] == ["2", "PASSIVE"]
+        names = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "TOKENIZERS_PARALLELISM", "LOKY_MAX_MEMORY_LEAK_SIZE")
+        told = [pool.executor.submit(os.getenv, name) for name in names]
+        assert [future.result(60) for future in told] == ["2", "PASSIVE", "false", "1e15"]
     finally:
         pool.end()

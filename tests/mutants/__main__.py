@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -69,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", help="files or folders of core; default: files that differ from HEAD")
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, drawn with --seed")
-    parser.add_argument("--sample", type=int, help="so many of the mutants, drawn with --seed")
+    parser.add_argument(
+        "--sample", type=int, help="so many of the mutants, those on record included, the others drawn with --seed"
+    )
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
     parser.add_argument("--tests", nargs="*", default=[], help="folders of tests beside the room's own")
@@ -83,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.table:
         print(table(standing()))
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the child, removes the copy
     modules = files(asked.modules) or changed_modules()
     try_all(modules, asked)
     statuses = {key: status for key, status in standing().items() if key.split(" ")[0] in modules}
@@ -132,17 +136,23 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
 
 
 def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
-    """The room's mutants to try, by key: those drawn and not on record; first what survived, where that is asked."""
+    """The room's mutants to try, by key: as many as complete the sample; first what survived, where that is asked."""
     keys = [key for module in modules for key in keys_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
-    chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
     known = recorded()
-    keys_to_try = [keys[number] for number in chosen if keys[number] not in known]
+    tried = sum(key in known for key in keys)
+    untried = sorted((key for key in keys if key not in known), key=lambda key: drawn(key, asked.seed))
+    keys_to_try = untried[: max(0, size - tried)]
     if asked.again:
         alive = [key for key in keys if known.get(key) in ALIVE]
         keys_to_try = [*(key for key in alive if key not in equivalent([key])), *keys_to_try]
     print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(keys_to_try)} to try", flush=True)
     return keys_to_try
+
+
+def drawn(key: str, seed: int) -> str:
+    """A mutant's place in a random order: its own, so that code that changes elsewhere leaves the sample as it is."""
+    return hashlib.sha256(f"{seed} {key}".encode()).hexdigest()
 
 
 def keys_of(module: str) -> list[str]:

@@ -7,6 +7,7 @@ fixture or a cached function made there, until one fails. Forks start from a ses
 cached result hides a mutant.
 """
 
+import ctypes
 import hashlib
 import io
 import json
@@ -162,7 +163,7 @@ class Trying:
             return SURVIVED
 
         process, folder = _forked(run)
-        self.forks[process] = Fork(mutant, tests, folder, max(60, 4 * limit) / LOOK)
+        self.forks[process] = Fork(mutant, tests, folder, max(30, 2 * limit) / LOOK)
 
     def _ended(self) -> list[Mutant]:
         """Mutants to be tried again, as the machine was paused while they ran; what became of others is told."""
@@ -279,6 +280,7 @@ def _forked(work: Callable[[], int]) -> tuple[int, str]:
     status = KILLED
     try:
         os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: whoever ends this run ends its forks
         empty = os.open(os.devnull, os.O_RDWR)
         for number in (1, 2):
             os.dup2(empty, number)
