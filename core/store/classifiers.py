@@ -108,7 +108,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
     return row[0] if row else None
 
 
-def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str = "") -> None:
+def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
     """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
     db.person.must("admin", "choose the classifier that suggests")
     if classifier is not None:

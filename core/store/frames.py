@@ -66,10 +66,10 @@ class Search:
     most_words: int | None = None
 
 
-def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = 100) -> pd.DataFrame:
+def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
     """Which annotated sentences have this frame, lexical unit, element and words? id, frame, unit, elements, text.
 
-    The shortest sentences come first, at most `limit` (up to 500). Raises InputError when nothing is asked for.
+    The shortest sentences come first, at most `limit` (up to MOST). Raises InputError when nothing is asked for.
     """
     if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
         raise InputError("A search needs a frame, a lexical unit, an element or words; all are empty: fill in one.")

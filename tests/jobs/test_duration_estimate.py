@@ -25,8 +25,9 @@ def db(tmp_path, monkeypatch):
         yield database
 
 
-def timed(db, seconds, study="statistics", *, has_ids=True, **options):
-    ids = tuple(range(options.get("limit", 300))) if has_ids else None
+def timed(db, seconds, study="statistics", *, kept=300, **options):
+    """kept: the most rows whose ids the run has; None: it has none."""
+    ids = None if kept is None else tuple(range(min(kept, options.get("limit", 300))))
     run = runs.record_run(db, study, options, Provenance(row_ids=ids), title="Before")
     job = jobs.add_job(db, study, "Before", options)
     jobs.add_units(db, job, options, [{"key": "a", "size": 10, "arguments": {}}])
@@ -49,8 +50,11 @@ def test_time_follows_the_rate_of_the_most_similar_run(db):
 
 
 def test_where_a_run_keeps_no_rows_its_options_say_how_many_it_had(db):
-    timed(db, 5.0, has_ids=False, checkpoint="atlas-encoder", limit=50)
+    timed(db, 5.0, kept=None, checkpoint="atlas-encoder", limit=50)
     assert estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}).seconds == 10.0
+    assert estimate_duration(db, "statistics", {"limit": 50}).seconds == 5.0  # of weights that are not known: as long
+    timed(db, 5.0, kept=25, checkpoint="atlas-encoder", limit=50)  # a task of 25 rows
+    assert estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}).seconds == 20.0
 
 
 def test_rows_are_counted_where_they_can_be(db, tmp_path):

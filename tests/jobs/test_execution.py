@@ -12,12 +12,12 @@ PLACE = JobPlacement(workers=1)
 
 
 class Pool:
-    """Answers at once; a worker dies in each unit whose key is among `deadly`. It is its own keeper."""
+    """Answers at once, or goes wrong as often as told in the unit of a key. It is its own keeper."""
 
     place, in_flight = PLACE, 2
 
-    def __init__(self, *deadly, ends_with=None):
-        self.deadly, self.ends_with, self.sent = deadly, ends_with, 0
+    def __init__(self, troubles=(), ends_with=None):
+        self.troubles, self.ends_with, self.sent = dict(troubles), ends_with, 0
 
     def at(self, place):
         return self
@@ -30,9 +30,9 @@ class Pool:
 
     def submit(self, task, *arguments):
         self.sent += 1
-        future = Future()
-        if task == "unit" and arguments[-1]["key"] in self.deadly:
-            future.set_exception(BrokenExecutor("gone"))
+        future, troubles = Future(), self.troubles.get(arguments[-1].get("key"))
+        if troubles:
+            future.set_exception(troubles.pop())
         else:
             future.set_result({"rows": [{"task": task}]})
         return future
@@ -52,11 +52,25 @@ def test_no_more_units_are_under_way_than_the_pool_takes():
 
 
 def test_a_unit_that_ends_its_worker_each_time_fails_with_a_sentence_and_the_others_are_done():
-    execution = Execution(Pool("unit-1"), PLACE, lambda: False)
+    died = BrokenExecutor("gone")
+    execution = Execution(Pool({"unit-1": [died] * 9, "unit-2": [died]}), PLACE, lambda: False)
     ended = {unit.key: answer for unit, answer in execution.each_unit("tiny", {}, units(3))}
     assert "died in this unit (killed, often for memory); retry it" in ended["unit-1"].error
     assert ended["unit-1"].deaths == CRASHES
     assert [ended[key].error for key in ("unit-0", "unit-2")] == [None, None]
+    assert 1 <= ended["unit-2"].deaths <= CRASHES
+
+
+def test_a_death_counts_once_and_its_unit_is_done_again():
+    execution = Execution(Pool({"unit-1": [BrokenExecutor("gone")]}), PLACE, lambda: False)
+    ended = {unit.key: (answer.error, answer.deaths) for unit, answer in execution.each_unit("tiny", {}, units(2))}
+    assert ended == {"unit-0": (None, 0), "unit-1": (None, 1)}
+
+
+def test_what_a_cluster_says_of_a_unit_that_it_gave_up_is_the_units_error():
+    execution = Execution(Pool({"unit-0": [MemoryError("too\nmuch")]}), PLACE, lambda: False)
+    ((_, answer),) = execution.each_unit("tiny", {}, units(1))
+    assert answer.error == "The worker process died in this unit (MemoryError: too much); retry it."
 
 
 def test_a_cancel_is_noticed_while_one_answer_is_waited_for():

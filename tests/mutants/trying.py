@@ -1,10 +1,10 @@
 """A pytest plugin: one collected session, forked for each mutant, which meets only the tests that run its lines.
 
 First a fork for each file of tests runs it once, under coverage, and keeps which test runs which line and how long it
-takes (build/mutants/reached), until core or the file changes. Each later fork turns one function into its mutant and
-runs the tests that reach the changed lines, the quickest first, then others of their files, which may look at what a
-fixture or a cached function made there, until one fails. Forks start from a session in which no test has run, so no
-cached result hides a mutant.
+takes (build/mutants/reached), until core, the file or what its folder shares changes. Each later fork turns one
+function into its mutant and runs the tests that reach the changed lines, the quickest first, then others of their
+files, which may look at what a fixture or a cached function made there, until one fails. Forks start from a session in
+which no test has run, so no cached result hides a mutant.
 """
 
 import ctypes
@@ -163,7 +163,7 @@ class Trying:
             return SURVIVED
 
         process, folder = _forked(run)
-        self.forks[process] = Fork(mutant, tests, folder, max(30, 2 * limit) / LOOK)
+        self.forks[process] = Fork(mutant, tests, folder, (4 * LIMIT + 5 * expected) / LOOK)
 
     def _ended(self) -> list[Mutant]:
         """Mutants to be tried again, as the machine was paused while they ran; what became of others is told."""
@@ -190,14 +190,10 @@ class Trying:
         reached, by_file = Reached(), defaultdict(list)
         for number, item in enumerate(session.items):
             by_file[item.path].append(number)
-        common = _digest(
-            path
-            for folder in ("core", "pages", "tests")
-            for path in sorted(Path(folder).rglob("*.py"))
-            if not path.name.startswith("test_") and "mutants" not in path.parts
-        )
+        common = _digest([*sorted(Path("core").rglob("*.py")), *sorted(Path("tests").glob("*.py"))])
         for path, numbers in by_file.items():
-            answer = self.kept / f"{path.stem}-{_digest([path], common)}.json"
+            beside = sorted(other for other in path.parent.glob("*.py") if not other.name.startswith("test_"))
+            answer = self.kept / f"{path.stem}-{_digest([path, *beside], common)}.json"
             if not answer.is_file():
                 print(f"{path.name}: {len(numbers)} tests", flush=True)
                 process, folder = _forked(lambda answer=answer, numbers=numbers: _unchanged(session, numbers, answer))

@@ -1,5 +1,6 @@
 """A backup is whole while labels arrive, also when another process asks for it; nothing is ever overwritten."""
 
+import json
 import os
 import subprocess
 import sys
@@ -108,6 +109,31 @@ def test_a_terminal_asks_the_process_that_holds_the_file_while_labels_arrive(db,
     assert "goes where nothing is yet" in again.stderr
     assert "Traceback" not in again.stderr
     api.runner(db).close()
+
+
+def test_a_request_is_answered_with_the_reason_where_no_copy_can_be_made(db, tmp_path):
+    (tmp_path / "there").write_text("")
+    requests = {"full": json.dumps({"file": str(tmp_path / "there")}), "broken": "{", "strange": "[]"}
+    backup.runs_folder(db.path).mkdir()
+    for name, text in requests.items():
+        (backup.runs_folder(db.path) / f"backup-{name}.json").write_text(text)
+    backup.answer_requests(db)
+    answers = {file.name: json.loads(file.read_text()) for file in backup.runs_folder(db.path).iterdir()}
+    assert answers.keys() == {f"backup-{name}.answer" for name in requests}  # what was asked is gone
+    assert answers["backup-full.answer"]["error"].startswith("A backup goes where nothing is yet, but")
+    assert "could not be read (JSONDecodeError)" in answers["backup-broken.answer"]["error"]
+    assert "could not be read (TypeError)" in answers["backup-strange.answer"]["error"]
+
+
+def test_a_database_that_nobody_holds_is_copied_at_once(db, tmp_path):
+    labels.store_maps(db, [a_map()])
+    labels.record_events(db, [event(1)])
+    db.close()
+    size = backup.back_up_now(db.path, tmp_path / "copy.duckdb")
+    assert size == (tmp_path / "copy.duckdb").stat().st_size
+    assert [row["event"] for row in events(tmp_path / "copy.duckdb")] == ["tab:1"]
+    with pytest.raises(StoreError, match="A backup needs a database, but there is none at"):
+        backup.back_up_now(tmp_path / "none.duckdb", tmp_path / "copy.duckdb")
 
 
 def test_a_holder_that_does_not_answer_is_said(db, tmp_path):

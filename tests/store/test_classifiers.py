@@ -30,15 +30,15 @@ def test_saying_it_twice_keeps_one(db):
 def test_the_newest_choice_suggests_and_may_be_none(db):
     name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     assert store.suggesting(db, "bert") is None
-    store.choose(db, "bert", name)
+    store.choose(db, "bert", name, annotator="ada")
     assert store.suggesting(db, "bert") == name
-    store.choose(db, "bert", None)
+    store.choose(db, "bert", None, annotator="ada")
     assert store.suggesting(db, "bert") is None
 
 
 def test_a_classifier_of_another_set_or_none_is_refused(db):
     name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     with pytest.raises(InputError, match="gpt2"):
-        store.choose(db, "gpt2", name)
+        store.choose(db, "gpt2", name, annotator="ada")
     with pytest.raises(StoreError, match="none-such"):
-        store.choose(db, "bert", "none-such")
+        store.choose(db, "bert", "none-such", annotator="ada")

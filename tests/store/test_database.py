@@ -391,9 +391,18 @@ def folder_gone(path):
     path.parent.rename(path.parent.with_name("gone"))
 
 
-@pytest.mark.parametrize(
-    "harm", [deleted, replaced, moved_away, cut_short, emptied, without_its_log, folder_gone], ids=lambda f: f.__name__
-)
+HARMS = {
+    deleted: "deleted",
+    replaced: "replaced by another",
+    moved_away: "deleted",
+    cut_short: "cut short",
+    emptied: "cut short",
+    without_its_log: "left without its log, which was deleted",
+    folder_gone: "deleted",
+}
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda f: f.__name__)
 def test_a_file_that_is_not_the_one_opened_acknowledges_nothing(tmp_path, harm):
     db = Database(tmp_path / "here" / "atlas.duckdb")
     one_row(db, 0)
@@ -401,7 +410,7 @@ def test_a_file_that_is_not_the_one_opened_acknowledges_nothing(tmp_path, harm):
     one_row(db, 1)  # in the log
     harm(db.path)
     for place in (2, 3):
-        with pytest.raises(StoreError, match="had it open") as error:
+        with pytest.raises(StoreError, match=f"was {HARMS[harm]} while this program had it open") as error:
             one_row(db, place)
         one_sentence(error)
     db.close()

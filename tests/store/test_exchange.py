@@ -33,11 +33,11 @@ def filled(db):
 def test_an_export_reads_back_equal_table_by_table(filled, tmp_path):
     db, _ = filled
     names = fill_every_table(db)
-    counts = exchange.export_all(db, tmp_path / "out")
+    counts = exchange.export_all(db, tmp_path / "new" / "out")
     assert sorted(counts) == names
     assert min(counts.values()) >= 2
     other = Database(tmp_path / "other.duckdb")
-    assert exchange.import_all(other, tmp_path / "out") == counts
+    assert exchange.import_all(other, tmp_path / "new" / "out") == counts
     assert contents(other, names) == contents(db, names)
     newer = runs.record_run(other, "heads", {}, Provenance())
     assert runs.runs(other)["run"].tolist()[0] == newer  # the sequences went on where the export stood

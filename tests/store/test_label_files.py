@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from core.errors import InputError
@@ -102,6 +103,22 @@ def test_other_files_are_refused(db, tmp_path):
 def _written(file, text):
     file.write_text(text)
     return file
+
+
+def test_a_folder_of_maps_without_texts_comes_in_with_its_labels_once(db, tmp_path):
+    facts = {name: value for name, value in a_map("m1").items() if name not in ("weights", "tokens")}
+    (tmp_path / "maps.jsonl").write_text(json.dumps(facts | {"separators": [2, 5]}) + "\n")
+    weights = np.frombuffer(a_map("m1")["weights"], "<f2").reshape(6, 6)
+    np.savez(tmp_path / "maps.npz", m1=weights)
+    for name, class_ in (("ada", "block"), ("eve", "diagonal")):
+        row = {"map_id": "m1", "class": class_, "class_set": SET, "annotator": name}
+        (tmp_path / f"labels-{name}.jsonl").write_text(json.dumps(row) + "\n")
+    assert [report.new for report in import_folder(db, tmp_path)] == [1, 1]
+    assert [(report.new, report.already) for report in import_folder(db, tmp_path)] == [(0, 1), (0, 1)]
+    (stored,) = store.maps_of(db, ["m1"])
+    assert stored["tokens"] == ["[CLS]", "1", "[SEP]", "3", "4", "[SEP]"]
+    assert stored["weights"] == weights.tobytes()
+    assert store.decided(db, SET, "eve") == {"m1": "diagonal"}
 
 
 def test_a_folder_without_maps_is_nothing(db, tmp_path):

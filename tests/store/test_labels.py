@@ -216,6 +216,13 @@ def test_classes_change_by_events_and_labels_keep_their_name(filled):
     assert store.labels(filled, SET)["class"].tolist() == ["block"]
 
 
+def test_a_set_is_described_as_a_whole_and_a_class_has_its_name_for_a_title(filled):
+    changes = [store.ClassChange("set", "own", title="Own set", eye="Whatever."), store.ClassChange("rename", "block")]
+    store.change_classes(filled, SET, changes, annotator="ada", taken=["block"])
+    found = [(row["kind"], row["class"], row["title"], row["eye"]) for row in store.class_events(filled)]
+    assert found == [("set", "own", "Own set", "Whatever."), ("rename", "block", "block", None)]
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "other"),
     [

@@ -4,9 +4,12 @@ import pytest
 
 from core.errors import AtlasError, InputError
 from core.jobs import api
-from core.store import classifiers, exchange, label_files, labels, runs
+from core.jobs.duration_estimate import keep_partial
+from core.store import classifiers, erasure, exchange, findings, hypotheses, label_files, labels, projects, runs
 from core.store.database import Database
 from core.store.people import ROLES, Person, RightsError, role_of
+from core.store.removed import Removed, put_back
+from core.store.retiring import retire
 from core.store.runs import Provenance
 from tests.store.labelling import SET, a_map, event
 
@@ -30,7 +33,7 @@ WRITES = {  # what is done, and the lowest role that may
     "start a job": ("annotator", lambda db, name: api.wait(db, api.start(db, "no_such_study", {}), 60)),
     "cancel a job": ("annotator", lambda db, name: api.cancel(db, "none")),
     "a new class": ("admin", lambda db, name: add_class(db)),
-    "choose a classifier": ("admin", lambda db, name: classifiers.choose(db, SET, None)),
+    "choose a classifier": ("admin", lambda db, name: classifiers.choose(db, SET, None, annotator=name)),
     "import labels": ("admin", import_a_file),
     "import a folder": ("admin", lambda db, name: label_files.import_folder(db, db.path.parent)),
     "import a run": ("admin", lambda db, name: exchange.import_run(db, db.path.parent / "none.jsonl")),
@@ -70,6 +73,51 @@ def test_a_write_needs_its_role(shared_db, what, role):
     if refused:
         assert "\n" not in refused
         assert contents(db) == before
+
+
+REFUSED = {  # what a viewer may not, as the refusal names it
+    "label": lambda db: labels.record_events(db, [event(1, annotator="eve")]),
+    "change what is stored": lambda db: labels.store_maps(db, [a_map("m2")]),
+    "start a job": lambda db: api.start(db, "no_such_study", {}),
+    "cancel a job": lambda db: api.cancel(db, "none"),
+    "resume a job": lambda db: api.resume(db, "none"),
+    "delete a job": lambda db: api.delete(db, "none"),
+    "keep a part of a job": lambda db: keep_partial(db, "none"),
+    "change classes": add_class,
+    "choose the classifier that suggests": lambda db: classifiers.choose(db, SET, None, annotator="eve"),
+    "import labels": lambda db: label_files.import_folder(db, db.path.parent),
+    "import an export": lambda db: exchange.import_all(db, db.path.parent / "none"),
+    "import a run": lambda db: exchange.import_run(db, db.path.parent / "none.jsonl"),
+    "delete runs": lambda db: runs.delete_runs(db, ["none"]),
+    "erase a person": lambda db: erasure.erase_name(db, "ada", annotator="eve"),
+    "register a hypothesis": lambda db: hypotheses.add_batch(db, None, []),
+    "withdraw a hypothesis": lambda db: hypotheses.withdraw(db, "none"),
+    "close a project": lambda db: projects.change_project(db, "none", "close", annotator="eve"),
+    "pause people": lambda db: projects.judge_person(db, "none", "ada", admitted=False, annotator="eve"),
+    "order the maps of a project": lambda db: projects.order_maps(db, "none", [], annotator="eve"),
+    "put a result back": lambda db: put_back(db, Removed("none")),
+    "retire labels of others": lambda db: retire(db, ["tab:1"], annotator="eve", why="none"),
+}
+
+
+@pytest.mark.parametrize("doing", REFUSED)
+def test_a_viewer_is_told_what_needs_another_role(shared_db, doing):
+    with pytest.raises(RightsError, match=rf"^To {doing} one must be (annotator|admin), but eve has the role viewer;"):
+        REFUSED[doing](shared_db.acting_as(Person("eve", "viewer")))
+
+
+def test_an_annotator_neither_retires_labels_nor_unpins_findings_of_others(db):
+    labels.store_maps(db, [a_map()])
+    eve, ada = (db.acting_as(Person(name, "annotator")) for name in ("eve", "ada"))
+    with pytest.raises(RightsError, match=r"^To retire labels of others one must be admin"):
+        labels.record_events(eve, [event(1, kind="retire", annotator="eve", undoes="tab:9")])
+    of_ada, of_eve = (
+        findings.pin(one, findings.Finding("run", "T", "", "about", "python -m core")) for one in (ada, eve)
+    )
+    with pytest.raises(RightsError, match=r"^To take away what others pinned one must be admin"):
+        findings.unpin(eve, of_ada)
+    findings.unpin(ada, of_ada)
+    assert [(finding.finding, finding.annotator) for finding in findings.findings(db)] == [(of_eve, "eve")]
 
 
 def test_a_viewer_reads_and_nobody_does_not(db):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.errors import StoreError
+from core.errors import InputError, StoreError
 from core.store import runs
 from core.store.database import Database, Person
-from core.store.findings import Finding, findings, pin
+from core.store.findings import LONGEST_NOTE, Finding, findings, pin
 from core.store.people import RightsError
 from core.store.removed import put_back, remove_finding, remove_run
 
@@ -36,11 +36,18 @@ def test_a_run_comes_back_with_its_rows_scores_and_place(db):
 
 def test_a_finding_comes_back_with_note_and_picture(db):
     name = pin(db, Finding("run", "A head", "my note", "about", "python -m core", pictures=({"mark": "bar"},)))
+    other = pin(db, Finding("run", "Another head", "n" * LONGEST_NOTE, "about", "python -m core"))
     before = findings(db)
     removed = remove_finding(db, name)
-    assert findings(db) == []
+    assert removed.title == "A head"
+    assert [finding.finding for finding in findings(db)] == [other]
     put_back(db, removed)
     assert findings(db) == before
+
+
+def test_a_note_without_bound_is_not_pinned(db):
+    with pytest.raises(InputError, match="at most 5,000 characters; this one has 5,001"):
+        pin(db, Finding("run", "A head", "n" * (LONGEST_NOTE + 1), "about", "python -m core"))
 
 
 def test_what_is_gone_cannot_be_taken_away_and_viewers_take_nothing(db):

@@ -103,6 +103,7 @@ def test_head_scores_can_be_asked_across_runs(db):
     assert found[["layer", "head"]].values.tolist() == [[0, 1], [0, 2]]
     assert found["value"].tolist()[0] == 0.25
     assert math.isnan(found["value"].tolist()[1])
+    assert found["feature"].isna().all()
     relation = runs.head_scores(db, feature="nsubj")
     assert relation[["run", "checkpoint", "q", "n"]].values.tolist() == [[run, "atlas-encoder", 0.04, 9]]
     assert runs.head_scores(db, task="mrpc").empty

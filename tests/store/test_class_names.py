@@ -1,0 +1,56 @@
+"""What happened to a class set elsewhere is added where the same happened here so far, and to nothing else."""
+
+from datetime import datetime
+
+import pytest
+
+from core.errors import InputError
+from core.store.class_names import add_history, class_history, known_names
+
+STORED = datetime(2026, 1, 31, 12)
+WAVE = {"kind": "add", "class": "wave", "title": "Wave", "eye": "A wave.", "annotator": "ada", "stored": STORED}
+SPOT = WAVE | {"class": "spot", "title": "Spot", "eye": "A spot.", "colour": "#0072B2", "key": "6"}
+
+
+def added(db, *history):
+    with db.write() as cursor:
+        return add_history(cursor, "own", list(history))
+
+
+def test_a_history_is_added_from_where_it_stands_here(db):
+    assert added(db, WAVE) == 1
+    assert added(db, WAVE) == 0
+    assert added(db, WAVE, SPOT) == 1
+    assert added(db, SPOT | {"eye": "Another."}) == 0  # something else happened here
+    assert [{name: row[name] for name in WAVE} for row in class_history(db)["own"]] == [
+        {name: one[name] for name in WAVE} for one in (WAVE, SPOT)
+    ]
+    assert known_names(db.cursor(), ["own", "bert", "none"]).keys() == {"own", "bert"}
+    assert known_names(db.cursor(), ["own"]) == {"own": {"wave", "spot"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "paint"}, "is one of set, add, rename, merge, delete; this row has 'paint'"),
+        ({"class": None}, "this row has 'add'"),
+        ({"class": " "}, "this row has 'add'"),
+        ({"kind": "merge", "into_class": "x" * 201}, '"into_class" is text of at most 200 characters'),
+        ({"title": "x" * 201}, '"title" is text of at most 200 characters'),
+        ({"key": "Enter"}, "a digit as its key"),
+        ({"title": ""}, "says who made it, a title and what the eye sees"),
+        ({"eye": None}, "says who made it, a title and what the eye sees"),
+        ({"annotator": None}, "says who made it, a title and what the eye sees"),
+        ({"stored": "noon"}, "the class 'wave' has 'noon'"),
+    ],
+)
+def test_a_change_that_is_none_is_refused_with_its_reason(db, change, said):
+    with pytest.raises(InputError, match=said):
+        added(db, SPOT, WAVE | change)
+    assert class_history(db) == {}
+
+
+@pytest.mark.parametrize("history", ["[]", {}, [WAVE, "x"]])
+def test_a_history_that_is_no_list_of_changes_is_refused(db, history):
+    with db.write() as cursor, pytest.raises(InputError, match="is a list of changes"):
+        add_history(cursor, "own", history)

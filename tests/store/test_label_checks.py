@@ -1,0 +1,86 @@
+"""What a label event and a map must be, said in words; what people see of a name."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from core.errors import InputError
+from core.store.label_checks import checked_event, checked_map, likely_time, looks_like
+from tests.store.labelling import a_map, event
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"probability": "high"}, "\"probability\" is a number; event 1 has 'high': correct it."),
+        ({"probability": 1.5}, "A probability lies between 0 and 1.* event 1 has 1.5 and 1.5"),
+        ({"seconds": -1}, "seconds are not below 0 nor more than a year"),
+        ({"seconds": float("inf")}, '"seconds" is a number; event 1 has inf'),
+        ({"probability": 10**5000}, '"probability" is a number; event 1 has a very large number: correct it.'),
+        ({"pass": 0}, '"pass" is a whole number from 1; event 1 has 0'),
+        ({"pass": True}, '"pass" is a whole number from 1; event 1 has True'),
+        ({"sequence": 2**31}, '"sequence" is a whole number from 1'),
+        ({"map_id": "m" * 201}, '"map_id" is text of at most 200 characters'),
+        ({"map_id": "m\u200b"}, '"map_id" is a name of letters that show'),
+        ({"note": "n" * 4001}, '"note" is text of at most 4000 characters'),
+        ({"note": "\ud800"}, '"note" is text of at most 4000 characters'),
+        ({"happened": "1899-12-31T00:00:00"}, "is written like 2026-01-31T12:00:00Z and is not to come"),
+        ({"happened": (datetime.now() + timedelta(days=3)).isoformat()}, "is not to come; event 1 has"),
+    ],
+)
+def test_an_event_that_cannot_be_kept_says_what_it_must_be(change, said):
+    with pytest.raises(InputError, match=said):
+        checked_event(event(1) | change)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u00a0"])
+def test_a_label_needs_a_name_that_shows(name):
+    with pytest.raises(InputError, match=r'needs "annotator"|A label carries a name'):
+        checked_event(event(1, annotator=name))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"causal": "no"}, "\"causal\" is true or false; the map 'm1' has 'no'"),
+        ({"weights": "x"}, "\"weights\" is bytes; the map 'm1' has 'x'"),
+        ({"layer": -1}, '"layer" is a whole number from 0'),
+        ({"layer": 10_000}, "lie from 0 to 9999; the map 'm1' has 10000 and 0"),
+        ({"length": 0}, "A map has 1 to 4096 tokens; the map 'm1' has 0"),
+        ({"length": 4097}, "A map has 1 to 4096 tokens; the map 'm1' has 4097"),
+        ({"length": 5}, "A map of 5 tokens has 50 bytes of float16 weights; the map 'm1' has 72"),
+        ({"weights": b"\x00\x7e" * 36}, "Attention weights lie between 0 and 1"),  # NaN
+        ({"weights": b"\x00\x40" * 36}, "Attention weights lie between 0 and 1"),  # 2
+        ({"weights": b"\x00\xbc" * 36}, "Attention weights lie between 0 and 1"),  # -1
+        ({"maximum": 1.5}, "A map's largest weight lies between 0 and 1"),
+        ({"maximum": None}, 'A map needs "maximum"'),
+        ({"tokens": ["x"] * 5}, "A map of 6 tokens names each of them"),
+        ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens names each of them"),
+        ({"separators": [6]}, "A map's separators are positions from 0 to 5"),
+        ({"separators": [True]}, "A map's separators are positions from 0 to 5"),
+    ],
+)
+def test_a_map_that_is_none_says_what_it_must_be(change, said):
+    with pytest.raises(InputError, match=said):
+        checked_map(a_map() | change)
+
+
+def test_a_map_of_one_token_is_one():
+    one = a_map(length=1)
+    assert checked_map(one | {"split": None, "seed": None})["weights"] == one["weights"]
+    assert checked_map(a_map(separators=[0, 5]))["separators"] == [0, 5]
+
+
+@pytest.mark.parametrize("name", ["Ann\u00e9", "  anne\u0301 ", "an\u200bn\u00e9", "ANN\u00c9"])
+def test_names_that_look_alike_are_one(name):
+    assert looks_like(name) == "ann\u00e9"
+
+
+def test_a_browsers_clock_is_believed_within_ten_years_behind_and_a_day_ahead():
+    moment = datetime(2026, 1, 31, 12)
+    for time in ("2016-02-01T12:00:00Z", "2026-02-01T11:59:00+00:00"):
+        assert likely_time(time, moment) == time
+    for time in ("2015-12-31T12:00:00Z", "2026-02-01T12:01:00Z"):
+        assert likely_time(time, moment) == moment
+    for time in (None, 5, "noon"):  # refused with its event
+        assert likely_time(time, moment) == time
