@@ -10,7 +10,7 @@ import pandas as pd
 from core import config
 from core.atlas.rows import score_row
 from core.models.present import present_weights
-from core.studies.hypotheses.hypothesis import STUDY, Options, heads_known
+from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions, heads_known
 from core.studies.hypotheses.predicates import Hypothesis
 from core.studies.hypotheses.records import Criterion
 
@@ -34,6 +34,6 @@ def _rows(file: Path, checkpoint: str, weights: str | None) -> pd.DataFrame:
             for one in batch["hypotheses"]
         ]
         criteria = [Criterion.of(row) for one in batch["hypotheses"] for row in one["criteria"]]
-        known = heads_known(Options(checkpoint=checkpoint, hypotheses=tuple(about)), criteria)
+        known = heads_known(HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(about)), criteria)
         scores += [asdict(score_row(STUDY.name, asdict(row), "shipped crate")) for row in known]
     return pd.DataFrame(scores)

@@ -31,7 +31,7 @@ FILE_ENDING = ".safetensors"
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluatePatternsOptions:
     """Which classifier is judged, on which files."""
 
     maps: Annotated[Path, Flag(".npz: key -> square float map whose rows sum to 1")]
@@ -45,8 +45,8 @@ class Options:
     seed: Annotated[int, Flag("of the interval", least=0, most=LARGEST_SEED)] = 0
 
 
-@of_record(Options)
-def evaluate(asked: Options, form: Form) -> None:
+@of_record(EvaluatePatternsOptions)
+def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)

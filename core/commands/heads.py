@@ -20,7 +20,7 @@ from core.studies.records import Result
 
 
 @dataclass(frozen=True)
-class Options:
+class HeadsOptions:
     """A sentence with its target and elements, and how its heads are ranked."""
 
     checkpoint: Checkpoint
@@ -46,8 +46,8 @@ class Options:
         )
 
 
-@of_record(Options)
-def heads(asked: Options, form: Form) -> None:
+@of_record(HeadsOptions)
+def heads(asked: HeadsOptions, form: Form) -> None:
     """Rank the heads by how much more they attend between a target and a frame element of one sentence (Fig 3) than
     between places at the same distance."""
     marked = asked.annotated

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class MapsOptions:
     """Of which input maps are captured, how, and to which file."""
 
     checkpoint: Checkpoint
@@ -52,8 +52,8 @@ class Options:
         return models.opening.open_checkpoint(self.checkpoint, revision=self.revision, head=head, dtype=dtype)
 
 
-@of_record(Options)
-def maps(asked: Options, form: Form) -> None:
+@of_record(MapsOptions)
+def maps(asked: MapsOptions, form: Form) -> None:
     """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore.
 
     Of an encoder-decoder --pair is what its decoder reads; without one, its own translation."""
@@ -108,7 +108,7 @@ def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Ma
     write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}, maps.part), most=most))
 
 
-def _input(asked: Options) -> tuple[str, str | None]:
+def _input(asked: MapsOptions) -> tuple[str, str | None]:
     if (asked.text is None) == (asked.task is None):
         raise InputError("Maps are of one sentence or row: give either --text or --task.")
     if asked.text is not None:

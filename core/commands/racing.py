@@ -33,7 +33,7 @@ class Racing:
     ] = False
 
 
-def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.Options] | None:
+def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.RaceOptions] | None:
     """The race that stands in for a sweep of these options, where one is asked for. Raises InputError."""
     if not own.race:
         if own.margin is not None or own.anytime:

@@ -27,7 +27,7 @@ from core.studies.options import LARGEST_SEED
 
 
 @dataclass(frozen=True)
-class Options:
+class ReproduceOptions:
     """What is reproduced, and where the report goes."""
 
     checkpoints: Annotated[list[str] | None, Flag("one or more: bundled names, folders or hub ids", argument=True)] = (
@@ -77,8 +77,8 @@ class Options:
         })  # fmt: skip
 
 
-@of_record(Options, beside=FORMS | PLACES)
-def reproduce(asked: Options, form: Form, where: JobPlacement) -> None:
+@of_record(ReproduceOptions, beside=FORMS | PLACES)
+def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
     """Run every study of the papers, then write their numbers beside ours: self-contained HTML, and Parquet.
 
     What the database holds is not run again, so the same command goes on after an interruption.
@@ -105,7 +105,7 @@ def reproduce(asked: Options, form: Form, where: JobPlacement) -> None:
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
 
 
-def _of_the_record(asked: Options, form: Form, started: float) -> None:
+def _of_the_record(asked: ReproduceOptions, form: Form, started: float) -> None:
     """Write the report of what ships; of these checkpoints, or of all."""
     evidence = recorded.recorded_evidence(asked.checkpoints or ())
     about, records = recorded.about_record(evidence), report.records_of(evidence)

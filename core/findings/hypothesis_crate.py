@@ -22,7 +22,7 @@ from core.store.database import Database
 from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, hypotheses
 from core.store.rows import plain
 from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import STUDY, Options
+from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import hypothesis_of
@@ -135,7 +135,7 @@ def _hash(text: str) -> str:
 class CrateBatch:
     """A batch of a crate, as it was tested. rows: by "thought" and "judged", as the crate has them."""
 
-    options: Options
+    options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
     criteria: tuple[Criterion, ...]
 
@@ -214,7 +214,7 @@ def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatc
         for member in members
         if member["criteria"]
     )  # fmt: skip
-    options = Options(
+    options = HypothesisOptions(
         checkpoint=checkpoint, hypotheses=standing, thought=RowChoice(**batch["thought"]),
         judged=RowChoice(**batch["judged"]), batch=batch["batch"], level=batch["level"], registered=len(members),
         weights=batch["weights_hash"],
@@ -290,7 +290,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     return compared, found
 
 
-def computed(options: Options) -> list[dict[str, Any]]:
+def computed(options: HypothesisOptions) -> list[dict[str, Any]]:
     """The rows of a test, run in this process."""
     divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]

@@ -9,7 +9,7 @@ from core.config import settings
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Finished
-from core.studies.hypotheses.hypothesis import STUDY, Options
+from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
@@ -54,7 +54,7 @@ def hypothesis(
     return pd.DataFrame([{name: getattr(criterion, name) for name in names} for criterion in criteria])
 
 
-def _tested(db: Database, options: Options) -> list[Row]:
+def _tested(db: Database, options: HypothesisOptions) -> list[Row]:
     """The rows of the test, which is kept as a job would keep it."""
     units = [STUDY.run(options, unit) for unit in STUDY.units(options)]
     rows = STUDY.summarize(options, [unit.partial for unit in units])

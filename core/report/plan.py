@@ -72,7 +72,14 @@ class ReportStep:
 
 
 A = TypeVar("A", bound=AttendingOptions)
-D = TypeVar("D", disable.Options, importance.Options, knockout.Options, prune.Options, separators.Options)
+D = TypeVar(
+    "D",
+    disable.DisableOptions,
+    importance.ImportanceOptions,
+    knockout.KnockoutOptions,
+    prune.PruneOptions,
+    separators.SeparatorsOptions,
+)
 
 # ---------------------------------------------------------------- the steps
 
@@ -126,7 +133,7 @@ class _Planned:
         """The paper's sentences in its own pairing; a decoder looks back, so its direction is turned."""
         causal, listed = self.facts.causal, self.data.sentences
         direction = "later_to_earlier" if causal else "element_to_target"
-        options = frame_heads.Options(
+        options = frame_heads.FrameHeadsOptions(
             checkpoint=self.checkpoint, sentences=listed, direction=direction, seed=self.options.seed
         )
         if listed:  # the list is what passed the paper's filter already
@@ -145,10 +152,10 @@ class _Planned:
 
     def _untuned(self) -> list[ReportStep]:
         limit, few = self.options.limit, self.options.effective_limit
-        looked = self._attending(statistics.Options, *self.tasks, limit=limit)
-        linked = self._attending(relations.Options, *self.tasks, limit=limit)
-        effectively = self._attending(effective.Options, *self.tasks, limit=few)
-        alike = self._attending(redundancy.Options, *self.tasks, limit=limit)
+        looked = self._attending(statistics.StatisticsOptions, *self.tasks, limit=limit)
+        linked = self._attending(relations.RelationsOptions, *self.tasks, limit=limit)
+        effectively = self._attending(effective.EffectiveOptions, *self.tasks, limit=few)
+        alike = self._attending(redundancy.RedundancyOptions, *self.tasks, limit=limit)
         steps = [
             self._step(Part.STATISTICS, statistics.STUDY, looked),
             self._step(Part.RELATIONS, relations.STUDY, linked),
@@ -161,7 +168,7 @@ class _Planned:
             ),
         ]
         if self.data.treebank:
-            options = dependencies.Options(
+            options = dependencies.DependenciesOptions(
                 checkpoint=self.checkpoint,
                 treebank=self.data.treebank,
                 seed=self.options.seed,
@@ -170,16 +177,16 @@ class _Planned:
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return [*steps, *self._explained()]
 
-    def _linked_on_train(self, task: str) -> relations.Options:
+    def _linked_on_train(self, task: str) -> relations.RelationsOptions:
         """Links on all train rows, which a checkpoint that was not fine-tuned never saw the labels of."""
-        options = self._attending(relations.Options, task, limit=self.options.train_limit)
+        options = self._attending(relations.RelationsOptions, task, limit=self.options.train_limit)
         return replace(options, split="train", relations=FEW_LINKS)
 
     def _explained(self) -> list[ReportStep]:
         """Scores taken apart, of a checkpoint whose inputs have separators."""
         if self.facts.causal:
             return []
-        options = self._attending(why.Options, *self.tasks, limit=self.options.effective_limit)
+        options = self._attending(why.WhyOptions, *self.tasks, limit=self.options.effective_limit)
         return [self._step(Part.WHY, why.STUDY, replace(options, removal=0, single_heads=False))]
 
     def _probed(self) -> list[ReportStep]:
@@ -191,8 +198,8 @@ class _Planned:
         }
         limit = TRAIN_TREES * self.options.tree_limit
         return [
-            self._step(Part.SYNTAX, syntax.STUDY, syntax.Options(**shared, limit=limit)),
-            self._step(Part.PROBE, probe.STUDY, probe.Options(**shared, limit=limit, properties=PROBED)),
+            self._step(Part.SYNTAX, syntax.STUDY, syntax.SyntaxOptions(**shared, limit=limit)),
+            self._step(Part.PROBE, probe.STUDY, probe.ProbeOptions(**shared, limit=limit, properties=PROBED)),
         ]
 
     def _transferred(self) -> list[ReportStep]:
@@ -205,19 +212,21 @@ class _Planned:
         shared = {name: getattr(tuned, name) for name in ("checkpoint", "data", "seeds", "preset")}
         shared["settings"] = self._settings()
         return [
-            self._step(Part.TRANSFER, transfer.STUDY, transfer.Options(**shared, tasks=(task,), freeze=False), task),
+            self._step(
+                Part.TRANSFER, transfer.STUDY, transfer.TransferOptions(**shared, tasks=(task,), freeze=False), task
+            ),
             self._step(
                 Part.SUBNETWORKS,
                 subnetworks.STUDY,
-                subnetworks.Options(**shared, task=task, shares=PRUNED_SHARES),
+                subnetworks.SubnetworksOptions(**shared, task=task, shares=PRUNED_SHARES),
                 task,
             ),
         ]
 
-    def tuning(self, task: str) -> finetune.Options:
+    def tuning(self, task: str) -> finetune.FinetuneOptions:
         """Options of the fine-tuning that everything after it relies on."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
-        return finetune.Options(
+        return finetune.FinetuneOptions(
             checkpoint=self.checkpoint,
             tasks=(task,),
             initialisations=INITIALISATIONS,
@@ -241,7 +250,7 @@ class _Planned:
         return shown_folder(runs_folder(options.out).resolve() / name)
 
     def _tuned(self, task: str) -> list[ReportStep]:
-        compared = change.Options(
+        compared = change.ChangeOptions(
             before=self.checkpoint,
             after=(self._folder(task),),
             task=task,
@@ -265,13 +274,13 @@ class _Planned:
     def _found_again(self, task: str) -> ReportStep:
         """Which heads every seed of fine-tuning has again."""
         first, *others = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
-        limit = min(filter(None, (self.options.limit, match.Options.limit)))
-        options = replace(self._attending(match.Options, task, limit=limit), compare=first, also=tuple(others))
+        limit = min(filter(None, (self.options.limit, match.MatchOptions.limit)))
+        options = replace(self._attending(match.MatchOptions, task, limit=limit), compare=first, also=tuple(others))
         return self._step(Part.MATCH, match.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
         """Of the checkpoint beside its first fine-tuned one, and beside every other seed's."""
-        options = self._attending(features.Options, task, limit=self.options.limit)
+        options = self._attending(features.FeaturesOptions, task, limit=self.options.limit)
         if self.facts.causal:
             options = replace(options, features=(*options.features, "last"))  # a sentence is about it
         if not tuned:
@@ -312,7 +321,7 @@ class _Planned:
             return []
         tuned = self.tuning(task)
         settings = {name: value for name, value in tuned.settings.items() if name not in ("train_limit", "dev_limit")}
-        options = crossed.Options(
+        options = crossed.CrossedOptions(
             checkpoint=self.checkpoint, task=task, data=self.data.glue, limit=self.options.train_limit,
             folds=self.options.folds, preset=tuned.preset, settings=settings, dtype=self.options.precision,
             seed=self.options.seed, out=self.options.folder,
@@ -320,13 +329,13 @@ class _Planned:
         return [self._step(Part.CROSSED, crossed.STUDY, options, task)]
 
     def _disabled(self, task: str) -> list[ReportStep]:
-        swept = self._on_tuned(disable.Options, task)
+        swept = self._on_tuned(disable.DisableOptions, task)
         swept = replace(swept, split=SPLIT) if self.options.unseen else swept
         weighed = replace(
-            self._on_tuned(importance.Options, task), limit=self.options.sweep_limit or WEIGHED_ROWS
+            self._on_tuned(importance.ImportanceOptions, task), limit=self.options.sweep_limit or WEIGHED_ROWS
         )  # train rows, of which some tasks have hundreds of thousands
         pruned = replace(
-            self._on_tuned(prune.Options, task),
+            self._on_tuned(prune.PruneOptions, task),
             orders=("importance", "random"),
             random_orders=3,
             order_rows=self.options.sweep_limit or WEIGHED_ROWS,
@@ -340,9 +349,11 @@ class _Planned:
             self._step(Part.PRUNE, prune.STUDY, pruned, task),
         ]
         if not self.facts.causal:
-            steps.append(self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.Options, task), task))
+            steps.append(
+                self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.SeparatorsOptions, task), task)
+            )
         if task == SENTIMENT:
-            cut = replace(self._on_tuned(knockout.Options, task), edges=CUT_WORDS)
+            cut = replace(self._on_tuned(knockout.KnockoutOptions, task), edges=CUT_WORDS)
             steps.append(self._step(Part.WORD_LINKS, knockout.STUDY, cut, task))
         return steps + ([] if task_of(task).is_score else self._together(task))
 

@@ -38,7 +38,7 @@ from core.patterns.suggestions import UNSURE, Judgement, judged
 from core.patterns.training import Classifier, ClassifierRecipe, Known, fit
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.patterns.train_patterns import Fold, Options, split_of
+from core.studies.patterns.train_patterns import Fold, TrainPatternsOptions, split_of
 from data.recipes.disputed_sheets import first_labels
 from data.recipes.paired_sheets import folder_maps
 
@@ -174,7 +174,7 @@ def joined(parts: Sequence[Judgement]) -> Judgement:
 def _parts(data: Labelled, part: str, split: str) -> list[tuple[list[int], list[int]]]:
     """The (train, test) maps of each fit of a part of `patterns train`."""
     count = len(set(data.known.column("checkpoint"))) if split == "checkpoint" else RECIPE.folds
-    return [split_of(data.known, Options(), Fold(part, split, k)) for k in range(count)]
+    return [split_of(data.known, TrainPatternsOptions(), Fold(part, split, k)) for k in range(count)]
 
 
 def unseen(data: Labelled) -> list[str]:

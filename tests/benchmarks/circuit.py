@@ -96,7 +96,7 @@ def main() -> dict[str, object]:
         "planted_found": planted_found(),
         "null_false": null_false(),
         "null_draws": DRAWS,
-        "margin_share": circuit.Options.__dataclass_fields__["margin"].default,
+        "margin_share": circuit.CircuitOptions.__dataclass_fields__["margin"].default,
     }
     for study in filter(None, os.environ.get("CIRCUIT_PARTS", "gates,pairs").split(",")):
         some = {"checkpoint": options["checkpoint"], "data": options["data"]}

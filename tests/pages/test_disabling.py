@@ -205,7 +205,7 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
                     np.array(predicted),
                 )
             )
-    options = held.Options(seeds=(0, 1))
+    options = held.HeldOptions(seeds=(0, 1))
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, held.STUDY.rows(options, TunedRuns(tuple(rows))))
     page = fine(opened("disable", view="Training without"))

@@ -61,7 +61,7 @@ def apart():
         importance = generator.random((2, *HEADS)) + np.eye(*HEADS) * 5
         accuracy = 0.6 + 0.1 * rows + 1e-3 * generator.random()
         made.append(seeds.SeedRun(Seeds(head, rows, order), tuned(accuracy, number), importance))
-    return seeds.Options(top=3), tuple(made)
+    return seeds.SeedsOptions(top=3), tuple(made)
 
 
 def opened(name: str, view: str) -> AppTest:
@@ -105,7 +105,7 @@ def test_all_train_rows_stand_with_their_parts(db):
     plain = np.where(generator.random(ROWS) < 0.9, gold, 1 - gold)
     changed = np.stack([plain] * 7 + [1 - gold])  # the last head is what the models live on
     swept = Swept(np.arange(ROWS), *HEADS, gold, plain, changed, ())
-    options = crossed.Options(task="sst2", folds=3)
+    options = crossed.CrossedOptions(task="sst2", folds=3)
     merged = crossed.Crossed(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
     rows = crossed.STUDY.rows(options, merged)
     agree = {row["name"]: row["folds_agree"] for row in rows if row["kind"] == "variant"}

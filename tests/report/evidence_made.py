@@ -9,12 +9,12 @@ from core.studies.tuning import change, finetune
 
 CHECKPOINT = "one/of-ours"
 KINDS = {
-    "tuning": finetune.Options,
-    "features": features.Options,
-    "features-seeds": features.Options,
-    "change": change.Options,
-    "change-seeds": change.Options,
-    "shares": classify_maps.Options,
+    "tuning": finetune.FinetuneOptions,
+    "features": features.FeaturesOptions,
+    "features-seeds": features.FeaturesOptions,
+    "change": change.ChangeOptions,
+    "change-seeds": change.ChangeOptions,
+    "shares": classify_maps.ClassifyMapsOptions,
 }
 
 

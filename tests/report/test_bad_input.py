@@ -83,7 +83,7 @@ def test_equal_sentences_in_both_splits_are_counted_and_said(tmp_path):
 def test_a_verdict_on_train_rows_that_were_never_seen_says_so(split):
     world = PLANTED["some-head"]
     (swept,) = world.plant(world.truth["twice"], np.random.default_rng(0)).results
-    about = replace(swept, step=replace(swept.step, options=disable.Options("tuned", "sst2", split=split)))
+    about = replace(swept, step=replace(swept.step, options=disable.DisableOptions("tuned", "sst2", split=split)))
     (told,) = outcomes(claim("some-head"), evidence(about))
     assert ("train rows with no 4 words in a row that it was fine-tuned on" in told.said) == (split == "unseen")
 

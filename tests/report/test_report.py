@@ -84,7 +84,9 @@ def records(earlier):
     results = []
     for one in earlier["steps"]:
         part, options = Part(one["part"]), one.get("options", {})
-        typed = {Part.FEATURES: features.Options, Part.TUNING: finetune.Options}.get(part, Untold)(**options)
+        typed = {Part.FEATURES: features.FeaturesOptions, Part.TUNING: finetune.FinetuneOptions}.get(part, Untold)(
+            **options
+        )
         step = ReportStep(part, one["study"], typed, one["checkpoint"], one["title"], one["task"])
         origin = Origin(seconds=None if one["error"] else 1.0)
         results.append(StepResult(step, one["run"], tuple(one["rows"]), one["error"], origin))

@@ -21,7 +21,9 @@ DOORS = {
     "a task of one's own": lambda place: read_rows(str(place / "rows.csv")),
     "a language pipeline": lambda place: open_pipeline(str(place)),
     "a treebank": lambda place: dependencies.file_of(str(place), "dev"),
-    "annotated sentences": lambda place: frame_heads.read(frame_heads.Options(sentences=str(place / "rows.jsonl"))),
+    "annotated sentences": lambda place: frame_heads.read(
+        frame_heads.FrameHeadsOptions(sentences=str(place / "rows.jsonl"))
+    ),
     "a FrameNet release": lambda place: open_release(place),
     "a fine-tuned checkpoint's task": lambda place: task_tuned_on(str(place)),
 }

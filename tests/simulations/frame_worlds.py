@@ -26,7 +26,7 @@ from tests.simulations.registry import Case, Planted, known
 
 SURE = 0.05
 DRAWS = 1999  # of each null of frame links
-FRAMES = frame_heads.Options(draws=DRAWS, filter=False)
+FRAMES = frame_heads.FrameHeadsOptions(draws=DRAWS, filter=False)
 
 
 @cache
@@ -61,7 +61,7 @@ def _frame_rows(world: str, inputs: int, causal: bool, seed: int) -> list[Row]:
         planting.world_of(world), texts, seed, causal=causal, frames=links if world.startswith("links") else {}
     )
     direction = "later_to_earlier" if causal else "element_to_target"
-    options = frame_heads.Options(draws=DRAWS, filter=False, seed=seed, direction=direction)
+    options = frame_heads.FrameHeadsOptions(draws=DRAWS, filter=False, seed=seed, direction=direction)
     return frame_heads.STUDY.rows(options, score_sentences(checkpoint, chosen, options))
 
 
@@ -74,7 +74,7 @@ def dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
     """Of `study dependencies`, chosen on so many sentences and reported on as many others."""
     worlds = worlds_with(world)
     both = tuple(of_world(sums, world, worlds) for sums in _dependency_sums(worlds, inputs, seed))
-    return dependencies.STUDY.rows(dependencies.Options(), dependencies.DependencyPartial(both))
+    return dependencies.STUDY.rows(dependencies.DependenciesOptions(), dependencies.DependencyPartial(both))
 
 
 @lru_cache(maxsize=1)

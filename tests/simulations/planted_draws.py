@@ -110,7 +110,7 @@ def _sums(study: str, rows: Rows) -> Sums | Means:
     nothing, and are of all pairs."""
     whole = (INPUTS if rows.causal else MANY) if len(rows.worlds) > 1 else 0  # one pass for all numbers of inputs
     now, module = drawn(replace(rows, start=0, stop=max(whole, rows.stop))), STUDIES[study]
-    options = roles.Options(sequences=rows.sequences) if study == "roles" else module.options()
+    options = roles.RolesOptions(sequences=rows.sequences) if study == "roles" else module.options()
     prepared = now.prepared[rows.start : rows.stop]
     measure = module.measure(options, now.checkpoint)
     of_statistics = study == "statistics"

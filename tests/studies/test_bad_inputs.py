@@ -184,4 +184,4 @@ def test_maps_of_three_tokens_are_too_small_to_have_a_pattern(monkeypatch):
     nothing = np.zeros(0)
     piece = classify_maps.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)
     with pytest.raises(AtlasError, match="all 3 inputs of rte are shorter, too small"):
-        classify_maps.STUDY.rows(classify_maps.Options(task="rte"), classify_maps.Counts((piece,)))
+        classify_maps.STUDY.rows(classify_maps.ClassifyMapsOptions(task="rte"), classify_maps.Counts((piece,)))

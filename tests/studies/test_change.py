@@ -83,10 +83,10 @@ def test_identical_checkpoints_do_not_change(pair):
 def test_what_cannot_be_compared(pair, tmp_path):
     study = change.STUDY
     with pytest.raises(InputError, match="none was chosen"):
-        study.units(change.Options(pair[0]))
+        study.units(change.ChangeOptions(pair[0]))
     with pytest.raises(InputError, match="choose a task"):
-        study.units(change.Options(pair[0], (pair[0],)))
+        study.units(change.ChangeOptions(pair[0], (pair[0],)))
     other = saved(tmp_path / "other", "roberta", tiny("roberta").tokenizer)
-    options = change.Options(pair[0], (other,), task="sst2", limit=3)
+    options = change.ChangeOptions(pair[0], (other,), task="sst2", limit=3)
     with pytest.raises(CheckpointError, match="one family and size"):
         study.run(options, study.units(options)[0])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, Counts, Options
+from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, ClassifyMapsOptions, Counts
 
-OPTIONS = Options(task="rte", name="c", class_set="bert")
+OPTIONS = ClassifyMapsOptions(task="rte", name="c", class_set="bert")
 CLASSES = ("vertical", "diagonal", "block")
 
 

@@ -68,7 +68,7 @@ def test_options_are_the_same_however_they_are_written():
 
 
 def test_a_declaration_has_defaults_and_help():
-    known = declared(disable.Options)
+    known = declared(disable.DisableOptions)
     assert known["checkpoint"].required
     assert (known["limit"].default, known["limit"].help[:9]) == (500, "most rows")
     assert known["device"].flag is None

@@ -14,7 +14,7 @@ from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.opening import open_checkpoint
 from core.studies.ablation import disabling
-from core.studies.ablation.disable import STUDY, Options, Swept
+from core.studies.ablation.disable import STUDY, DisableOptions, Swept
 from core.studies.ablation.importance import STUDY as IMPORTANCE
 from core.studies.ablation.prune import STUDY as PRUNE
 from core.studies.ablation.shared_effects import shared_effects
@@ -197,7 +197,7 @@ def test_scores_are_judged_by_squared_error_and_correlation():
     from core.tasks.glue import TASKS
 
     gold, plain = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.1, 1.2, 1.9, 3.1, 3.9, 4.8])
-    full = Options("any", task="stsb", what="groups", heads="L1H1; L1H2")
+    full = DisableOptions("any", task="stsb", what="groups", heads="L1H1; L1H2")
     mixed = [3, 1, 2, 0, 5, 4]
     swept = Swept(np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), ())
     baseline, same, constant, half = STUDY.summarize(full, [swept])

@@ -16,7 +16,7 @@ from core.store.database import Database
 from core.store.runs import run_rows
 from core.studies.contract import Finished
 from core.studies.patterns import draw_maps
-from core.studies.patterns.draw_maps import STUDY, Options, largest, plan
+from core.studies.patterns.draw_maps import STUDY, DrawMapsOptions, largest, plan
 
 HEADS = [Head(layer, head) for layer in range(3) for head in range(4)]
 TEXTS = tuple(
@@ -53,7 +53,7 @@ def test_the_largest_weight_of_a_causal_map_leaves_out_the_first_query():
 
 @needs_encoder
 def test_drawn_maps_say_where_they_are_from_and_keep_their_weights():
-    options = Options(texts=TEXTS, count=20, per_input=4)
+    options = DrawMapsOptions(texts=TEXTS, count=20, per_input=4)
     (unit,) = STUDY.units(options)
     drawn = STUDY.run(options, unit).partial
     assert len(drawn.maps) == 20
@@ -83,12 +83,12 @@ def test_a_job_started_anywhere_keeps_its_maps(tmp_path):
 
 def test_maps_do_not_travel_with_rows(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="do not travel"):
-        STUDY.keep(db, Finished("r1", "Drawn", Options(), []))
+        STUDY.keep(db, Finished("r1", "Drawn", DrawMapsOptions(), []))
 
 
 @needs_encoder
 def test_inputs_that_are_all_too_long_are_refused():
-    options = Options(texts=TEXTS, longest=4)
+    options = DrawMapsOptions(texts=TEXTS, longest=4)
     (unit,) = STUDY.units(options)
     with pytest.raises(InputError, match="at most 4 word pieces"):
         STUDY.run(options, unit)
@@ -96,7 +96,7 @@ def test_inputs_that_are_all_too_long_are_refused():
 
 def test_nothing_to_draw_is_refused():
     with pytest.raises(InputError, match="At least one map"):
-        STUDY.units(Options(texts=TEXTS, count=0))
+        STUDY.units(DrawMapsOptions(texts=TEXTS, count=0))
 
 
 def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp_path):
@@ -107,8 +107,8 @@ def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp
         rows.append(f"1\tThe cat came.\t{second}\tentailment")
         (folder / "RTE" / "dev.tsv").write_text("\n".join(rows) + "\n")
     same, other = (
-        [source.row_id for source in draw_maps.sources(Options(tasks=("rte",), data=str(folder)))]
+        [source.row_id for source in draw_maps.sources(DrawMapsOptions(tasks=("rte",), data=str(folder)))]
         for folder in (here, there)
     )
     assert same[0] == other[0] != same[1] != other[1]
-    assert not {*same, *other} & {source.row_id for source in draw_maps.sources(Options(tasks=("rte",)))}
+    assert not {*same, *other} & {source.row_id for source in draw_maps.sources(DrawMapsOptions(tasks=("rte",)))}

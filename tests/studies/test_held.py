@@ -11,7 +11,7 @@ from core.errors import CheckpointError, InputError
 from core.models import opening
 from core.models.opening import open_checkpoint
 from core.studies.ablation import held
-from core.studies.ablation.held import STUDY, Options
+from core.studies.ablation.held import STUDY, HeldOptions
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
 from core.tasks.glue import read_rows
 from core.tuning.training import Fit
@@ -98,8 +98,8 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
 
 def test_chosen_heads_are_checked():
     with pytest.raises(InputError, match="named like L7H6"):
-        STUDY.units(Options(heads="first"))
-    chosen = Options(heads="L1H2", operator="zero")
+        STUDY.units(HeldOptions(heads="first"))
+    chosen = HeldOptions(heads="L1H2", operator="zero")
 
     class Known:
         layers, heads, causal = 3, 4, False
@@ -110,7 +110,7 @@ def test_chosen_heads_are_checked():
 def test_runs_of_other_heads_have_folders_of_their_own(tmp_path):
     data = str(write_rows(tmp_path / "data", rows=8))
     keys = [
-        {unit.key for unit in STUDY.units(Options(data=data, **chosen))}
+        {unit.key for unit in STUDY.units(HeldOptions(data=data, **chosen))}
         for chosen in ({}, {"heads": "L1H2"}, {"heads": "L1H2", "operator": "zero"}, {"heads": "L1H3"})
     ]
     free = set.intersection(*keys)
@@ -146,11 +146,11 @@ def test_what_holding_costs_is_the_mean_over_seeds():
                     np.array(predicted),
                 )
             )
-    cost = STUDY.rows(Options(), TunedRuns(tuple(runs)))[-1]
+    cost = STUDY.rows(HeldOptions(), TunedRuns(tuple(runs)))[-1]
     assert cost["score"] == pytest.approx(-0.25)
     assert cost["low"] < -0.25 < cost["high"] < 0
     assert cost["seeds"] == 2
-    assert STUDY.rows(Options(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"
+    assert STUDY.rows(HeldOptions(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"
 
 
 def test_a_block_cannot_be_held_at_a_pattern():

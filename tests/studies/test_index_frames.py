@@ -13,7 +13,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
-from core.studies.frames.index_frames import STUDY, Options, Slice
+from core.studies.frames.index_frames import STUDY, IndexFramesOptions, Slice
 from tests.frames.conftest import _INDEXES, unpack
 
 
@@ -29,7 +29,7 @@ def small(shared_data, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_release_is_read_kept_and_found(small, tmp_path):
-    options = Options(str(small))
+    options = IndexFramesOptions(str(small))
     assert {unit.arguments.kind for unit in STUDY.units(options)} == {"text"}
     with Database(tmp_path / "a.duckdb") as db:
         keeper = api.runner(db, JobPlacement(workers=1))
@@ -66,8 +66,8 @@ def test_lexical_units_are_sliced(release_units):
 def release_units(small):
     (small / "lu").mkdir()
     try:
-        yield STUDY.units(Options(str(small)))
-        (indexed,) = STUDY.run(Options(str(small)), Unit("lu-0", Slice("lu", 11800))).partial.slices
+        yield STUDY.units(IndexFramesOptions(str(small)))
+        (indexed,) = STUDY.run(IndexFramesOptions(str(small)), Unit("lu-0", Slice("lu", 11800))).partial.slices
         assert len(indexed.skipped) == 29, "every missing file is named"
     finally:
         (small / "lu").rmdir()
@@ -76,4 +76,4 @@ def release_units(small):
 def test_no_folder_is_a_sentence(monkeypatch):
     monkeypatch.delenv("ATLAS_FRAMENET", raising=False)
     with pytest.raises(InputError, match="ATLAS_FRAMENET"):
-        STUDY.units(Options())
+        STUDY.units(IndexFramesOptions())

@@ -58,6 +58,9 @@ def test_scores_are_held_against_no_correlation(pearson, begins):
 
 def test_the_default_recipe_is_the_one_that_learns():
     """The bundled encoder learns its rows by `bundled`; the other bundled checkpoints by `small`; else the paper's."""
-    of = {name: finetune.Options(checkpoint=name).preset for name in ("atlas-encoder", "atlas-decoder", "org/other")}
+    of = {
+        name: finetune.FinetuneOptions(checkpoint=name).preset
+        for name in ("atlas-encoder", "atlas-decoder", "org/other")
+    }
     assert of == {"atlas-encoder": "bundled", "atlas-decoder": "small", "org/other": "paper"}
-    assert finetune.Options(checkpoint="atlas-encoder", preset="paper").preset == "paper"
+    assert finetune.FinetuneOptions(checkpoint="atlas-encoder", preset="paper").preset == "paper"

@@ -13,7 +13,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.rows import plain
 from core.studies.contract import as_json
-from core.studies.hypotheses.measure_heads import STUDY, Asked, MeasuredStudy, Options
+from core.studies.hypotheses.measure_heads import STUDY, Asked, MeasuredStudy, MeasureHeadsOptions
 from core.studies.hypotheses.missing import missing
 from core.studies.lookup import find_study
 from tests.studies.through_json import rows_of
@@ -25,7 +25,7 @@ ASKED = (Asked("statistics", json.dumps(FEW)), Asked("norms", json.dumps(FEW | {
 
 def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
     unfit = Asked("operators", json.dumps({"checkpoint": NAME, "operators": ["zero", "mean"], "limit": 4}))
-    options = Options(NAME, (*ASKED, unfit))
+    options = MeasureHeadsOptions(NAME, (*ASKED, unfit))
     assert STUDY.read(json.loads(json.dumps(as_json(options)))) == options
     rows = rows_of("measure-heads", as_json(options))
     assert "classifier" in MeasuredStudy.among(rows)[2].says
@@ -44,9 +44,9 @@ def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
 
 def test_what_cannot_be_one_job_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="goes in rounds"):
-        STUDY.units(Options(NAME, (Asked("disable", json.dumps({"checkpoint": NAME})),)))
+        STUDY.units(MeasureHeadsOptions(NAME, (Asked("disable", json.dumps({"checkpoint": NAME})),)))
     with pytest.raises(InputError, match="has the options"):
-        STUDY.units(Options(NAME, (Asked("statistics", '{"rows": 3}'),)))
+        STUDY.units(MeasureHeadsOptions(NAME, (Asked("statistics", '{"rows": 3}'),)))
 
 
 def test_what_is_missing_is_what_is_not_measured_and_could_be():

@@ -8,7 +8,7 @@ import torch
 
 from core.errors import InputError, InterventionError
 from core.studies.ablation import race, races
-from core.studies.ablation.race import STUDY, Options
+from core.studies.ablation.race import STUDY, RaceOptions
 from core.studies.ablation.race_table import verdict_sentence
 from core.studies.ablation.records import RaceSummary
 from core.tasks.glue import task_of
@@ -212,7 +212,7 @@ def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
     nothing = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
 
     def margin_and_clip(task, rows, **asked):
-        rules = races.rules_of(Options(checkpoint="any", **asked), task, rows, 3)
+        rules = races.rules_of(RaceOptions(checkpoint="any", **asked), task, rows, 3)
         return rules.margin, rules.clip
 
     assert margin_and_clip(task, rows) == pytest.approx((0.05 * nothing, nothing))

@@ -12,11 +12,11 @@ from core.capture.translating import aligned_words, pairs_of, part_importance, r
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.scoring.word_alignment import PositionTable, hits
-from core.studies.ablation.translation import STUDY, Options
+from core.studies.ablation.translation import STUDY, TranslationOptions
 from core.tasks.translation import read_translations
 from tests.studies.through_json import rows_of
 
-FEW = Options(limit=16, order_rows=16)
+FEW = TranslationOptions(limit=16, order_rows=16)
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +121,10 @@ def test_the_study_has_michels_three_columns_and_the_alignment(found):
 
 def test_what_cannot_be_studied_is_refused(tmp_path):
     with pytest.raises(InputError, match="measures sweep, importance, prune, align; 'bleu'"):
-        STUDY.units(Options(what=("bleu",)))
+        STUDY.units(TranslationOptions(what=("bleu",)))
     file = tmp_path / "rows.tsv"
     file.write_text("a dog\tun chien\nthe cat\tle chat\n", encoding="utf-8")
     with pytest.raises(InputError, match="these rows have none"):
-        STUDY.units(Options(data=str(file), what=("align",)))
+        STUDY.units(TranslationOptions(data=str(file), what=("align",)))
     with pytest.raises(CheckpointError, match="atlas-decoder is none: choose one, such as atlas-translator"):
-        STUDY.run(Options(checkpoint="atlas-decoder"), STUDY.units(FEW)[0])
+        STUDY.run(TranslationOptions(checkpoint="atlas-decoder"), STUDY.units(FEW)[0])

@@ -61,7 +61,7 @@ def test_removal_agrees_by_rank_and_says_the_median(rows):
 
 
 def test_rows_are_json_and_units_merge():
-    study, options = why.STUDY, why.Options(removal=0, single_heads=False, limit=4)
+    study, options = why.STUDY, why.WhyOptions(removal=0, single_heads=False, limit=4)
     partials = [study.run(options, unit).partial for unit in study.units(options)]
     whole = study.merge(options, [*partials, *partials])
     assert {part.moments.n for part in whole.pieces[0].layers} == {8}
@@ -70,7 +70,7 @@ def test_rows_are_json_and_units_merge():
 
 def test_a_least_share_beyond_one_is_refused():
     with pytest.raises(InputError, match="between 0 and 1; 2 was given"):
-        why.STUDY.units(why.Options(least=2, texts=("The dog.",), tasks=()))
+        why.STUDY.units(why.WhyOptions(least=2, texts=("The dog.",), tasks=()))
 
 
 def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):

@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.studies.attention.inputs import SourceText, chunks
 from core.studies.attention.passes import in_windows
-from core.studies.attention.statistics import STUDY, Options
+from core.studies.attention.statistics import STUDY, StatisticsOptions
 from core.tasks import text_files
 from core.tasks.own import absolute
 
@@ -53,14 +53,14 @@ def test_words_without_white_space_are_cut_where_they_must():
 
 def test_a_file_is_units_of_its_own_and_named_by_its_path(story, monkeypatch):
     monkeypatch.setattr(text_files, "STRETCH", 1000)
-    made = chunks(Options(tasks=(str(story),), limit=1))
+    made = chunks(StatisticsOptions(tasks=(str(story),), limit=1))
     assert len(made) == len(text_files.stretches(str(story)))
     assert {chunk.task for chunk, _ in made} == {str(story)}
     assert absolute("~/a.txt").startswith("/")
 
 
 def test_statistics_of_a_file_count_its_windows(story):
-    options = Options(tasks=(str(story),))
+    options = StatisticsOptions(tasks=(str(story),))
     (unit,) = STUDY.units(options)
     done = STUDY.run(options, unit)
     rows = STUDY.rows(options, STUDY.merge(options, [done.partial]))

@@ -47,7 +47,7 @@ def table_one(evidence: Evidence) -> list[Measured]:
     return values
 
 
-def _keeps_best(options: finetune.Options) -> bool:
+def _keeps_best(options: finetune.FinetuneOptions) -> bool:
     """Whether a fine-tuning kept its best epoch."""
     return Recipe.of(options.preset, options.settings).keep == "best"
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class CrossedOptions:
     """What is fine-tuned on which rows, in how many parts, and what is done to its heads."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -75,17 +75,17 @@ class Crossed:
     runs: tuple[TunedRun, ...]
 
 
-class CrossedStudy(Study[Options, Crossed]):
+class CrossedStudy(Study[CrossedOptions, Crossed]):
     """Disable every head on all train rows, each by a model that was fine-tuned on the other parts of them."""
 
-    name, options, partial, arguments = "crossed", Options, Crossed, Fold
+    name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
     needs = frozenset({Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: CrossedOptions) -> str:
         """Name the checkpoint and the task."""
         return f"Cross-fitted sweep of {options.checkpoint} on {options.task}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: CrossedOptions) -> list[Unit]:
         """One unit a part; what cannot be is refused before anything is trained."""
         if _recipe(options).keep == "best":
             raise InputError(
@@ -100,14 +100,14 @@ class CrossedStudy(Study[Options, Crossed]):
         _folds(options)
         return _units(options, ())
 
-    def more(self, options: Options, partials: Sequence[Crossed]) -> list[Unit]:
+    def more(self, options: CrossedOptions, partials: Sequence[Crossed]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
         return _units(options, near) if near else []
 
-    def run(self, options: Options, unit: Unit) -> Done[Crossed]:
+    def run(self, options: CrossedOptions, unit: Unit) -> Done[Crossed]:
         """Fine-tune on the other parts, then sweep this one."""
         of: Fold = unit.arguments
         all_rows, folds = _folds(options)
@@ -122,7 +122,7 @@ class CrossedStudy(Study[Options, Crossed]):
         facts = provenance(base, [row.id for row in rows], split="train", dtype=dtype)
         return Done(Crossed(swept, folds[places], runs), facts)
 
-    def merge(self, options: Options, partials: Sequence[Crossed]) -> Crossed:
+    def merge(self, options: CrossedOptions, partials: Sequence[Crossed]) -> Crossed:
         """All rows, in the task's order."""
         first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
         swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
@@ -130,7 +130,7 @@ class CrossedStudy(Study[Options, Crossed]):
         folds = np.concatenate([part.folds for part in first])
         return Crossed(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
-    def results(self, options: Options, merged: Crossed) -> list[Result]:
+    def results(self, options: CrossedOptions, merged: Crossed) -> list[Result]:
         """The sweep's records with how many parts agree, then the parts."""
         swept = disable.STUDY.results(_sweep(options), merged.swept)
         agree = iter(_agreeing(options, merged))
@@ -149,14 +149,14 @@ class CrossedStudy(Study[Options, Crossed]):
 STUDY = CrossedStudy()
 
 
-def _recipe(options: Options) -> Recipe:
+def _recipe(options: CrossedOptions) -> Recipe:
     return Recipe.of(options.preset, options.settings)
 
 
-def _whole(options: Options) -> finetune.Options:
+def _whole(options: CrossedOptions) -> finetune.FinetuneOptions:
     """The fine-tuning on all of the rows: it says how large a part's is, and what its folder is called."""
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
-    return finetune.Options(
+    return finetune.FinetuneOptions(
         checkpoint=options.checkpoint,
         tasks=(options.task,),
         data=options.data,
@@ -165,13 +165,13 @@ def _whole(options: Options) -> finetune.Options:
     )
 
 
-def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
+def _units(options: CrossedOptions, again: tuple[int, ...]) -> list[Unit]:
     size = finetune.STUDY.units(_whole(options))[0].size
     name = "again" if again else "fold"
     return [Unit(f"{name}-{k}", Fold(k, again), max(1, size // 4) if again else size) for k in range(options.folds)]
 
 
-def _folds(options: Options) -> tuple[list[TaskRow], np.ndarray]:
+def _folds(options: CrossedOptions) -> tuple[list[TaskRow], np.ndarray]:
     """The rows, and the part of each; of those that share a sentence it is the same; classes are spread evenly."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
@@ -230,15 +230,15 @@ def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_sco
             )
 
 
-def _sweep(options: Options, folder: str = "-") -> disable.Options:
+def _sweep(options: CrossedOptions, folder: str = "-") -> disable.DisableOptions:
     """The sweep that each part is given, of the model at `folder`."""
-    return disable.Options(
+    return disable.DisableOptions(
         checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
         dtype=options.dtype, seed=options.seed, operator=options.operator,
     )  # fmt: skip
 
 
-def _run(options: Options, number: int) -> "FinetuningRun":
+def _run(options: CrossedOptions, number: int) -> "FinetuningRun":
     """Fine-tuning without one part; its folder is named after all that decides it."""
     task = task_of(options.task)
     name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
@@ -249,13 +249,13 @@ def _run(options: Options, number: int) -> "FinetuningRun":
     )  # fmt: skip
 
 
-def _tuned(options: Options, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
+def _tuned(options: CrossedOptions, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
     base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own_rows = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
     return studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
 
 
-def _agreeing(options: Options, merged: Crossed) -> list[int]:
+def _agreeing(options: CrossedOptions, merged: Crossed) -> list[int]:
     """Of each variant: the parts in which its change has the sign of the change over all rows; 0 where that is 0."""
     task, swept = task_of(options.task), merged.swept
     difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
@@ -264,7 +264,7 @@ def _agreeing(options: Options, merged: Crossed) -> list[int]:
     return [int(count) for count in np.sum([(part == whole) & (whole != 0) for part in parts], axis=0)]
 
 
-def _parts(options: Options, merged: Crossed) -> list[CrossedPart]:
+def _parts(options: CrossedOptions, merged: Crossed) -> list[CrossedPart]:
     """Each part's score by the model that never saw it, beside the constant predictor of the other parts."""
     task, swept, parts = task_of(options.task), merged.swept, []
     metric = metrics_of(task)[0]

@@ -34,7 +34,7 @@ from core.tasks.glue import Task, TaskRow, task_of
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class DisableOptions:
     """What is disabled, of which checkpoint, on which rows."""
 
     checkpoint: Classifier
@@ -92,26 +92,26 @@ class RowSlice:
     again: tuple[int, ...] = ()
 
 
-class Disable(Study[Options, Swept]):
+class Disable(Study[DisableOptions, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
-    name, options, partial, arguments = "disable", Options, Swept, RowSlice
+    name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
 
-    def read(self, given: Mapping[str, Any]) -> Options:
+    def read(self, given: Mapping[str, Any]) -> DisableOptions:
         """Typed heads are groups. Raises InputError where something else is to be disabled with them."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
         return super().read(disabling.with_groups(given))
 
-    def title(self, options: Options) -> str:
+    def title(self, options: DisableOptions) -> str:
         """Name the variants and the checkpoint."""
         return f"Disable {options.what} of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: DisableOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if disabling.has_parts(options.what, options.heads) and options.operator != "zero":
@@ -127,21 +127,21 @@ class Disable(Study[Options, Swept]):
             disabling.variants_of(options.what, "", 1, 1)
         return _units(options, ())
 
-    def more(self, options: Options, partials: Sequence[Swept]) -> list[Unit]:
+    def more(self, options: DisableOptions, partials: Sequence[Swept]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
         return _units(options, near) if near else []
 
-    def run(self, options: Options, unit: Unit) -> Done[Swept]:
+    def run(self, options: DisableOptions, unit: Unit) -> Done[Swept]:
         """Predictions of these rows, plain and under every variant."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         rows = [all_rows[k] for k in unit.arguments.rows]
         partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
-    def merge(self, options: Options, partials: Sequence[Swept]) -> Swept:
+    def merge(self, options: DisableOptions, partials: Sequence[Swept]) -> Swept:
         """All rows, in the task's order."""
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
@@ -151,7 +151,7 @@ class Disable(Study[Options, Swept]):
         exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
-    def results(self, options: Options, merged: Swept) -> list[Result]:
+    def results(self, options: DisableOptions, merged: Swept) -> list[Result]:
         """The baseline, a record per variant in the order of the heads, and the split-half check."""
         return _Table(options, task_of(options.task), merged).results()
 
@@ -163,7 +163,7 @@ STUDY = Disable()
 
 
 def swept_rows(
-    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], some: RowSlice
+    options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], some: RowSlice
 ) -> tuple[Swept, str]:
     """Predictions of these rows, plain and under every variant, and the arithmetic that the machine chose."""
     again, grouped = some.again, _grouped(options, opened)
@@ -186,12 +186,12 @@ def swept_rows(
     return Swept(np.array(some.rows), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact), dtype
 
 
-def near_claims(options: Options, merged: Swept) -> tuple[int, ...]:
+def near_claims(options: DisableOptions, merged: Swept) -> tuple[int, ...]:
     """In low precision: the variants that float32 might claim and was not asked about."""
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
-def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
+def _units(options: DisableOptions, again: tuple[int, ...]) -> list[Unit]:
     name = "again" if again else "rows"
     slices = disabling.slices(options)
     return [Unit(f"{name}-{k}", RowSlice(row_slice.rows, again), size) for k, (row_slice, size) in enumerate(slices)]
@@ -201,7 +201,7 @@ def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
 class _Sweeps:
     """Predictions of a unit's rows, in whichever arithmetic is asked for."""
 
-    options: Options
+    options: DisableOptions
     opened: disabling.Opened
     rows: Sequence[TaskRow]
     variants: Sequence[Variant]
@@ -244,13 +244,13 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[
     return plain, changed
 
 
-def _grouped(options: Options, opened: disabling.Opened) -> list[Variant]:
+def _grouped(options: DisableOptions, opened: disabling.Opened) -> list[Variant]:
     if options.what != "duplicates":
         return []
     return duplicates.variants(opened, options.data, seed=options.seed, within=options.within)
 
 
-def _variants(options: Options, layers: int, heads: int) -> list[Variant]:
+def _variants(options: DisableOptions, layers: int, heads: int) -> list[Variant]:
     return disabling.variants_of(options.what, options.heads, layers, heads)
 
 
@@ -277,7 +277,7 @@ class HeadScore(TypedDict, total=False):
 class _Table:
     """The records of a sweep, from all its predictions."""
 
-    def __init__(self, options: Options, task: Task, swept: Swept):
+    def __init__(self, options: DisableOptions, task: Task, swept: Swept):
         self.options, self.task, self.swept = options, task, swept
         self.names = metrics_of(task)
         self.about = About(operator=options.operator, what=options.what, task=task.key, n=len(swept.gold))

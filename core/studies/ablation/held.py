@@ -42,7 +42,7 @@ FREE, HELD = "free", "held"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class HeldOptions:
     """What is fine-tuned on which tasks, and which heads are held at what."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -56,24 +56,24 @@ class Options:
     out: Out = None
 
 
-class Held(Study[Options, TunedRuns]):
+class Held(Study[HeldOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
-    name, options, partial, arguments = "held", Options, TunedRuns, RunArguments
+    name, options, partial, arguments = "held", HeldOptions, TunedRuns, RunArguments
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
-    def title(self, options: Options) -> str:
+    def title(self, options: HeldOptions) -> str:
         """As the Jobs page lists it."""
         return "Fixed patterns"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: HeldOptions) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""
         if options.heads:
             disabling.head_groups_of(options.heads)
             capture.interventions.operator_of(options.operator, causal=False)
         shared = ("checkpoint", "tasks", "seeds", "data", "preset", "settings", "out")
-        plain = finetune.Options(**{name: getattr(options, name) for name in shared})
+        plain = finetune.FinetuneOptions(**{name: getattr(options, name) for name in shared})
         all_units = []
         for unit in finetune.STUDY.units(plain):
             for kind in (FREE, HELD):
@@ -81,7 +81,7 @@ class Held(Study[Options, TunedRuns]):
                 all_units.append(Unit(key, RunArguments(unit.arguments.task, kind, unit.arguments.seed), unit.size))
         return all_units
 
-    def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
+    def run(self, options: HeldOptions, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
         of: RunArguments = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint)
@@ -93,7 +93,7 @@ class Held(Study[Options, TunedRuns]):
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
-    def results(self, options: Options, merged: TunedRuns) -> list[Result]:
+    def results(self, options: HeldOptions, merged: TunedRuns) -> list[Result]:
         """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
         scores = table_scores(merged.runs)
         held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
@@ -130,7 +130,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
     return [capture.interventions.Intervention(name, frozenset(fixed)) for name, fixed in held.items()]  # type: ignore[arg-type]
 
 
-def held_heads(options: Options, checkpoint: "Opened") -> "list[Intervention]":
+def held_heads(options: HeldOptions, checkpoint: "Opened") -> "list[Intervention]":
     """What the options hold fixed. Raises InputError, InterventionError."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
@@ -143,7 +143,7 @@ def held_heads(options: Options, checkpoint: "Opened") -> "list[Intervention]":
     ]
 
 
-def _mark(options: Options) -> str:
+def _mark(options: HeldOptions) -> str:
     """Other heads or another operator make another checkpoint."""
     if not options.heads:
         return HELD

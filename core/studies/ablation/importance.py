@@ -38,7 +38,7 @@ def _operator(value: Any) -> Any:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class ImportanceOptions:
     """Whose heads are weighed, how, on which rows. sweep: the operator to compare with; None: no sweep."""
 
     checkpoint: Classifier
@@ -77,18 +77,18 @@ class Weighed:
     moved: np.ndarray | None = None
 
 
-class Importance(Study[Options, Weighed]):
+class Importance(Study[ImportanceOptions, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
-    name, options, partial, arguments = "importance", Options, Weighed, disabling.Slice
+    name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: ImportanceOptions) -> str:
         """As the Jobs page lists it."""
         return "Importance of heads"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: ImportanceOptions) -> list[Unit]:
         """Slices of the task's rows."""
         if options.reading not in READINGS:
             raise InputError(
@@ -96,7 +96,7 @@ class Importance(Study[Options, Weighed]):
             )
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Weighed]:
+    def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
         """Gradient sums of these rows, and with `sweep` their predictions without each head."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
@@ -122,7 +122,7 @@ class Importance(Study[Options, Weighed]):
         )  # fmt: skip
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
-    def merge(self, options: Options, partials: Sequence[Weighed]) -> Weighed:
+    def merge(self, options: ImportanceOptions, partials: Sequence[Weighed]) -> Weighed:
         """Sums over all rows, and their predictions in the task's order."""
         names = ("rows", "gold", "plain", "changed", "moved") if options.sweep else ("rows", "gold")
         whole = in_order(partials, names)
@@ -130,7 +130,7 @@ class Importance(Study[Options, Weighed]):
         sums = {name: sum(getattr(part, name) for part in ordered) for name in ("example", "token", "inputs", "tokens")}
         return Weighed(**whole, **sums)  # type: ignore[arg-type]
 
-    def results(self, options: Options, merged: Weighed) -> list[Result]:
+    def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
         """A record per head, most important first, then the rank correlations with the sweep."""
         import torch  # 1.3 s of start-up
 
@@ -164,7 +164,7 @@ class Importance(Study[Options, Weighed]):
 STUDY = Importance()
 
 
-def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> list[Result]:
+def _beside_the_sweep(options: ImportanceOptions, swept: Weighed, scores: np.ndarray) -> list[Result]:
     assert swept.plain is not None  # noqa: S101 - with a sweep all three are there
     assert swept.changed is not None  # noqa: S101
     assert swept.moved is not None  # noqa: S101

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class KnockoutOptions(RowOptions):
     """Which edges are cut, of which checkpoint, on which rows."""
 
     edges: Annotated[
@@ -69,24 +69,24 @@ class Knocked:
     links: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
 
 
-class KnockoutStudy(Study[Options, Knocked]):
+class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
 
-    name, options, partial, arguments = "knockout", Options, Knocked, disabling.Slice
+    name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, disabling.Slice
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: KnockoutOptions) -> str:
         """Name the edges and the checkpoint."""
         return f"Knockout of {', '.join(options.edges)} in {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: KnockoutOptions) -> list[Unit]:
         """Slices of the task's rows; edges that cannot be are refused here."""
         for kind in options.edges:
             if not is_of_words(kind):
                 capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Knocked]:
+    def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
@@ -115,13 +115,13 @@ class KnockoutStudy(Study[Options, Knocked]):
             partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[Knocked]) -> Knocked:
+    def merge(self, options: KnockoutOptions, partials: Sequence[Knocked]) -> Knocked:
         """All rows, in the task's order."""
         words = ("moved", "links") if _of_words(options) else ()
         whole = in_order(partials, ("rows", "gold", "plain", "changed", "having", *words))
         return Knocked(layers=partials[0].layers, **whole)
 
-    def results(self, options: Options, merged: Knocked) -> list[Result]:
+    def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
         """The baseline, then a record per kind of edge and layer (layer None: all layers), then words beside words."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
@@ -149,11 +149,11 @@ class KnockoutStudy(Study[Options, Knocked]):
         return cut_headline(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])
 
 
-def _of_words(options: Options) -> list[str]:
+def _of_words(options: KnockoutOptions) -> list[str]:
     return [kind for kind in dict.fromkeys(options.edges) if is_of_words(kind)]
 
 
-def _links(options: Options, encodings: "Sequence[Encoding]") -> dict[str, list[list[Link]]]:
+def _links(options: KnockoutOptions, encodings: "Sequence[Encoding]") -> dict[str, list[list[Link]]]:
     """Of each kind of words the links of each input, as many as of the other kinds at every distance."""
     kinds = _of_words(options)
     if not kinds:

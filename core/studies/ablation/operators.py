@@ -32,7 +32,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class OperatorsOptions:
     """Which operators, on all heads of which checkpoint, on which rows."""
 
     checkpoint: Classifier
@@ -71,19 +71,19 @@ class Effects:
     fitting: np.ndarray
 
 
-class OperatorsStudy(Study[Options, Effects]):
+class OperatorsStudy(Study[OperatorsOptions, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
-    name, options, partial, arguments = "operators", Options, Effects, One
+    name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
 
-    def title(self, options: Options) -> str:
+    def title(self, options: OperatorsOptions) -> str:
         """Name the operators and the checkpoint."""
         return f"Heads of {options.checkpoint} under {', '.join(options.operators)}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: OperatorsOptions) -> list[Unit]:
         """One operator each; those that cannot be are refused here."""
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError("Operators are set side by side, so two or more different ones are needed: name them.")
@@ -92,7 +92,7 @@ class OperatorsStudy(Study[Options, Effects]):
         size = len(disabling.rows_of(options))
         return [Unit(operator, One(operator), size) for operator in options.operators]
 
-    def run(self, options: Options, unit: Unit) -> Done[Effects]:
+    def run(self, options: OperatorsOptions, unit: Unit) -> Done[Effects]:
         """The change of every row's loss under one operator."""
         opened, rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.operator
@@ -121,7 +121,7 @@ class OperatorsStudy(Study[Options, Effects]):
         )
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
-    def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
+    def merge(self, options: OperatorsOptions, partials: Sequence[Effects]) -> Effects:
         """All operators, in the order asked for."""
         first = partials[0]
         fitting = next((part.fitting for part in partials if part.fitting.size), first.fitting)
@@ -129,7 +129,7 @@ class OperatorsStudy(Study[Options, Effects]):
         changes = np.concatenate([part.changes for part in partials])
         return Effects(first.layers, first.heads, names, first.plain, changes, fitting)
 
-    def rows(self, options: Options, merged: Effects) -> list[Row]:
+    def rows(self, options: OperatorsOptions, merged: Effects) -> list[Row]:
         """The baseline, a row per head and operator, then a row per pair of operators."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
@@ -154,12 +154,12 @@ class OperatorsStudy(Study[Options, Effects]):
 STUDY = OperatorsStudy()
 
 
-def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:
+def _fitting(opened: disabling.Opened, options: OperatorsOptions) -> np.ndarray:
     fitted = references.constants(opened, options)
     return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
 
 
-def _effects(options: Options, merged: Effects, about: Any) -> list[Row]:
+def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[Row]:
     operators, heads, n = merged.changes.shape
     p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
     rows = []
@@ -178,7 +178,7 @@ def _effects(options: Options, merged: Effects, about: Any) -> list[Row]:
     return rows
 
 
-def _agreement(options: Options, merged: Effects, about: Any) -> list[Row]:
+def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[Row]:
     operators, heads, n = merged.changes.shape
     if operators < 2 or heads < 3 or n < 4:
         return []

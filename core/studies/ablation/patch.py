@@ -31,7 +31,7 @@ WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class PatchOptions(RowOptions):
     """What is patched, of which checkpoint, on pairs made how."""
 
     limit: Limit = 100
@@ -56,18 +56,18 @@ class PatchPartial:
     patched: np.ndarray
 
 
-class PatchStudy(Study[Options, PatchPartial]):
+class PatchStudy(Study[PatchOptions, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
-    name, options, partial, arguments = "patch", Options, PatchPartial, disabling.Slice
+    name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: PatchOptions) -> str:
         """Name what is patched and the checkpoint."""
         return f"Patched {options.what} of {options.checkpoint}, {options.kind}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: PatchOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
         if options.what not in WHAT:
             raise InputError(f'What is patched is one of {", ".join(WHAT)}; "{options.what}" is none of them.')
@@ -75,7 +75,7 @@ class PatchStudy(Study[Options, PatchPartial]):
             raise InputError(f'A pair is made by one of {", ".join(DEFAULT)}; "{options.kind}" is none of them.')
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[PatchPartial]:
+    def run(self, options: PatchOptions, unit: Unit) -> Done[PatchPartial]:
         """m of these pairs."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
@@ -100,7 +100,7 @@ class PatchStudy(Study[Options, PatchPartial]):
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[PatchPartial]) -> PatchPartial:
+    def merge(self, options: PatchOptions, partials: Sequence[PatchPartial]) -> PatchPartial:
         """All pairs, in the task's order."""
         order = np.argsort(np.concatenate([part.rows for part in partials]))
         names = ("rows", "made", "first", "second", "patched")
@@ -109,7 +109,7 @@ class PatchStudy(Study[Options, PatchPartial]):
         }
         return PatchPartial(layers=partials[0].layers, heads=partials[0].heads, **whole)
 
-    def results(self, options: Options, merged: PatchPartial) -> list[Patched]:
+    def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
         """A record per component: the share it brings back with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():

@@ -39,7 +39,7 @@ DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class PerturbOptions(RowOptions):
     """Which perturbations, of which checkpoint, on which rows."""
 
     kinds: Annotated[tuple[str, ...], Flag(f"of {', '.join(DEFAULT)}; give several", name="--kind")] = DEFAULT
@@ -61,23 +61,23 @@ class Perturbations:
     moved: np.ndarray
 
 
-class PerturbStudy(Study[Options, Perturbations]):
+class PerturbStudy(Study[PerturbOptions, Perturbations]):
     """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
 
-    name, options, partial, arguments = "perturb", Options, Perturbations, disabling.Slice
+    name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, disabling.Slice
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: PerturbOptions) -> str:
         """Name the task and the checkpoint."""
         return f"Perturbed inputs of {options.task} in {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: PerturbOptions) -> list[Unit]:
         """Slices of the task's rows; kinds that cannot be are refused here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
             raise InputError(f'Rows are changed by {", ".join(DEFAULT)}; "{unknown[0]}" is none of them: choose some.')
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Perturbations]:
+    def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
         """Predictions of these rows and of what was made of them."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
@@ -105,11 +105,11 @@ class PerturbStudy(Study[Options, Perturbations]):
         )
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[Perturbations]) -> Perturbations:
+    def merge(self, options: PerturbOptions, partials: Sequence[Perturbations]) -> Perturbations:
         """All rows, in the task's order."""
         return Perturbations(**in_order(partials, ("rows", "gold", "plain", "changed", "made", "moved")))
 
-    def results(self, options: Options, merged: Perturbations) -> list[Result]:
+    def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
         """The baseline with the best constant, then a record per kind; kinds that no row allows say n = 0."""
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
@@ -165,7 +165,7 @@ def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
     return (shares[1] - shares[0]).gather(-1, best)[:, 0].tolist()
 
 
-def _perturbed(options: Options, task: Task, merged: Perturbations, number: int, name: str) -> Perturbation:
+def _perturbed(options: PerturbOptions, task: Task, merged: Perturbations, number: int, name: str) -> Perturbation:
     made = merged.made[number].astype(bool)
     kind, meaning = "partial input" if name in PARTIAL else "perturbation", KINDS[name].meaning
     if made.sum() < 2:

@@ -33,7 +33,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class PruneOptions:
     """Whose heads go, in which orders, and how many at a time."""
 
     checkpoint: Classifier
@@ -84,17 +84,17 @@ class Curves:
     curves: tuple[Curve, ...]
 
 
-class Prune(Study[Options, Curves]):
+class Prune(Study[PruneOptions, Curves]):
     """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
 
-    name, options, partial, arguments = "prune", Options, Curves, Order
+    name, options, partial, arguments = "prune", PruneOptions, Curves, Order
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: PruneOptions) -> str:
         """As the Jobs page lists it."""
         return "Pruning curve"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: PruneOptions) -> list[Unit]:
         """One unit a curve."""
         if unknown := [name for name in options.orders if name not in ORDERS]:
             raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
@@ -112,7 +112,7 @@ class Prune(Study[Options, Curves]):
             names += [f"random {k + 1}" for k in range(options.random_orders)]
         return [Unit(name, Order(name), size=max(1, options.steps * length)) for name in names]
 
-    def run(self, options: Options, unit: Unit) -> Done[Curves]:
+    def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
         """One curve: the order, and the dev predictions after every step."""
         opened, dev = disabling.opened(options), disabling.rows_of(options)
         ranked = order_of(options, unit.arguments.order, opened)
@@ -135,7 +135,7 @@ class Prune(Study[Options, Curves]):
         )
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=swept.dtype))
 
-    def results(self, options: Options, merged: Curves) -> list[PruneStep]:
+    def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
         """A record per curve and step: the metric on dev, its change from the whole model and the interval of that."""
         task = task_of(options.task)
         metric, body = metrics_of(task)[0], []
@@ -166,7 +166,7 @@ class Prune(Study[Options, Curves]):
 STUDY = Prune()
 
 
-def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
+def order_of(options: PruneOptions, name: str, opened: Opened) -> list[Head]:
     """All heads, the first to go first."""
     checkpoint = opened.checkpoint
     heads = all_heads(checkpoint.layers, checkpoint.heads)
@@ -179,7 +179,7 @@ def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
     return _by_importance(options, opened, heads, recomputed)
 
 
-def _by_sweep(options: Options, opened: Opened, heads: Sequence[Head]) -> list[Head]:
+def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
     rows = disabling.rows_of(options, "train", options.order_rows)
     alone = [[head] for head in heads]
@@ -196,7 +196,7 @@ def _by_sweep(options: Options, opened: Opened, heads: Sequence[Head]) -> list[H
     return [heads[k] for k in sorted(range(len(heads)), key=lambda k: (-scores[k], moved[k], k))]
 
 
-def _by_importance(options: Options, opened: Opened, heads: Sequence[Head], times: int) -> list[Head]:
+def _by_importance(options: PruneOptions, opened: Opened, heads: Sequence[Head], times: int) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
     import torch  # 1.3 s of start-up
 

@@ -37,7 +37,7 @@ MOST_A_UNIT = 128
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class RaceOptions:
     """What races, of which checkpoint, on which rows, against which margin."""
 
     checkpoint: Classifier
@@ -80,22 +80,22 @@ class Options:
     ] = True
 
 
-class RaceStudy(Study[Options, Taken]):
+class RaceStudy(Study[RaceOptions, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
-    name, options, partial, arguments = "race", Options, Taken, Round
+    name, options, partial, arguments = "race", RaceOptions, Taken, Round
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def read(self, given: Mapping[str, Any]) -> Options:
+    def read(self, given: Mapping[str, Any]) -> RaceOptions:
         """Typed heads are groups. Raises InputError where something else is to race with them."""
         return super().read(disabling.with_groups(given))
 
-    def title(self, options: Options) -> str:
+    def title(self, options: RaceOptions) -> str:
         """Name what races and the checkpoint."""
         return f"Race {options.what} of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: RaceOptions) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
         references.check(capture.interventions.known_operator(options.operator), options)
         rows = disabling.rows_of(options)
@@ -103,7 +103,7 @@ class RaceStudy(Study[Options, Taken]):
         places = races.draw(options, len(rows))[: rules.first]
         return _units(rows, places, Round((), None, exact=True, first_order=True, number=0), EXACT_A_UNIT)
 
-    def more(self, options: Options, partials: Sequence[Taken]) -> list[Unit]:
+    def more(self, options: RaceOptions, partials: Sequence[Taken]) -> list[Unit]:
         """What the race wants next; when it is over, the rows that heads that matter lack."""
         race = _race(options, self.merge(options, partials))
         step, number, order = race.next(), race.taken.rounds + 1, races.draw(options, len(race.rows))
@@ -116,7 +116,7 @@ class RaceStudy(Study[Options, Taken]):
         next_round = Round((), tuple(int(k) for k in matter), True, False, number)
         return _units(race.rows, lacking, next_round, _most(len(matter), len(race.variants)))
 
-    def run(self, options: Options, unit: Unit) -> Done[Taken]:
+    def run(self, options: RaceOptions, unit: Unit) -> Done[Taken]:
         """The effects that this round wants of these rows."""
         race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
@@ -136,11 +136,11 @@ class RaceStudy(Study[Options, Taken]):
             taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
         return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
-    def merge(self, options: Options, partials: Sequence[Taken]) -> Taken:
+    def merge(self, options: RaceOptions, partials: Sequence[Taken]) -> Taken:
         """All rows, in the task's order."""
         return races.merged(partials)
 
-    def results(self, options: Options, merged: Taken) -> list[Result]:
+    def results(self, options: RaceOptions, merged: Taken) -> list[Result]:
         """How the race went, a row per variant with its verdict, a row per look."""
         return table(_race(options, merged))
 
@@ -167,12 +167,12 @@ def left_over(race: RaceSummary) -> str:
     return f"{race.does_not_matter} {do} not, {race.open} {are} open"
 
 
-def _race(options: Options, taken: Taken) -> Race:
+def _race(options: RaceOptions, taken: Taken) -> Race:
     return Race(options, task_of(options.task), disabling.rows_of(options), taken)
 
 
 def _exact(
-    options: Options,
+    options: RaceOptions,
     opened: disabling.Opened,
     rows: Sequence[TaskRow],
     variants: Sequence[disabling.Variant],
@@ -189,7 +189,7 @@ def _exact(
 
 
 def _first_order(
-    options: Options,
+    options: RaceOptions,
     opened: disabling.Opened,
     rows: Sequence[TaskRow],
     variants: Sequence[disabling.Variant],

@@ -50,7 +50,7 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class SeedsOptions:
     """What is fine-tuned how often, and on how many dev rows its heads are weighed."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -82,21 +82,21 @@ class SeedRuns:
     runs: tuple[SeedRun, ...]
 
 
-class SeedStudy(Study[Options, SeedRuns]):
+class SeedStudy(Study[SeedsOptions, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
-    name, options, partial, arguments = "seeds", Options, SeedRuns, Seeds
+    name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, Seeds
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {}
 
-    def title(self, options: Options) -> str:
+    def title(self, options: SeedsOptions) -> str:
         """Name the checkpoint and the task."""
         return f"Seed variance: {options.checkpoint} on {options.task}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: SeedsOptions) -> list[Unit]:
         """One unit a run of the square; a sample that is no sample is refused."""
         sampled = _sampled(options)
-        plain = finetune.Options(
+        plain = finetune.FinetuneOptions(
             checkpoint=options.checkpoint,
             tasks=(options.task,),
             data=options.data,
@@ -107,7 +107,7 @@ class SeedStudy(Study[Options, SeedRuns]):
         cells = [Seeds(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
         return [Unit(_key(options, cell), cell, size) for cell in cells]
 
-    def run(self, options: Options, unit: Unit) -> Done[SeedRuns]:
+    def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
         """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
         cell: Seeds = unit.arguments
         base, task = studies.worker_cache.checkpoint(options.checkpoint), task_of(options.task)
@@ -121,12 +121,12 @@ class SeedStudy(Study[Options, SeedRuns]):
         weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])
         return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
 
-    def merge(self, options: Options, partials: Sequence[SeedRuns]) -> SeedRuns:
+    def merge(self, options: SeedsOptions, partials: Sequence[SeedRuns]) -> SeedRuns:
         """All runs, in the order of the square."""
         runs = (run for part in partials for run in part.runs)
         return SeedRuns(tuple(sorted(runs, key=lambda run: (run.seeds.head, run.seeds.rows))))
 
-    def rows(self, options: Options, merged: SeedRuns) -> list[Row]:
+    def rows(self, options: SeedsOptions, merged: SeedRuns) -> list[Row]:
         """Runs, sources, spread, overlaps and heads."""
         return _Table(options, merged.runs).rows()
 
@@ -157,7 +157,7 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
     return f"the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure})."
 
 
-def _sampled(options: Options) -> int:
+def _sampled(options: SeedsOptions) -> int:
     """Train rows of each sample. InputError where a sample would be all of them, as then no seed draws it."""
     there = len(read_rows(task_of(options.task), "train", folder=options.data))
     wanted = there // 2 if options.train_rows is None else options.train_rows
@@ -169,7 +169,7 @@ def _sampled(options: Options) -> int:
     return wanted
 
 
-def _key(options: Options, cell: Seeds) -> str:
+def _key(options: SeedsOptions, cell: Seeds) -> str:
     """Readable, and different wherever anything that decides the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "data", "preset", "settings", "train_rows")}
     return run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides)
@@ -184,7 +184,7 @@ def _importance(opened: disabling.Opened, rows: Sequence[TaskRow]) -> np.ndarray
 class _Table:
     """The rows of the study, from all its runs."""
 
-    def __init__(self, options: Options, runs: Sequence[SeedRun]):
+    def __init__(self, options: SeedsOptions, runs: Sequence[SeedRun]):
         self.options, self.runs = options, runs
         self.task = task_of(options.task)
         self.metric = metrics_of(self.task)[0]

@@ -35,7 +35,7 @@ FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_hi
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class SeparatorsOptions(RowOptions):
     """Which checkpoint, on which rows."""
 
     limit: Limit = 200
@@ -59,17 +59,17 @@ class Slopes:
     changed: np.ndarray
 
 
-class SeparatorsStudy(Study[Options, Slopes]):
+class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
     """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
 
-    name, options, partial, arguments = "separators", Options, Slopes, disabling.Slice
+    name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, disabling.Slice
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: SeparatorsOptions) -> list[Unit]:
         """Slices of the task's rows."""
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Slopes]:
+    def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
         """Gradients, weights and predictions of these rows."""
         opened, all_rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.rows]
@@ -93,12 +93,12 @@ class SeparatorsStudy(Study[Options, Slopes]):
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[Slopes]) -> Slopes:
+    def merge(self, options: SeparatorsOptions, partials: Sequence[Slopes]) -> Slopes:
         """All rows, in the task's order."""
         names = ("rows", "to_separator", "to_other", "weight", "norm", "share", "gold", "plain", "changed")
         return Slopes(layers=partials[0].layers, **in_order(partials, names))
 
-    def results(self, options: Options, merged: Slopes) -> list[Result]:
+    def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
         """The baseline; a record per layer with the ratio of gradients and what cutting does; one for all layers."""
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)

@@ -41,7 +41,7 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class TranslationOptions:
     """Which checkpoint on which rows. data: a file of rows (source, target, links); train: another, for orders."""
 
     checkpoint: Checkpoint = "atlas-translator"
@@ -86,13 +86,13 @@ class TranslationPartial:
     seen: tuple[TranslationMeasurement, ...]
 
 
-class TranslationStudy(Study[Options, TranslationPartial]):
+class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
 
-    name, options, partial, arguments = "translation", Options, TranslationPartial, What
+    name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, What
     counts = "rows"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: TranslationOptions) -> list[Unit]:
         """One a measurement."""
         if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
             raise InputError(f"A translation study measures {', '.join(PARTS_OF_IT)}; {unknown[0]!r} is none of them.")
@@ -104,7 +104,7 @@ class TranslationStudy(Study[Options, TranslationPartial]):
             )
         return [Unit(name, What(name), size=len(rows)) for name in options.what]
 
-    def run(self, options: Options, unit: Unit) -> Done[TranslationPartial]:
+    def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
         """One measurement."""
         checkpoint = studies.worker_cache.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device
@@ -117,7 +117,7 @@ class TranslationStudy(Study[Options, TranslationPartial]):
             provenance(checkpoint, [translated.id for translated in rows]),
         )
 
-    def rows(self, options: Options, merged: TranslationPartial) -> list[Row]:
+    def rows(self, options: TranslationOptions, merged: TranslationPartial) -> list[Row]:
         """The untouched model, then a row per head or step of each measurement."""
         made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
         return [row for measurement in merged.seen for row in made[measurement.what](measurement, options.seed)]
@@ -138,14 +138,14 @@ class TranslationStudy(Study[Options, TranslationPartial]):
 STUDY = TranslationStudy()
 
 
-def _rows(options: Options) -> list[Translation]:
+def _rows(options: TranslationOptions) -> list[Translation]:
     rows = read_translations(options.data, limit=options.limit)
     if len(rows) < 2:
         raise InputError(f"Effects are judged on at least two rows; there are {len(rows)}: add rows.")
     return rows
 
 
-def _train_rows(options: Options) -> list[Translation]:
+def _train_rows(options: TranslationOptions) -> list[Translation]:
     return read_translations(options.train, split="train", limit=options.order_rows)
 
 
@@ -169,18 +169,20 @@ def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence
     return np.array([outcome.exact for outcome in answers]), np.array([outcome.share for outcome in answers])
 
 
-def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
+def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: TranslationOptions) -> TranslationMeasurement:
     heads = _every_head(checkpoint)
     exact, share = _under(checkpoint, encodings, [[head] for head in heads])
     return _seen("sweep", heads, exact=exact, share=share)
 
 
-def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
+def _importance(
+    checkpoint: "Opened", encodings: "list[Encoding]", options: TranslationOptions
+) -> TranslationMeasurement:
     values = np.concatenate([scores.ravel() for scores in capture.translating.part_importance(checkpoint, encodings)])
     return _seen("importance", _every_head(checkpoint), values=values)
 
 
-def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
+def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: TranslationOptions) -> TranslationMeasurement:
     train = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
     order: list[Head] = []
     variants: list[Sequence[Head]] = []
@@ -193,7 +195,7 @@ def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
     return _seen("prune", order, exact=exact, share=share)
 
 
-def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> TranslationMeasurement:
+def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: TranslationOptions) -> TranslationMeasurement:
     train = _train_rows(options)
     table = PositionTable([(len(row.source.split()), len(row.target.split()), row.links) for row in train])
     word_pairs = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in train])

@@ -49,7 +49,7 @@ PARTS = ("dev", "test")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class DependenciesOptions:
     """Which heads are asked, on which treebank. limit: most sentences of each part, from its beginning."""
 
     checkpoint: Checkpoint = "atlas-encoder"
@@ -77,12 +77,12 @@ class DependencyPartial:
     pieces: tuple[RelationSums, ...]
 
 
-class Dependencies(Study[Options, DependencyPartial]):
+class Dependencies(Study[DependenciesOptions, DependencyPartial]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
-    name, options, partial, arguments = "dependencies", Options, DependencyPartial, TreebankChunk
+    name, options, partial, arguments = "dependencies", DependenciesOptions, DependencyPartial, TreebankChunk
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: DependenciesOptions) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
         all_units = []
         for part in PARTS:
@@ -93,7 +93,7 @@ class Dependencies(Study[Options, DependencyPartial]):
                 all_units.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(batch)), size=size))
         return all_units
 
-    def run(self, options: Options, unit: Unit) -> Done[DependencyPartial]:
+    def run(self, options: DependenciesOptions, unit: Unit) -> Done[DependencyPartial]:
         """The sums of one unit's sentences."""
         at: TreebankChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
@@ -111,11 +111,11 @@ class Dependencies(Study[Options, DependencyPartial]):
             DependencyPartial((measure.sums(InputOffset(at.part, "", at.start)),)), provenance(checkpoint, names)
         )
 
-    def merge(self, options: Options, partials: Sequence[DependencyPartial]) -> DependencyPartial:
+    def merge(self, options: DependenciesOptions, partials: Sequence[DependencyPartial]) -> DependencyPartial:
         """The sums of each part of the treebank."""
         return DependencyPartial(tuple(added(piece for part in partials for piece in part.pieces)))
 
-    def rows(self, options: Options, merged: DependencyPartial) -> list[Row]:
+    def rows(self, options: DependenciesOptions, merged: DependencyPartial) -> list[Row]:
         """One a relation and direction; none while a part has not been looked at."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(PARTS):
@@ -163,7 +163,7 @@ def _relations() -> list[Relation]:
     return [Relation(f"dep:{label}", label, "dependent", "governor", "") for label in RELATIONS]
 
 
-def sentences(options: Options, part: str) -> list[GoldSentence]:
+def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
     """The sentences of a part, at most `limit` from its beginning."""
     return read_conllu(file_of(options.treebank, part), options.limit)
 

@@ -30,7 +30,7 @@ KINDS = ("raw", "effective")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class EffectiveOptions(AttendingOptions):
     """Which inputs are looked at."""
 
     limit: Limit = 100
@@ -43,14 +43,14 @@ class EffectivePartial:
     pieces: tuple[EffectiveSums, ...]
 
 
-class Effective(Attending[Options, EffectivePartial]):
+class Effective(Attending[EffectiveOptions, EffectivePartial]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
-    name, options, partial = "effective", Options, EffectivePartial
+    name, options, partial = "effective", EffectiveOptions, EffectivePartial
     section = "beyond weights"
     gives = "effective attention"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: EffectiveOptions) -> list[Unit]:
         """Smaller chunks than other studies': every head needs a singular value decomposition."""
         all_units = []
         for unit in super().units(options):
@@ -61,7 +61,7 @@ class Effective(Attending[Options, EffectivePartial]):
                 all_units.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
         return all_units
 
-    def run(self, options: Options, unit: Unit) -> Done[EffectivePartial]:
+    def run(self, options: EffectiveOptions, unit: Unit) -> Done[EffectivePartial]:
         """The sums of one unit's inputs."""
         chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
@@ -69,17 +69,17 @@ class Effective(Attending[Options, EffectivePartial]):
         partial = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
         return Done(partial, provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def _seen(self, options: Options, checkpoint: Any, inputs: list[Any], at: InputOffset) -> EffectivePartial:
+    def _seen(self, options: EffectiveOptions, checkpoint: Any, inputs: list[Any], at: InputOffset) -> EffectivePartial:
         measure = studies.attention.measures.EffectiveMeasure(checkpoint)
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
         return EffectivePartial((measure.sums(at),))
 
-    def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
+    def measured_now(self, options: EffectiveOptions, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         at = InputOffset(options.checkpoint, PASTED, 0)
         return self.rows(options, self._seen(options, checkpoint, sources(options, PASTED), at))
 
-    def rows(self, options: Options, merged: EffectivePartial) -> list[Row]:
+    def rows(self, options: EffectiveOptions, merged: EffectivePartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

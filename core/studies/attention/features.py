@@ -47,7 +47,7 @@ FEATURES: tuple[str, ...] = (
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class FeaturesOptions(AttendingOptions):
     """Which features are looked for, in which inputs."""
 
     compare: Annotated[str | None, Flag("a second checkpoint of the same shape, for differences")] = None
@@ -64,14 +64,14 @@ class FeaturePartial:
     pieces: tuple[FeatureSums, ...]
 
 
-class Features(Attending[Options, FeaturePartial]):
+class Features(Attending[FeaturesOptions, FeaturePartial]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
-    name, options, partial = "features", Options, FeaturePartial
+    name, options, partial = "features", FeaturesOptions, FeaturePartial
     section = "where it looks"
     gives = "attention to features"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: FeaturesOptions) -> list[Unit]:
         """Chunks of rows; wrong features are refused before anything runs."""
         if not options.features:
             raise InputError("At least one feature must be looked for; none was given: name one, such as noun.")
@@ -79,11 +79,11 @@ class Features(Attending[Options, FeaturePartial]):
             feature_of(name)
         return super().units(options)
 
-    def measure(self, options: Options, checkpoint: Any) -> "FeatureMeasure":
+    def measure(self, options: FeaturesOptions, checkpoint: Any) -> "FeatureMeasure":
         """Attention to the features on one checkpoint."""
         return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
-    def rows(self, options: Options, merged: FeaturePartial) -> list[Row]:
+    def rows(self, options: FeaturesOptions, merged: FeaturePartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         rows = [row for sums in merged.pieces for row in rows_of(sums)]

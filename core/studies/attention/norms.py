@@ -29,7 +29,7 @@ from core.tasks.features import feature_of
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class NormsOptions(AttendingOptions):
     """Which features are looked for, in which inputs."""
 
     pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
@@ -45,20 +45,20 @@ class NormPartial:
     pieces: tuple[NormSums, ...]
 
 
-class Norms(Attending[Options, NormPartial]):
+class Norms(Attending[NormsOptions, NormPartial]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
-    name, options, partial = "norms", Options, NormPartial
+    name, options, partial = "norms", NormsOptions, NormPartial
     section = "beyond weights"
     gives = "the same by norms |alpha f(x)|"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: NormsOptions) -> list[Unit]:
         """Chunks of rows; wrong features are refused before anything runs."""
         for name in options.features:
             feature_of(name)
         return super().units(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[NormPartial]:
+    def run(self, options: NormsOptions, unit: Unit) -> Done[NormPartial]:
         """The sums of one unit's inputs."""
         chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
@@ -66,17 +66,19 @@ class Norms(Attending[Options, NormPartial]):
         sums = self._sums(options, checkpoint, studies.worker_cache.pipeline(options.pipeline), inputs, chunk)
         return Done(NormPartial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
+    def measured_now(self, options: NormsOptions, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         at = InputChunk(options.checkpoint, PASTED, 0, len(options.texts))
         return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
 
-    def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list[Any], at: InputChunk) -> NormSums:
+    def _sums(
+        self, options: NormsOptions, checkpoint: Any, pipeline: Any, inputs: list[Any], at: InputChunk
+    ) -> NormSums:
         measure = studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
         measure.observe(pipeline, inputs)
         return measure.sums(InputOffset(at.checkpoint, at.task, at.start))
 
-    def rows(self, options: Options, merged: NormPartial) -> list[Row]:
+    def rows(self, options: NormsOptions, merged: NormPartial) -> list[Row]:
         """One a head and score, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

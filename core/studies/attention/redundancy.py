@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class RedundancyOptions(AttendingOptions):
     """Which inputs are looked at. queries: rows of each input that distances between heads compare."""
 
     compare: Annotated[str | None, Flag("a second checkpoint, such as one fine-tuned from the first")] = None
@@ -50,14 +50,14 @@ class RedundancyPartial:
     pieces: tuple[PatternSums, ...]
 
 
-class Redundancy(Attending[Options, RedundancyPartial]):
+class Redundancy(Attending[RedundancyOptions, RedundancyPartial]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
-    name, options, partial = "redundancy", Options, RedundancyPartial
+    name, options, partial = "redundancy", RedundancyOptions, RedundancyPartial
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: RedundancyOptions) -> list[Unit]:
         """Chunks of rows."""
         if options.queries < 1 or options.groups < 2:
             raise InputError(
@@ -66,13 +66,13 @@ class Redundancy(Attending[Options, RedundancyPartial]):
             )
         return super().units(options)
 
-    def measure(self, options: Options, checkpoint: Any) -> "PatternMeasure":
+    def measure(self, options: RedundancyOptions, checkpoint: Any) -> "PatternMeasure":
         """Distances and mean patterns on one checkpoint."""
         return studies.attention.measures.PatternMeasure(
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
-    def results(self, options: Options, merged: RedundancyPartial) -> list[Result]:
+    def results(self, options: RedundancyOptions, merged: RedundancyPartial) -> list[Result]:
         """Heads, groups, then pairs of checkpoint and task."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]

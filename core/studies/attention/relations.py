@@ -36,7 +36,7 @@ RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class RelationsOptions(AttendingOptions):
     """Which relations are looked for, in which inputs."""
 
     tasks: Tasks = ("mrpc",)
@@ -53,14 +53,14 @@ class RelationPartial:
     pieces: tuple[RelationSums, ...]
 
 
-class Relations(Attending[Options, RelationPartial]):
+class Relations(Attending[RelationsOptions, RelationPartial]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
-    name, options, partial = "relations", Options, RelationPartial
+    name, options, partial = "relations", RelationsOptions, RelationPartial
     section = "relations and frames"
     gives = "attention along relations"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: RelationsOptions) -> list[Unit]:
         """Chunks of rows; wrong relations are refused before anything runs."""
         if not options.relations:
             raise InputError(
@@ -70,12 +70,12 @@ class Relations(Attending[Options, RelationPartial]):
             relation_of(name)
         return super().units(options)
 
-    def measure(self, options: Options, checkpoint: Any) -> "RelationMeasure":
+    def measure(self, options: RelationsOptions, checkpoint: Any) -> "RelationMeasure":
         """Attention along the relations on one checkpoint."""
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
-    def rows(self, options: Options, merged: RelationPartial) -> list[Row]:
+    def rows(self, options: RelationsOptions, merged: RelationPartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
 

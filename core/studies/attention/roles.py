@@ -32,7 +32,7 @@ SURE = 0.05
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class RolesOptions(AttendingOptions):
     """Which inputs are looked at, and how many random ones."""
 
     pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
@@ -48,14 +48,14 @@ class RolePartial:
     pieces: tuple[RoleSums, ...]
 
 
-class Roles(Attending[Options, RolePartial]):
+class Roles(Attending[RolesOptions, RolePartial]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
-    name, options, partial = "roles", Options, RolePartial
+    name, options, partial = "roles", RolesOptions, RolePartial
     section = "where it looks"
     gives = "roles against baselines"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: RolesOptions) -> list[Unit]:
         """Chunks of rows; the first of each task has the random sequences too."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
@@ -64,16 +64,16 @@ class Roles(Attending[Options, RolePartial]):
             )
         return super().units(options)
 
-    def measure(self, options: Options, checkpoint: Any) -> "RoleMeasure":
+    def measure(self, options: RolesOptions, checkpoint: Any) -> "RoleMeasure":
         """Roles on one checkpoint."""
         return studies.attention.role_measure.RoleMeasure(checkpoint)
 
-    def after(self, options: Options, measure: Any, start: int) -> None:
+    def after(self, options: RolesOptions, measure: Any, start: int) -> None:
         """The random sequences, once a task."""
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
-    def rows(self, options: Options, merged: RolePartial) -> list[Row]:
+    def rows(self, options: RolesOptions, merged: RolePartial) -> list[Row]:
         """One a head and role, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, times=options.times)]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class StatisticsOptions(AttendingOptions):
     """Which inputs are looked at. queries: rows of each input that distances between heads compare; None: all."""
 
     queries: Annotated[int | None, Flag("rows of each input that distances compare", least=1)] = 4
@@ -43,14 +43,14 @@ class StatisticsPartial:
     pieces: tuple[StatisticsSums, ...]
 
 
-class Statistics(Attending[Options, StatisticsPartial]):
+class Statistics(Attending[StatisticsOptions, StatisticsPartial]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
-    name, options, partial = "statistics", Options, StatisticsPartial
+    name, options, partial = "statistics", StatisticsOptions, StatisticsPartial
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: StatisticsOptions) -> list[Unit]:
         """Chunks of rows."""
         if options.queries is not None and options.queries < 1:
             raise InputError(
@@ -59,11 +59,11 @@ class Statistics(Attending[Options, StatisticsPartial]):
             )
         return super().units(options)
 
-    def measure(self, options: Options, checkpoint: Any) -> "StatisticsMeasure":
+    def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
         """Statistics and distances on one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
-    def rows(self, options: Options, merged: StatisticsPartial) -> list[Row]:
+    def rows(self, options: StatisticsOptions, merged: StatisticsPartial) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, seed=options.seed)]
 

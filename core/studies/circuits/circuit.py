@@ -46,7 +46,7 @@ BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class CircuitOptions(RowOptions):
     """Which checkpoint, on which pairs, held to what."""
 
     limit: Limit = 400
@@ -64,14 +64,14 @@ class Options(RowOptions):
     sample: Annotated[int, Flag("random other edges that race", least=0)] = 200
 
 
-class CircuitStudy(Study[Options, CircuitPartial]):
+class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     """Find the edges between components that carry the difference between two inputs, with error control."""
 
-    name, options, partial, arguments = "circuit", Options, CircuitPartial, Wanted
+    name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, Wanted
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "pairs"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: CircuitOptions) -> str:
         """Name the checkpoint and the pairs."""
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
@@ -79,7 +79,7 @@ class CircuitStudy(Study[Options, CircuitPartial]):
         """A classifier and labels, unless the pairs name words that a language model fills in."""
         return frozenset() if foils.names_words(options.get("pairs_file")) else self.needs
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: CircuitOptions) -> list[Unit]:
         """First which pairs there are."""
         if not 0 < options.margin < 1:
             raise InputError(f"A margin is a share of the difference, above 0 and below 1; seen {options.margin:g}.")
@@ -91,7 +91,7 @@ class CircuitStudy(Study[Options, CircuitPartial]):
         circuit_pairs.texts_of(options)
         return [Unit("pairs", Wanted("pairs"), 1)]
 
-    def more(self, options: Options, partials: Sequence[CircuitPartial]) -> list[Unit]:
+    def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
         """What the study wants next; verdicts depend on effects alone, so that any number of workers agrees."""
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
@@ -100,7 +100,7 @@ class CircuitStudy(Study[Options, CircuitPartial]):
         return [Unit(f"{wanted.what}-{done + k}", Wanted(wanted.what, some, wanted.edges), len(some))
                 for k, some in enumerate(slices)] if wanted.what != "nothing" else []  # fmt: skip
 
-    def run(self, options: Options, unit: Unit) -> Done[CircuitPartial]:
+    def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
         """Which pairs there are, or what was wanted of some."""
         opened, wanted = foils.opened(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
@@ -115,11 +115,11 @@ class CircuitStudy(Study[Options, CircuitPartial]):
             partial = measured(options, opened, pairs, wanted)
         return Done(partial, provenance(opened.checkpoint, _ids(options, pairs, numbers)))
 
-    def merge(self, options: Options, partials: Sequence[CircuitPartial]) -> CircuitPartial:
+    def merge(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> CircuitPartial:
         """All that was measured."""
         return circuit_race.merged(partials)
 
-    def results(self, options: Options, merged: CircuitPartial) -> list[Result]:
+    def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
         """The circuit in one record, its edges, its curve, and the pairs; nothing while it is under way."""
         if merged.kept is None:
             return []
@@ -144,12 +144,12 @@ STUDY = CircuitStudy()
 
 
 @lru_cache(maxsize=2)
-def _pairs(options: Options, weights_hash: str) -> circuit_pairs.PairSet:
+def _pairs(options: CircuitOptions, weights_hash: str) -> circuit_pairs.PairSet:
     """The pairs of the options, made once in a worker."""
     return circuit_pairs.made_pairs(options, foils.opened(options))
 
 
-def _ids(options: Options, pairs: circuit_pairs.PairSet, numbers: Sequence[int]) -> list[str]:
+def _ids(options: CircuitOptions, pairs: circuit_pairs.PairSet, numbers: Sequence[int]) -> list[str]:
     if options.pairs_file is not None:
         return [f"line {int(pairs.firsts[k]) + 1}" for k in numbers]
     rows = disabling.rows_of(options)
@@ -169,7 +169,7 @@ def _fits_in_memory(pairs: circuit_pairs.PairSet) -> None:
 
 
 def _stack(
-    options: Options, opened: disabling.Opened, encoding: "Encoding", *, gradients: bool = False
+    options: CircuitOptions, opened: disabling.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
     """The checkpoint's layers, which must give its own logits of an input where it is read."""
     place = foils.place_of(opened.checkpoint, encoding) if foils.fills_words(options) else None
@@ -177,14 +177,14 @@ def _stack(
 
 
 def _reading(
-    options: Options, opened: disabling.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
+    options: CircuitOptions, opened: disabling.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
 ) -> "capture.stacks.Stack":
     """The stack, read where this input's word is filled in."""
     return replace(stack, place=foils.place_of(opened.checkpoint, encoding)) if foils.fills_words(options) else stack
 
 
 def measured(
-    options: Options, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
+    options: CircuitOptions, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
 ) -> CircuitPartial:
     """Attribution, exact effects, or what circuits keep, of these pairs."""
     numbers = np.array(wanted.numbers, dtype=int)
@@ -223,7 +223,7 @@ def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.e
     return difference
 
 
-def circuit_values(options: Options, run: object, wanted: Wanted, difference: object) -> np.ndarray:
+def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, difference: object) -> np.ndarray:
     """m of every circuit of the curve; wanted.edges: all edges, strongest first."""
     import torch  # 1.3 s of start-up
 

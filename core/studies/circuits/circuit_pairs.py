@@ -16,7 +16,7 @@ from core.tasks.glue import TaskRow
 if TYPE_CHECKING:
     from core.capture.edges import AlignedPairs
     from core.models.encoding import Encoding
-    from core.studies.circuits.circuit import Options
+    from core.studies.circuits.circuit import CircuitOptions
 
 OTHER_ROW = "row"  # B is another row of as many tokens
 KINDS = (OTHER_ROW, *DEFAULT)
@@ -58,7 +58,7 @@ class Division:
     control: np.ndarray
 
 
-def check(options: "Options") -> None:
+def check(options: "CircuitOptions") -> None:
     """Raises InputError for options that no pair can have."""
     if options.kind not in KINDS:
         raise InputError(f'A pair is made by one of {", ".join(KINDS)}; "{options.kind}" is none of them: choose one.')
@@ -72,14 +72,14 @@ def check(options: "Options") -> None:
         )
 
 
-def texts_of(options: "Options") -> list[tuple[Texts, Texts | None]]:
+def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
     """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in disabling.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in foils.columns_of(options.pairs_file)]
 
 
-def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
+def made_pairs(options: "CircuitOptions", opened: disabling.Opened) -> PairSet:
     """Every pair of the options with what the checkpoint says of it.
 
     Raises InputError where none can be made.
@@ -106,7 +106,9 @@ def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
     return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
 
 
-def _with_foils(options: "Options", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]) -> PairSet:
+def _with_foils(
+    options: "CircuitOptions", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]
+) -> PairSet:
     """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
     words = [(parts[2], parts[3]) for parts in foils.columns_of(options.pairs_file or "")]
     sides = [
@@ -137,7 +139,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 
 
 def other_text(
-    options: "Options", opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
+    options: "CircuitOptions", opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
     """B's texts; None where it cannot be made."""
     if text[1] is not None:
@@ -188,7 +190,7 @@ def _measured(
     return _far(opened, columns, not_made)
 
 
-def division_of(options: "Options", pairs: PairSet) -> Division:
+def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     """The pairs by what they are for, drawn with the seed; two thirds decide where there are too few.
 
     Raises InputError where there are too few to decide anything.
@@ -211,7 +213,7 @@ def division_of(options: "Options", pairs: PairSet) -> Division:
 
 
 def run_inputs(
-    options: "Options", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
+    options: "CircuitOptions", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
     """The pairs of these numbers in batches of one length of A that are read at one place: their places among
     `numbers`, and the inputs."""

@@ -13,7 +13,7 @@ from core.scoring.racing import Rules, Standings, standings
 from core.studies.circuits.circuit_pairs import Division, PairSet, division_of
 
 if TYPE_CHECKING:
-    from core.studies.circuits.circuit import Options
+    from core.studies.circuits.circuit import CircuitOptions
 
 EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attribution and a sample
 
@@ -66,7 +66,7 @@ def merged(partials: Sequence[CircuitPartial]) -> CircuitPartial:
 class CircuitState:
     """A circuit's study at some point, from all that was measured."""
 
-    options: "Options"
+    options: "CircuitOptions"
     taken: CircuitPartial
 
     @property

@@ -20,8 +20,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.task_rows import RowOptions
 from core.studies.circuits import circuit_pairs
-from core.studies.circuits.circuit import Options as CircuitOptions
-from core.studies.circuits.circuit import measured
+from core.studies.circuits.circuit import CircuitOptions, measured
 from core.studies.circuits.circuit_race import Wanted
 from core.studies.circuits.records import EdgeEffect
 from core.studies.contract import Done, Flag, Need, Study, Unit
@@ -31,7 +30,7 @@ from core.studies.provenance import provenance
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class EdgeEffectsOptions(RowOptions):
     """Which edges of which checkpoint, on which pairs."""
 
     limit: Limit = 100
@@ -51,18 +50,18 @@ class EdgePartial:
     same: np.ndarray
 
 
-class EdgeEffects(Study[Options, EdgePartial]):
+class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     """Take what one head tells another from another row: how far does the logit difference fall?"""
 
-    name, options, partial = "edge-effects", Options, EdgePartial
+    name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "rows"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: EdgeEffectsOptions) -> str:
         """Name the edges and the checkpoint."""
         return f"Edges {', '.join(options.edges)} of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: EdgeEffectsOptions) -> list[Unit]:
         """All pairs at once; edges that cannot be are refused here."""
         if not options.edges:
             raise InputError("At least one edge is needed, such as L1H2>L3H4.q; none was named.")
@@ -70,7 +69,7 @@ class EdgeEffects(Study[Options, EdgePartial]):
             ends_of(name)
         return [Unit("pairs", size=len(disabling.rows_of(options)))]
 
-    def run(self, options: Options, unit: Unit) -> Done[EdgePartial]:
+    def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
         """Effects of the edges and of those beside them."""
         opened = disabling.opened(options)
         about = {
@@ -89,11 +88,11 @@ class EdgeEffects(Study[Options, EdgePartial]):
         partial = EdgePartial(tuple(dict.fromkeys(names)), pairs.layers, pairs.heads, exact[numbers], gap, pairs.same)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in disabling.rows_of(options)]))
 
-    def merge(self, options: Options, partials: Sequence[EdgePartial]) -> EdgePartial:
+    def merge(self, options: EdgeEffectsOptions, partials: Sequence[EdgePartial]) -> EdgePartial:
         """There is one."""
         return partials[0]
 
-    def results(self, options: Options, merged: EdgePartial) -> list[EdgeEffect]:
+    def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
         """A record an edge: its mean effect on pairs of different answers, and on those of the same."""
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):

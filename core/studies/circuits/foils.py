@@ -18,7 +18,7 @@ from core.tasks.glue import task_of
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
-    from core.studies.circuits.circuit import Options
+    from core.studies.circuits.circuit import CircuitOptions
 
 MASK = "[MASK]"
 WITHOUT_WORDS, WITH_WORDS = 2, 4
@@ -54,12 +54,12 @@ def names_words(path: str | None) -> bool:
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
-def fills_words(options: "Options") -> bool:
+def fills_words(options: "CircuitOptions") -> bool:
     """Whether the pairs of a study are such."""
     return names_words(options.pairs_file)
 
 
-def opened(options: "Options") -> disabling.Opened:
+def opened(options: "CircuitOptions") -> disabling.Opened:
     """The classifier of the options, or the language model where pairs name words.
 
     Raises:

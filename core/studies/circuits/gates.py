@@ -38,7 +38,7 @@ FITS_A_UNIT = 15
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class GatesOptions(RowOptions):
     """Which checkpoint, fitted on which rows, judged on which."""
 
     limit: Limit = 200
@@ -84,18 +84,18 @@ class GatePartial:
     gradient: np.ndarray | None = None
 
 
-class Gates(Study[Options, GatePartial]):
+class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
-    name, options, partial, arguments = "gates", Options, GatePartial, Stage
+    name, options, partial, arguments = "gates", GatesOptions, GatePartial, Stage
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "fits"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: GatesOptions) -> str:
         """Name the checkpoint."""
         return f"Gates on the heads of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: GatesOptions) -> list[Unit]:
         """First the path of prices."""
         if options.margin is not None and not 0 < options.margin < float("inf"):
             raise InputError(
@@ -105,7 +105,7 @@ class Gates(Study[Options, GatePartial]):
         constant_loss(task_of(options.task), gold)
         return [Unit("path", Stage("path"), len(PRICES))]
 
-    def more(self, options: Options, partials: Sequence[GatePartial]) -> list[Unit]:
+    def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
         """Then the fits at the price that was chosen; when the classes are there, the rows that judge them."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
@@ -120,7 +120,7 @@ class Gates(Study[Options, GatePartial]):
             return [Unit("judged", Stage("judged", (), 0.0, *together), len(PRICES))]
         return []
 
-    def run(self, options: Options, unit: Unit) -> Done[GatePartial]:
+    def run(self, options: GatesOptions, unit: Unit) -> Done[GatePartial]:
         """One stage."""
         opened, stage = disabling.opened(options), unit.arguments
         if stage.name == "judged":
@@ -131,11 +131,11 @@ class Gates(Study[Options, GatePartial]):
             partial = path(options, opened, rows) if stage.name == "path" else fits(options, opened, rows, stage)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[GatePartial]) -> GatePartial:
+    def merge(self, options: GatesOptions, partials: Sequence[GatePartial]) -> GatePartial:
         """All stages so far, fits in their order."""
         return gate_table.merged(partials)
 
-    def results(self, options: Options, merged: GatePartial) -> list[Result]:
+    def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
         """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
         if merged.effects is None:
             return []
@@ -162,12 +162,12 @@ class Gates(Study[Options, GatePartial]):
 STUDY = Gates()
 
 
-def margin_of(options: Options, gold: np.ndarray) -> float:
+def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
     """The margin asked for, or 5 % of the loss of the best constant answer."""
     return SHARE * constant_loss(task_of(options.task), gold) if options.margin is None else options.margin
 
 
-def path(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow]) -> GatePartial:
+def path(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow]) -> GatePartial:
     """Gates pushed down at each price of the path, all rows counting once."""
     import torch  # 1.3 s of start-up
 
@@ -186,7 +186,7 @@ def path(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow]) ->
     )
 
 
-def fits(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
+def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
     """Gates of some bootstrap samples and starts, pushed up and pushed down."""
     import torch  # 1.3 s of start-up
 
@@ -209,7 +209,7 @@ def fits(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], st
     return GatePartial(*shape, margin, price=stage.price, fits=np.array(stage.fits), up=up, down=down)
 
 
-def judged(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
+def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
     """Exact effects on the loss of rows that fitted nothing: every head, the classes together, random heads."""
     checkpoint = opened.checkpoint
     layers, heads = checkpoint.layers, checkpoint.heads

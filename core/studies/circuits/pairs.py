@@ -39,7 +39,7 @@ OPERATORS = ("zero", "mean")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class PairsOptions(RowOptions):
     """Which pairs of heads of which checkpoint, on which rows."""
 
     limit: Limit = 200
@@ -82,25 +82,25 @@ class PairPartial:
     lost_together: np.ndarray
 
 
-class Pairs(Study[Options, PairPartial]):
+class Pairs(Study[PairsOptions, PairPartial]):
     """Take heads out two by two: which stand in for each other, which work together?"""
 
-    name, options, partial, arguments = "pairs", Options, PairPartial, PairRows
+    name, options, partial, arguments = "pairs", PairsOptions, PairPartial, PairRows
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
 
-    def title(self, options: Options) -> str:
+    def title(self, options: PairsOptions) -> str:
         """Name the checkpoint."""
         return f"Pairs of heads of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: PairsOptions) -> list[Unit]:
         """One unit that says how many heads there are, and chooses among more than 48."""
         check_operator(options.operator)
         references.check(options.operator, options)
         disabling.rows_of(options)
         return [Unit("choosing", PairRows((), chooses=True))]
 
-    def more(self, options: Options, partials: Sequence[PairPartial]) -> list[Unit]:
+    def more(self, options: PairsOptions, partials: Sequence[PairPartial]) -> list[Unit]:
         """The rows that judge."""
         if len(partials) > 1:
             return []
@@ -113,7 +113,7 @@ class Pairs(Study[Options, PairPartial]):
             for k, (row_slice, size) in enumerate(disabling.slices(options))
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[PairPartial]:
+    def run(self, options: PairsOptions, unit: Unit) -> Done[PairPartial]:
         """Exact effects of these rows."""
         opened, pair_rows = disabling.opened(options), unit.arguments
         count = opened.checkpoint.layers * opened.checkpoint.heads
@@ -133,7 +133,7 @@ class Pairs(Study[Options, PairPartial]):
         )  # fmt: skip
         return Done(whole, provenance(opened.checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[PairPartial]) -> PairPartial:
+    def merge(self, options: PairsOptions, partials: Sequence[PairPartial]) -> PairPartial:
         """All rows that judge, in the task's order."""
         judging = [part for part in partials if not part.chooses] or list(partials)
         whole = in_order(judging, ("rows", "alone", "together", "lost_alone", "lost_together"))
@@ -141,7 +141,7 @@ class Pairs(Study[Options, PairPartial]):
         return PairPartial(layers=first.layers, heads=first.heads, chooses=first.chooses, pairs=first.pairs,
                            sampled=first.sampled, **whole)  # fmt: skip
 
-    def results(self, options: Options, merged: PairPartial) -> list[Result]:
+    def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
         """A record a pair, strongest first; what the choice missed."""
         if merged.chooses or not len(merged.pairs):
             return []
@@ -171,7 +171,7 @@ def check_operator(operator: str) -> None:
 
 
 def measured(
-    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
+    options: PairsOptions, opened: disabling.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """How far the logit difference falls without each head and pair, then what the loss gains: [head or pair, row]."""
     checkpoint = opened.checkpoint
@@ -190,7 +190,7 @@ def _nothing(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
     return np.zeros((count, 0)), np.zeros((0, 0)), np.zeros((count, 0)), np.zeros((0, 0))
 
 
-def _pairs(options: Options, count: int, pair_rows: PairRows) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(options: PairsOptions, count: int, pair_rows: PairRows) -> tuple[np.ndarray, np.ndarray]:
     """The pairs that are measured, and which of them were drawn at random."""
     chosen = list(combinations(pair_rows.strongest or range(count), 2))
     if not pair_rows.strongest:
@@ -201,7 +201,7 @@ def _pairs(options: Options, count: int, pair_rows: PairRows) -> tuple[np.ndarra
     return np.array([*chosen, *sampled]), np.array([0.0] * len(chosen) + [1.0] * len(sampled))
 
 
-def table(options: Options, merged: PairPartial) -> list[Result]:
+def table(options: PairsOptions, merged: PairPartial) -> list[Result]:
     """A record a pair, strongest first; what the choice missed."""
     tested = interactions(merged.alone, merged.together, merged.pairs)
     tested = np.where(np.abs(tested) < 1e-6, 0.0, tested)  # rounding

@@ -36,7 +36,7 @@ ROWS_A_UNIT = 16
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(RowOptions):
+class ShapleyOptions(RowOptions):
     """Which checkpoint, on which rows, with how many orders."""
 
     limit: Limit = 100
@@ -76,17 +76,17 @@ class ShapleyPartial:
     kept: np.ndarray | None = None
 
 
-class Shapley(Study[Options, ShapleyPartial]):
+class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     """What each head adds with the others on or off at random, and which order of pruning keeps more."""
 
-    name, options, partial, arguments = "shapley", Options, ShapleyPartial, ShapleyRows
+    name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ShapleyRows
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: ShapleyOptions) -> str:
         """Name the checkpoint."""
         return f"Shapley values of the heads of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: ShapleyOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
         check_operator(options.operator)
         references.check(options.operator, options)
@@ -99,7 +99,7 @@ class Shapley(Study[Options, ShapleyPartial]):
             for k in range(0, len(all_rows), ROWS_A_UNIT)
         ]
 
-    def more(self, options: Options, partials: Sequence[ShapleyPartial]) -> list[Unit]:
+    def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
         """The rows that compare orders, once there are orders."""
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
@@ -107,7 +107,7 @@ class Shapley(Study[Options, ShapleyPartial]):
             Unit("orders", ShapleyRows((), shapley_table.ranked(self.merge(options, partials))), options.judge_rows)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[ShapleyPartial]:
+    def run(self, options: ShapleyOptions, unit: Unit) -> Done[ShapleyPartial]:
         """Values of these rows, or what is kept along the orders."""
         opened, work = disabling.opened(options), unit.arguments
         if work.ranked:
@@ -119,11 +119,11 @@ class Shapley(Study[Options, ShapleyPartial]):
             partial = values_of(options, opened, rows, work.rows)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
+    def merge(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
         """All rows, in the task's order."""
         return shapley_table.merged(partials)
 
-    def results(self, options: Options, merged: ShapleyPartial) -> list[Result]:
+    def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
         """The heads, their sum, ranks that agree, and the orders of pruning."""
         return shapley_table.results(merged, orders=options.orders, operator=options.operator, seed=options.seed)
 
@@ -146,7 +146,7 @@ STUDY = Shapley()
 
 
 def values_of(
-    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], places: Sequence[int]
+    options: ShapleyOptions, opened: disabling.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
     """Shapley values of every row, each along orders of its own."""
     checkpoint = opened.checkpoint
@@ -178,7 +178,7 @@ def values_of(
 
 
 def along_orders(
-    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
+    options: ShapleyOptions, opened: disabling.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
     """The logit difference of rows that made no order, heads taken out one after another in each order."""
     checkpoint = opened.checkpoint

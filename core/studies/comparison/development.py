@@ -31,7 +31,7 @@ Ends = tuple[np.ndarray, ...]  # a value and the ends of its interval, [layer, h
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class DevelopmentOptions(AttendingOptions):
     """Which snapshots are looked at, in order, and on which inputs."""
 
     checkpoint: str = ""  # none of its own: the snapshots are
@@ -83,20 +83,20 @@ class Stages:
     stages: tuple[StageScores, ...]
 
 
-class Development(Study[Options, Stages]):
+class Development(Study[DevelopmentOptions, Stages]):
     """Heads over training: when heads begin to look where they look, on snapshots in order."""
 
-    name, options, partial, arguments = "development", Options, Stages, Stage
+    name, options, partial, arguments = "development", DevelopmentOptions, Stages, Stage
 
-    def title(self, options: Options) -> str:
+    def title(self, options: DevelopmentOptions) -> str:
         """Name the first and the last."""
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
-    def checkpoints(self, options: Options) -> list[str]:
+    def checkpoints(self, options: DevelopmentOptions) -> list[str]:
         """None beforehand: a range of revisions is resolved when the work is divided."""
         return []
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: DevelopmentOptions) -> list[Unit]:
         """One a snapshot; revisions are resolved here, once."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
@@ -107,7 +107,7 @@ class Development(Study[Options, Stages]):
             for order, snapshot in enumerate(snapshots)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Stages]:
+    def run(self, options: DevelopmentOptions, unit: Unit) -> Done[Stages]:
         """Open a snapshot, score its heads, and let it go."""
         stage: Stage = unit.arguments
         checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
@@ -126,7 +126,7 @@ class Development(Study[Options, Stages]):
         )
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
-    def merge(self, options: Options, partials: Sequence[Stages]) -> Stages:
+    def merge(self, options: DevelopmentOptions, partials: Sequence[Stages]) -> Stages:
         """All snapshots in order. Raises InputError where they are not of one design."""
         stages = sorted((stage for partial in partials for stage in partial.stages), key=lambda stage: stage.order)
         other = [stage for stage in stages if stage.value.shape != stages[-1].value.shape]
@@ -137,7 +137,7 @@ class Development(Study[Options, Stages]):
             )
         return Stages(tuple(stages))
 
-    def results(self, options: Options, merged: Stages) -> Sequence[Result]:
+    def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
         """Curves, beginnings, the order."""
         points = [point for stage in merged.stages for point in curve_points(stage)]
         return [*points, *role_records(points, seed=options.seed)]

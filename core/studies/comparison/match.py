@@ -37,7 +37,7 @@ LEAST_DRAWS = 99
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class MatchOptions(AttendingOptions):
     """Which checkpoints are compared, and on which inputs."""
 
     compare: Annotated[str | None, Flag("the checkpoint whose heads are looked for", argument=True, required=True)] = (
@@ -102,21 +102,21 @@ class MatchPartial:
     drawn: tuple[Drawn, ...] = ()
 
 
-class Match(Study[Options, MatchPartial]):
+class Match(Study[MatchOptions, MatchPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
-    name, options, partial, arguments = "match", Options, MatchPartial, MatchChunk
+    name, options, partial, arguments = "match", MatchOptions, MatchPartial, MatchChunk
 
-    def title(self, options: Options) -> str:
+    def title(self, options: MatchOptions) -> str:
         """Name both, or say how many there are."""
         others = options.others
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
-    def checkpoints(self, options: Options) -> list[str]:
+    def checkpoints(self, options: MatchOptions) -> list[str]:
         """All."""
         return [options.checkpoint, *options.others]
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: MatchOptions) -> list[Unit]:
         """Inputs, then draws."""
         if not options.compare:
             raise InputError("Heads are looked for in a second checkpoint; none was given: name one.")
@@ -141,7 +141,7 @@ class Match(Study[Options, MatchPartial]):
             for piece in pieces
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[MatchPartial]:
+    def run(self, options: MatchOptions, unit: Unit) -> Done[MatchPartial]:
         """Some inputs in both checkpoints, or some draws of random weights."""
         piece: MatchChunk = unit.arguments
         first, other = (
@@ -165,7 +165,7 @@ class Match(Study[Options, MatchPartial]):
         )
         return Done(partial, provenance)
 
-    def merge(self, options: Options, partials: Sequence[MatchPartial]) -> MatchPartial:
+    def merge(self, options: MatchOptions, partials: Sequence[MatchPartial]) -> MatchPartial:
         """All pieces; those of inputs beside one checkpoint as one."""
         wholes: dict[str, Compared] = {}
         for piece in (piece for partial in partials for piece in partial.compared):
@@ -175,7 +175,7 @@ class Match(Study[Options, MatchPartial]):
                 wholes[piece.compare] = replace(whole, sums=sums.sums, squares=sums.squares, inputs=sums.inputs)
         return MatchPartial(tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn))
 
-    def results(self, options: Options, merged: MatchPartial) -> Sequence[Result]:
+    def results(self, options: MatchOptions, merged: MatchPartial) -> Sequence[Result]:
         """Of each other checkpoint a row a head and the summary; of several what recurs."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
@@ -215,7 +215,7 @@ class Match(Study[Options, MatchPartial]):
 STUDY = Match()
 
 
-def inputs_of(options: Options) -> list[SourceText]:
+def inputs_of(options: MatchOptions) -> list[SourceText]:
     """All inputs, numbered through. Raises InputError without any."""
     tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
     sources_of_tasks = [source for task in tasks for source in sources(options, task)]
@@ -236,7 +236,7 @@ def _compared(
 
 
 def _drawn(
-    options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: MatchChunk
+    options: MatchOptions, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: MatchChunk
 ) -> Drawn:
     sample = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
@@ -248,7 +248,7 @@ def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
     return scoring.counterparts.SimilaritySums(piece.sums, piece.squares, piece.inputs)
 
 
-def counterparts(options: Options, merged: MatchPartial) -> list[Counterpart]:
+def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpart]:
     """A record a head of the first checkpoint."""
     whole = merged.compared[0]
     sums = _sums(whole)
@@ -286,7 +286,7 @@ def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
     return scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
 
 
-def summary(options: Options, merged: MatchPartial, heads: Sequence[Counterpart]) -> MatchSummary:
+def summary(options: MatchOptions, merged: MatchPartial, heads: Sequence[Counterpart]) -> MatchSummary:
     """The row that says what was compared."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]

@@ -42,7 +42,7 @@ ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options(AttendingOptions):
+class WhyOptions(AttendingOptions):
     """Which inputs are looked at, and what is told apart."""
 
     limit: Limit = 60
@@ -90,19 +90,19 @@ class WhyPartial:
     pieces: tuple[ScoreSums, ...]
 
 
-class Why(Study[Options, WhyPartial]):
+class Why(Study[WhyOptions, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
-    name, options, partial, arguments = "why", Options, WhyPartial, InputChunk
+    name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
     section = "why it looks there"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: WhyOptions) -> list[Unit]:
         """Chunks of rows."""
         if not 0 <= options.least <= 1:
             raise InputError(f"The smallest share that is a row lies between 0 and 1; {options.least:g} was given.")
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
-    def run(self, options: Options, unit: Unit) -> Done[WhyPartial]:
+    def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
         """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
         chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
@@ -122,7 +122,7 @@ class Why(Study[Options, WhyPartial]):
         row_ids = [row.row_id for row in rows[chunk.start : chunk.stop]]
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
 
-    def merge(self, options: Options, partials: Sequence[WhyPartial]) -> WhyPartial:
+    def merge(self, options: WhyOptions, partials: Sequence[WhyPartial]) -> WhyPartial:
         """The sums of each checkpoint and task."""
         whole: dict[tuple[str, str], ScoreSums] = {}
         for sums in (piece for partial in partials for piece in partial.pieces):
@@ -130,7 +130,7 @@ class Why(Study[Options, WhyPartial]):
             whole[key] = whole[key].merge(sums) if key in whole else sums
         return WhyPartial(tuple(whole.values()))
 
-    def rows(self, options: Options, merged: WhyPartial) -> list[Row]:
+    def rows(self, options: WhyOptions, merged: WhyPartial) -> list[Row]:
         """Shares by layer and head, then what removal did."""
         rows: list[Row] = []
         for sums in merged.pieces:

@@ -37,7 +37,7 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class FrameHeadsOptions:
     """Which sentences, how they are scored, and the paper's selection (`core.frames.filters.Filter`; None: off).
 
     rows: sentences as JSON lines instead of a file.
@@ -71,18 +71,18 @@ class Inputs:
     inputs: tuple[int, ...]
 
 
-class FrameHeads(Study[Options, Scores]):
+class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
-    name, options, partial, arguments = "frame-heads", Options, Scores, Inputs
+    name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
     section = "relations and frames"
     counts = "words"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: FrameHeadsOptions) -> str:
         """Name the checkpoint."""
         return f"Frame heads of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: FrameHeadsOptions) -> list[Unit]:
         """Slices of the sentences that pass, similar lengths together."""
         _check(options)
         links = chosen(options)[0].kept
@@ -93,7 +93,7 @@ class FrameHeads(Study[Options, Scores]):
             for number, part in enumerate(slices)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Scores]:
+    def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
         links = chosen(options)[0].kept
@@ -105,7 +105,7 @@ class FrameHeads(Study[Options, Scores]):
         )
         return Done(studies.frames.frame_scoring.score_sentences(checkpoint, sentences, options), provenance)
 
-    def results(self, options: Options, merged: Scores) -> list[Result]:
+    def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         """All heads together, each head (best score first), each scored sentence or link."""
         if not merged.draws:
             raise InputError(
@@ -151,7 +151,7 @@ class FrameHeads(Study[Options, Scores]):
 STUDY = FrameHeads()
 
 
-def read(options: Options) -> FrameReading:
+def read(options: FrameHeadsOptions) -> FrameReading:
     """The sentences that the options name: JSON lines given as text, a file, or the bundled ones.
 
     A .json file is one of the papers' lists. Raises InputError.
@@ -162,13 +162,13 @@ def read(options: Options) -> FrameReading:
     return read_list(file) if file.suffix == ".json" else read_rows(file)
 
 
-def rules_of(options: Options) -> Filter:
+def rules_of(options: FrameHeadsOptions) -> Filter:
     """The filter that the options name; without it only the rule for core elements stays."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
-def chosen(options: Options) -> tuple[Selection, FrameReading]:
+def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
     """The sentences that pass the filter. Raises InputError when none does."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
@@ -180,7 +180,7 @@ def chosen(options: Options) -> tuple[Selection, FrameReading]:
     return selection, reading
 
 
-def _check(options: Options) -> None:
+def _check(options: FrameHeadsOptions) -> None:
     if options.average not in ("sentences", "links"):
         raise InputError(f'The average is over "sentences" or "links"; seen {options.average!r}: choose one.')
     if options.draws is not None and options.draws < 1:
@@ -193,7 +193,7 @@ def _sentence(scored: Scored) -> FrameSentence:
     return FrameSentence(**values | {"scores": scored.scores.tolist()})
 
 
-def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: Options) -> list[FrameHead]:
+def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: FrameHeadsOptions) -> list[FrameHead]:
     width = parts[0].heads
     line = float(np.quantile(test.score, 0.99))
     habit = {name: np.sum([part.habits[name] for part in parts], axis=0) / test.n for name in HABITS}
@@ -220,7 +220,9 @@ def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Any:
     return {"contrast": float(test.contrast[cell]), "p_contrast": float(test.p_contrast[cell])}
 
 
-def _summary(test: link_tests.LinkTest, heads: Sequence[FrameHead], scores: Scores, options: Options) -> FrameSummary:
+def _summary(
+    test: link_tests.LinkTest, heads: Sequence[FrameHead], scores: Scores, options: FrameHeadsOptions
+) -> FrameSummary:
     selection, reading = chosen(options)
     parts, sentences = scores.draws, scores.sentences
     return FrameSummary(

@@ -28,7 +28,7 @@ DOCUMENTS_A_SLICE = 12
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class IndexFramesOptions:
     """Which release is indexed."""
 
     data: Annotated[str | None, Flag("unpacked fndata-1.x; default: ATLAS_FRAMENET", argument=True)] = None
@@ -79,18 +79,18 @@ class Slices:
     slices: tuple[Indexed, ...]
 
 
-class IndexFrames(Study[Options, Slices]):
+class IndexFrames(Study[IndexFramesOptions, Slices]):
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
 
-    name, options, partial, arguments = "index-frames", Options, Slices, Slice
+    name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, Slice
     counts = "lexical units"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
-    def title(self, options: Options) -> str:
+    def title(self, options: IndexFramesOptions) -> str:
         """As the Jobs page lists it."""
         return "Index of FrameNet"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: IndexFramesOptions) -> list[Unit]:
         """Slices of the lexical units (where there is a folder lu) and of the full texts."""
         release = _release(options)
         count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
@@ -103,7 +103,7 @@ class IndexFrames(Study[Options, Slices]):
             for start in range(0, len(release.documents), DOCUMENTS_A_SLICE)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Slices]:
+    def run(self, options: IndexFramesOptions, unit: Unit) -> Done[Slices]:
         """The slice's sentences, what was skipped, and the release it belongs to."""
         release = _release(options)
         readings = list(_readings(release, unit.arguments))
@@ -117,11 +117,11 @@ class IndexFrames(Study[Options, Slices]):
         )
         return Done(Slices((indexed,)))
 
-    def rows(self, options: Options, merged: Slices) -> list[Row]:
+    def rows(self, options: IndexFramesOptions, merged: Slices) -> list[Row]:
         """How many annotations each slice has, and what was skipped."""
         return [piece.row() for piece in merged.slices]
 
-    def keep(self, db: Database, run: Finished[Options, Slices]) -> None:
+    def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
         """Store the annotations; a release that was indexed before is replaced. InputError where the run came without
         its sentences."""
         slices = [piece for part in run.partials() for piece in part.slices]
@@ -145,7 +145,7 @@ class IndexFrames(Study[Options, Slices]):
 STUDY = IndexFrames()
 
 
-def _release(options: Options) -> Release:
+def _release(options: IndexFramesOptions) -> Release:
     folder = options.data or settings().framenet
     if folder is None:
         raise InputError("An index needs a FrameNet release folder; none is given: name one, or set ATLAS_FRAMENET.")

@@ -34,7 +34,7 @@ STATISTICS = ("criteria met", "held out and causal")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class HypothesisOptions:
     """A registered batch. level: its share of the error that is allowed; registered: its hypotheses, withdrawn ones
     among them; weights: SHA-256 of the weights that it is about, "" where it does not say."""
 
@@ -74,24 +74,24 @@ class HypothesisPartial:
     parts: tuple[RunPart, ...]
 
 
-class HypothesisStudy(Study[Options, HypothesisPartial]):
+class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
 
-    name, options, partial, arguments = "hypothesis", Options, HypothesisPartial, RunUnit
+    name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, RunUnit
     section = "hypotheses"
     gives = "criteria that hypotheses meet"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: HypothesisOptions) -> str:
         """Name the heads and the checkpoint."""
         count = len(options.hypotheses)
         about = options.hypotheses[0].sentence if count == 1 else f"{count} hypotheses"
         return f"{about} ({options.checkpoint})"
 
-    def checkpoints(self, options: Options) -> list[str]:
+    def checkpoints(self, options: HypothesisOptions) -> list[str]:
         """The batch's, and those of counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: HypothesisOptions) -> list[Unit]:
         """Those of every run; hypotheses that cannot be tested are refused here."""
         if not options.hypotheses:
             raise InputError("A test needs at least one hypothesis that was not withdrawn; register one.")
@@ -104,7 +104,7 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
             for unit in _units(run)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[HypothesisPartial]:
+    def run(self, options: HypothesisOptions, unit: Unit) -> Done[HypothesisPartial]:
         """One unit of one run."""
         piece: RunUnit = unit.arguments
         run = runs_of(options)[piece.run]
@@ -117,12 +117,12 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
         part = RunPart(piece.run, order, packed, said_of(done.provenance))
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
-    def merge(self, options: Options, partials: Sequence[HypothesisPartial]) -> HypothesisPartial:
+    def merge(self, options: HypothesisOptions, partials: Sequence[HypothesisPartial]) -> HypothesisPartial:
         """All parts, run by run."""
         parts = [part for partial in partials for part in partial.parts]
         return HypothesisPartial(tuple(sorted(parts, key=lambda part: (part.run, part.order))))
 
-    def results(self, options: Options, merged: HypothesisPartial) -> list[Result]:
+    def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
         """Criteria of every hypothesis, then what is known of every head."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         batch = Batch(options.checkpoint, options.level, max(options.registered, len(options.hypotheses)))
@@ -143,7 +143,7 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
             f"level {max((c.level or 0 for c in criteria), default=0):.3g}",
         )
 
-    def keep(self, db: Database, run: Finished[Options, HypothesisPartial]) -> None:
+    def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
         """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria."""
         registered = {stored.hypothesis for stored in hypotheses(db)}
         run_names = self._keep_runs(db, run)
@@ -154,7 +154,7 @@ class HypothesisStudy(Study[Options, HypothesisPartial]):
                     mine = [criterion.as_row() for criterion in criteria if criterion.hypothesis == one]
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
 
-    def _keep_runs(self, db: Database, run: Finished[Options, HypothesisPartial]) -> dict[str, str]:
+    def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> dict[str, str]:
         """Each study that was run for the criteria as a run of its own, by its source; their scores do not replace
         those of the atlas, which may be of more rows. None where the test was imported as rows."""
         merged = self.merge(run.options, list(run.partials()))
@@ -178,7 +178,7 @@ def _units(run: StudyRun) -> list[Unit]:
     return run.does.units(run.options)
 
 
-def _parts_by_run(options: Options, merged: HypothesisPartial) -> list[tuple[StudyRun, list[RunPart]]]:
+def _parts_by_run(options: HypothesisOptions, merged: HypothesisPartial) -> list[tuple[StudyRun, list[RunPart]]]:
     """Every run that left parts, with them."""
     found = [(run, [part for part in merged.parts if part.run == k]) for k, run in enumerate(runs_of(options))]
     return [(run, parts) for run, parts in found if parts]
@@ -189,7 +189,7 @@ def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:
     return study.merge(run.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
 
 
-def _check_weights(options: Options, run: StudyRun, about: Provenance) -> None:
+def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance) -> None:
     if (
         run.checkpoint == options.checkpoint
         and options.weights
@@ -201,7 +201,7 @@ def _check_weights(options: Options, run: StudyRun, about: Provenance) -> None:
         )
 
 
-def heads_known(options: Options, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
+def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
     """What is known of every head that a hypothesis is about."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:

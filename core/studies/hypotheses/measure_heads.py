@@ -50,7 +50,7 @@ class Asked:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class MeasureHeadsOptions:
     """Which studies of which checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
@@ -95,16 +95,16 @@ class MeasuredStudy(Result):
     provenance: Mapping[str, Any] = stated(None)
 
 
-class MeasureHeads(Study[Options, Parts]):
+class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     """Measure several scores of a checkpoint's heads as one job; each study's rows become a run of its own."""
 
-    name, options, partial, arguments = "measure-heads", Options, Parts, Piece
+    name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, Piece
 
-    def title(self, options: Options) -> str:
+    def title(self, options: MeasureHeadsOptions) -> str:
         """Say how many and of what."""
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: MeasureHeadsOptions) -> list[Unit]:
         """Those of every study that this checkpoint can have."""
         divided, refused = [], None
         for number, planned in enumerate(options.studies):
@@ -122,7 +122,7 @@ class MeasureHeads(Study[Options, Parts]):
             raise refused
         return divided
 
-    def run(self, options: Options, unit: Unit) -> Done[Parts]:
+    def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
         """One unit of one study; why it cannot be, where it cannot."""
         piece: Piece = unit.arguments
         planned = options.studies[piece.number]
@@ -135,12 +135,12 @@ class MeasureHeads(Study[Options, Parts]):
         part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
         return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
 
-    def merge(self, options: Options, partials: Sequence[Parts]) -> Parts:
+    def merge(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> Parts:
         """All parts, study by study."""
         parts = [part for partial in partials for part in partial.parts]
         return Parts(tuple(sorted(parts, key=lambda part: (part.number, part.order))))
 
-    def results(self, options: Options, merged: Parts) -> list[MeasuredStudy]:
+    def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
         """One record a study, with the rows that it will keep."""
         parts_of = {
             number: [part for part in merged.parts if part.number == number]
@@ -157,7 +157,7 @@ class MeasureHeads(Study[Options, Parts]):
         scores = sum(result.scores for result in measured)
         return Headline(f"Measured {', '.join(names)}; each is a result of its own.", scores, "scores of heads")
 
-    def keep(self, db: Database, run: Finished[Options, Parts]) -> None:
+    def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
         """Each study's rows as a run of its own."""
         planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):

@@ -21,7 +21,7 @@ from core.store.hypotheses import (
     hypotheses,
 )
 from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import Options
+from core.studies.hypotheses.hypothesis import HypothesisOptions
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.row_choice import FRAMES, RowChoice, check_apart, mark_of
 from core.studies.hypotheses.runs import runs_of
@@ -68,7 +68,9 @@ def register(
     for hypothesis in whole:
         hypothesis.subject.within(opened.layers, opened.heads)
     _check_rows(whole, thought, judged)
-    for run in runs_of(Options(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)):
+    for run in runs_of(
+        HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)
+    ):
         check_runnable(run.does, as_json(run.options))
         if run.study not in ("why", "match"):  # whose units open checkpoints
             run.does.units(run.options)
@@ -114,7 +116,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
     return batch, [one for one in every if one.batch == named]
 
 
-def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Options:
+def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
     """What a test of a batch is asked: those of its hypotheses that were not withdrawn.
 
     Raises:
@@ -137,7 +139,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Optio
     standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:
         raise InputError(f"All hypotheses of the batch {batch.batch} were withdrawn: register others.")
-    return Options(
+    return HypothesisOptions(
         checkpoint=batch.checkpoint, hypotheses=standing, thought=thought, judged=judged, batch=batch.batch,
         level=batch.level, registered=len(members), weights=batch.weights_hash,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from core.studies.hypotheses.row_choice import FRAMES, RowChoice
 from core.studies.lookup import find_study
 
 if TYPE_CHECKING:
-    from core.studies.hypotheses.hypothesis import Options
+    from core.studies.hypotheses.hypothesis import HypothesisOptions
 
 EFFECTS = "operators"
 OPERATORS = ("zero", "mean")
@@ -56,7 +56,7 @@ class StudyRun:
         return find_study(self.study.partition(":")[0])
 
 
-def runs_of(options: "Options") -> list[StudyRun]:
+def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
     """Every run that the batch needs, each once, in a fixed order."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:

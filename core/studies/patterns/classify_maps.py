@@ -28,7 +28,7 @@ ROWS_A_UNIT = 50
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class ClassifyMapsOptions:
     """Which maps are classified by what. classifier: a file of weights; name: as it is stored; confusions: its
     held-out confusion [input, true, predicted], which corrects the shares."""
 
@@ -77,19 +77,19 @@ class Counts:
     pieces: tuple[ClassifiedChunk, ...]
 
 
-class ClassifyMaps(Study[Options, Counts]):
+class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
-    name, options, partial, arguments = "classify-maps", Options, Counts, MapChunk
+    name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
     section = "pattern class"
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
-    def title(self, options: Options) -> str:
+    def title(self, options: ClassifyMapsOptions) -> str:
         """Name the task."""
         return f"Class shares, {options.task}"
 
-    def typed(self, options: Options) -> list[str]:
+    def typed(self, options: ClassifyMapsOptions) -> list[str]:
         """The command of shares, which takes the classifier and its thousands of confusions from the database; one
         that comes with the project is there without its name."""
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
@@ -98,7 +98,7 @@ class ClassifyMaps(Study[Options, Counts]):
         given = [word for name, value in asked.items() if value for word in (f"--{name}", str(value))]
         return ["study", "shares", *options.checkpoints, *given]
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: ClassifyMapsOptions) -> list[Unit]:
         """Rows of the task in pieces, for each checkpoint."""
         if not options.classifier:
             raise InputError("Shares need a trained classifier; none was given: train one on the Classifier page.")
@@ -113,7 +113,7 @@ class ClassifyMaps(Study[Options, Counts]):
             for start in range(0, count, ROWS_A_UNIT)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Counts]:
+    def run(self, options: ClassifyMapsOptions, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
         of: MapChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(of.checkpoint)
@@ -152,7 +152,7 @@ class ClassifyMaps(Study[Options, Counts]):
             provenance,
         )
 
-    def merge(self, options: Options, partials: Sequence[Counts]) -> Counts:
+    def merge(self, options: ClassifyMapsOptions, partials: Sequence[Counts]) -> Counts:
         """The inputs of each checkpoint, one after another."""
         pieces = [piece for part in partials for piece in part.pieces]
         return Counts(
@@ -162,7 +162,7 @@ class ClassifyMaps(Study[Options, Counts]):
             )
         )
 
-    def results(self, options: Options, merged: Counts) -> list[ClassRow]:
+    def results(self, options: ClassifyMapsOptions, merged: Counts) -> list[ClassRow]:
         """By checkpoint the share of each class, as counted and corrected, and the class of each head; then the change
         of each class from the first checkpoint to the second, paired by input."""
         results: list[ClassRow] = []
@@ -200,7 +200,7 @@ class ClassifyMaps(Study[Options, Counts]):
 STUDY = ClassifyMaps()
 
 
-def _rows(options: Options) -> list[TaskRow]:
+def _rows(options: ClassifyMapsOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
@@ -231,13 +231,13 @@ def _together(pieces: Sequence[ClassifiedChunk]) -> ClassifiedChunk:
     )  # fmt: skip
 
 
-def _about(options: Options, piece: ClassifiedChunk) -> Any:
+def _about(options: ClassifyMapsOptions, piece: ClassifiedChunk) -> Any:
     """What every row says of what it is of."""
     return {"checkpoint": piece.checkpoint, "task": options.task, "classifier": options.name,
             "class_set": options.class_set, "inputs": len(piece.classes)}  # fmt: skip
 
 
-def _moved(options: Options, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
+def _moved(options: ClassifyMapsOptions, pieces: Sequence[ClassifiedChunk]) -> list[MovedShare]:
     """Of each class the change of its share from the first checkpoint to the second, paired by input."""
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
@@ -254,7 +254,7 @@ def _moved(options: Options, pieces: Sequence[ClassifiedChunk]) -> list[MovedSha
     ]  # fmt: skip
 
 
-def _shares(options: Options, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
+def _shares(options: ClassifyMapsOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
     names = piece.names
     counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
     parts = {"share": patterns.evaluation.shares(counts, names, seed=options.seed)}

@@ -30,7 +30,7 @@ ROWS_A_UNIT = 32
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class DrawMapsOptions:
     """Which maps are drawn: `count` of them, `per_input` of an input of at most `longest` pieces."""
 
     checkpoint: Checkpoint = "atlas-encoder"
@@ -84,14 +84,14 @@ class MapBatch:
     maps: tuple[DrawnMap, ...]
 
 
-class DrawMaps(Study[Options, MapBatch]):
+class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     """Draw attention maps to label."""
 
-    name, options, partial, arguments = "draw-maps", Options, MapBatch, Inputs
+    name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, Inputs
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: DrawMapsOptions) -> list[Unit]:
         """Rounds of inputs, the tasks taken in turn, so that early maps cover every task."""
         if options.count < 1 or options.per_input < 1:
             raise InputError(
@@ -108,12 +108,12 @@ class DrawMaps(Study[Options, MapBatch]):
         chosen = turns[: 2 * needed + ROWS_A_UNIT]  # some are too long and are passed over
         return [Unit("all", Inputs(tuple(chosen)), size=needed)]
 
-    def run(self, options: Options, unit: Unit) -> Done[MapBatch]:
+    def run(self, options: DrawMapsOptions, unit: Unit) -> Done[MapBatch]:
         """Draw and capture."""
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
-    def results(self, options: Options, merged: MapBatch) -> list[DrawnMaps]:
+    def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:
         """How many maps of how many inputs were drawn, by task."""
         results = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
@@ -122,7 +122,7 @@ class DrawMaps(Study[Options, MapBatch]):
             results.append(DrawnMaps(task=task, maps=len(mine), inputs=inputs))
         return results
 
-    def keep(self, db: Database, run: Finished[Options, MapBatch]) -> None:
+    def keep(self, db: Database, run: Finished[DrawMapsOptions, MapBatch]) -> None:
         """Store the maps, to be labelled. InputError where the run came without them."""
         partials = list(run.partials())
         if not partials:
@@ -147,7 +147,7 @@ class MapInput:
     pair: str | None
 
 
-def sources(options: Options) -> list[MapInput]:
+def sources(options: DrawMapsOptions) -> list[MapInput]:
     """Rows of the tasks, or the pasted texts, in their own order."""
     if options.texts:
         return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
@@ -192,7 +192,7 @@ def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[DrawnMap]:
+def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
     """Each planned map, input by input."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)

@@ -33,7 +33,7 @@ CURVE_FOLDS = 2
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class TrainPatternsOptions:
     """The labels (snapshot: their file), where the loss is told (log: a folder), the recipe, and what is measured.
 
     curve: a learning curve. beside: unseen checkpoints of every kind too. annotator: who asked for it.
@@ -76,13 +76,13 @@ class Trained:
     finals: tuple[Final, ...] = ()
 
 
-class TrainPatterns(Study[Options, Trained]):
+class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
 
-    name, options, partial, arguments = "train-patterns", Options, Trained, Fold
+    name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, Fold
     counts = "maps"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: TrainPatternsOptions) -> list[Unit]:
         """The folds first, for early results; then the classifier that is kept, then what stands beside."""
         kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
@@ -105,7 +105,7 @@ class TrainPatterns(Study[Options, Trained]):
             ]
         return units
 
-    def run(self, options: Options, unit: Unit) -> Done[Trained]:
+    def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
         """Fit one classifier: held-out predictions, or the weights that are kept."""
         fold: Fold = unit.arguments
         kept = read(options.snapshot)
@@ -133,7 +133,7 @@ class TrainPatterns(Study[Options, Trained]):
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
 
-    def rows(self, options: Options, merged: Trained) -> list[Row]:
+    def rows(self, options: TrainPatternsOptions, merged: Trained) -> list[Row]:
         """Rows by `part`: scores (headline and beside it), checkpoint, curve, final; class, confusion, calibration and
         map of the headline; held out: what was said of every map in each part."""
         kept = read(options.snapshot)
@@ -150,7 +150,7 @@ class TrainPatterns(Study[Options, Trained]):
         labels = {"n_labels": len(kept.maps)}
         return rows + [{"part": "final", **asdict(final), **labels} for final in merged.finals]
 
-    def keep(self, db: Database, run: Finished[Options, Trained]) -> None:
+    def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
         """Store the classifier, under the beginning of the run's name."""
         options = run.options
         keep_classifier(
@@ -184,7 +184,7 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
     ]
 
 
-def split_of(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
+def split_of(kept: Snapshot, options: TrainPatternsOptions, fold: Fold) -> tuple[list[int], list[int]]:
     """The (train, test) maps of a fit; no input, head or checkpoint of the split is in both."""
     everything = list(range(len(kept.maps)))
     if fold.part == "final":
@@ -214,7 +214,7 @@ def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list
     return [k for k in train if groups[k] in kept]
 
 
-def _files(options: Options, unit: Unit) -> tuple[Path | None, Path | None]:
+def _files(options: TrainPatternsOptions, unit: Unit) -> tuple[Path | None, Path | None]:
     """Where the loss is told and the fit is kept; none where the folder cannot be reached (a cluster)."""
     folder = Path(options.log) if options.log else None
     if folder is None or not folder.is_dir():

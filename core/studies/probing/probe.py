@@ -40,7 +40,7 @@ PROBES = ("linear", "one hidden layer")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class ProbeOptions:
     """Whose layers are asked what."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -94,17 +94,17 @@ class Probed:
     mixed: tuple[Mixed, ...]
 
 
-class ProbeStudy(Study[Options, Probed]):
+class ProbeStudy(Study[ProbeOptions, Probed]):
     """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
 
-    name, options, partial, arguments = "probe", Options, Probed, Question
+    name, options, partial, arguments = "probe", ProbeOptions, Probed, Question
     counts = "words"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: ProbeOptions) -> str:
         """As the Jobs page lists it."""
         return f"What the layers of {options.checkpoint} know"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: ProbeOptions) -> list[Unit]:
         """One a property and source; properties and treebanks that cannot be are refused here."""
         if unknown := [name for name in options.properties if name not in PROPERTIES]:
             raise InputError(f"A property is one of {', '.join(PROPERTIES)}; {unknown[0][:60]!r} is none: choose one.")
@@ -123,7 +123,7 @@ class ProbeStudy(Study[Options, Probed]):
             for source in (TRAINED, RANDOM)
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Probed]:
+    def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
         """Both probes of one property on every layer, with its control task."""
         of: Question = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
@@ -140,7 +140,7 @@ class ProbeStudy(Study[Options, Probed]):
         ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
-    def rows(self, options: Options, merged: Probed) -> list[Row]:
+    def rows(self, options: ProbeOptions, merged: Probed) -> list[Row]:
         """Probes of the trained weights with the random ones' beside them, then mixing weights."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}

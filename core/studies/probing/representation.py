@@ -30,7 +30,7 @@ ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class RepresentationOptions:
     """Whose vectors, on which rows."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -49,23 +49,23 @@ class Alike:
     entropy: np.ndarray
 
 
-class RepresentationStudy(Study[Options, Alike]):
+class RepresentationStudy(Study[RepresentationOptions, Alike]):
     """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
 
-    name, options, partial = "representation", Options, Alike
+    name, options, partial = "representation", RepresentationOptions, Alike
 
-    def title(self, options: Options) -> str:
+    def title(self, options: RepresentationOptions) -> str:
         """As the Jobs page lists it."""
         return f"How alike vectors are in {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: RepresentationOptions) -> list[Unit]:
         """All rows together: pairs are drawn across them."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
             raise InputError(f"Vectors of different inputs are compared; there is {len(rows)} row: raise the limit.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
-    def run(self, options: Options, unit: Unit) -> Done[Alike]:
+    def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
         """Vectors of all tokens, and entropies of all maps."""
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
@@ -81,11 +81,11 @@ class RepresentationStudy(Study[Options, Alike]):
         capture.running.run(checkpoint, encodings, [entropies])
         return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[Alike]) -> Alike:
+    def merge(self, options: RepresentationOptions, partials: Sequence[Alike]) -> Alike:
         """There is one."""
         return partials[0]
 
-    def rows(self, options: Options, merged: Alike) -> list[Row]:
+    def rows(self, options: RepresentationOptions, merged: Alike) -> list[Row]:
         """One a statistic and layer."""
         values = dict(zip(KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in KINDS[1:]}

@@ -54,7 +54,7 @@ KEPT_SHARE = 0.9  # of the full model's score
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class SubnetworksOptions:
     """Whose weights, on which task. shares: of the weights that go. settings: of the fine-tuning, train_limit and
     dev_limit too."""
 
@@ -130,17 +130,17 @@ class Subnetworks:
     orders: tuple[Order, ...] = ()
 
 
-class SubnetworksStudy(Study[Options, Subnetworks]):
+class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
-    name, options, partial, arguments = "subnetworks", Options, Subnetworks, SubnetworkTask
+    name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
     needs = frozenset({Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: SubnetworksOptions) -> str:
         """As the Jobs page lists it."""
         return f"Subnetworks of {options.checkpoint}, {options.task}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: SubnetworksOptions) -> list[Unit]:
         """A unit a fine-tuning; options and rows that cannot be are refused here."""
         check(options)
         train, dev = studies.probing.trials.task_rows(task_of(options.task), options.recipe, options.data)
@@ -158,7 +158,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
                 every.append(Unit(f"{STRUCTURE}|{seed}", SubnetworkTask(STRUCTURE, seed), 2 * size))
         return every
 
-    def more(self, options: Options, partials: Sequence[Subnetworks]) -> list[Unit]:
+    def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
         """Once a seed's order is known: its three subnetworks are retrained."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
@@ -169,7 +169,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
             if (kind, order.seed) not in known
         ]
 
-    def run(self, options: Options, unit: Unit) -> Done[Subnetworks]:
+    def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
         of: SubnetworkTask = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint)
@@ -197,14 +197,14 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
             pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
         return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def merge(self, options: Options, partials: Sequence[Subnetworks]) -> Subnetworks:
+    def merge(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> Subnetworks:
         """All predictions and orders."""
         first = partials[0]
         pruned = tuple(result for part in partials for result in part.pruned)
         orders = tuple(order for part in partials for order in part.orders)
         return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, pruned, orders)
 
-    def rows(self, options: Options, merged: Subnetworks) -> list[Row]:
+    def rows(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Row]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
@@ -233,7 +233,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
 STUDY = SubnetworksStudy()
 
 
-def check(options: Options) -> None:
+def check(options: SubnetworksOptions) -> None:
     """Raises InputError naming what cannot be."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
         if wrong := [value for value in given if value not in known]:
@@ -244,7 +244,7 @@ def check(options: Options) -> None:
         raise InputError("Nothing is left to prune: name a scope, a moment and a share, or ask for subnetworks.")
 
 
-def _key(options: Options, unit: str) -> str:
+def _key(options: SubnetworksOptions, unit: str) -> str:
     told = [options.checkpoint, options.task, options.data, options.recipe.as_options(), unit]
     return f"subnetwork-{hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
 

@@ -61,7 +61,7 @@ TreeLimit = Annotated[
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class SyntaxOptions:
     """Whose attention, and on which trees."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -128,24 +128,24 @@ class Syntax:
     sentences: tuple[int, int, int]
 
 
-class SyntaxStudy(Study[Options, Syntax]):
+class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
-    name, options, partial, arguments = "syntax", Options, Syntax, FeatureSource
+    name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
     counts = "words"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: SyntaxOptions) -> str:
         """As the Jobs page lists it."""
         return f"Syntax in the attention of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: SyntaxOptions) -> list[Unit]:
         """The trained weights and the random ones; a treebank that cannot be is refused here."""
         parts = [read_part(options.treebank, part, options.limit) for part in ("train", "dev", "test")]
         words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
         sizes = {TRAINED: 3 * words, RANDOM: 2 * words}
         return [Unit(source, FeatureSource(source), size) for source, size in sizes.items()]
 
-    def run(self, options: Options, unit: Unit) -> Done[Syntax]:
+    def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
         """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
         random = unit.arguments.source == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
@@ -167,7 +167,7 @@ class SyntaxStudy(Study[Options, Syntax]):
             Syntax(tuple(parsed), heads, drawn, out, (train, dev, test)), provenance(checkpoint, ids, split="test")
         )
 
-    def merge(self, options: Options, partials: Sequence[Syntax]) -> Syntax:
+    def merge(self, options: SyntaxOptions, partials: Sequence[Syntax]) -> Syntax:
         """All that was seen."""
         several = {
             name: tuple(piece for part in partials for piece in getattr(part, name))
@@ -175,7 +175,7 @@ class SyntaxStudy(Study[Options, Syntax]):
         }
         return Syntax(**several, sentences=partials[0].sentences)
 
-    def rows(self, options: Options, merged: Syntax) -> list[Row]:
+    def rows(self, options: SyntaxOptions, merged: Syntax) -> list[Row]:
         """Probes and baselines, heads, the best head, what was left out, drawn trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         rows = [parsed_row(parsed, options.seed, **about) for parsed in merged.parsed]

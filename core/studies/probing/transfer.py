@@ -42,7 +42,7 @@ SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so sh
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class TransferOptions:
     """Whose layers, on which tasks. settings: of the fine-tuning with frozen layers, train_limit and dev_limit too."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -96,17 +96,17 @@ class TransferPartial:
     predicted: tuple[Predicted, ...]
 
 
-class TransferStudy(Study[Options, TransferPartial]):
+class TransferStudy(Study[TransferOptions, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
-    name, options, partial, arguments = "transfer", Options, TransferPartial, TransferUnit
+    name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TransferUnit
     needs = frozenset({Need.LABELS})
 
-    def title(self, options: Options) -> str:
+    def title(self, options: TransferOptions) -> str:
         """As the Jobs page lists it."""
         return f"Transfer by layer of {options.checkpoint}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: TransferOptions) -> list[Unit]:
         """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
@@ -126,7 +126,7 @@ class TransferStudy(Study[Options, TransferPartial]):
             ]
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[TransferPartial]:
+    def run(self, options: TransferOptions, unit: Unit) -> Done[TransferPartial]:
         """Classifiers of all layers, or one fine-tuning."""
         of: TransferUnit = unit.arguments
         base = studies.probing.probe_features.open_source(
@@ -139,7 +139,7 @@ class TransferStudy(Study[Options, TransferPartial]):
         done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def rows(self, options: Options, merged: TransferPartial) -> list[Row]:
+    def rows(self, options: TransferOptions, merged: TransferPartial) -> list[Row]:
         """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
         rows: list[Row] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
@@ -181,7 +181,7 @@ def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predi
     ]  # fmt: skip
 
 
-def _frozen(options: Options, of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
+def _frozen(options: TransferOptions, of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
     layers = on.base.layers  # type: ignore[attr-defined]
     recipe = replace(options.recipe, train_last=layers - of.frozen)

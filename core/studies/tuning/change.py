@@ -31,7 +31,7 @@ ROWS_A_UNIT = 128
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class ChangeOptions:
     """Which checkpoints are compared on which rows. limit: the paper draws 1,000 rows of larger dev sets."""
 
     before: Annotated[str, Flag("the checkpoint before fine-tuning", argument=True)] = config.ENCODER
@@ -71,18 +71,18 @@ class ChangePartial:
     pieces: tuple[TaskChange, ...]
 
 
-class Change(Study[Options, ChangePartial]):
+class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
-    name, options, partial, arguments = "change", Options, ChangePartial, ChangeChunk
+    name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
     section = "fine-tuning"
     counts = "words"
 
-    def title(self, options: Options) -> str:
+    def title(self, options: ChangeOptions) -> str:
         """Name the checkpoint before."""
         return f"Change of {options.before}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: ChangeOptions) -> list[Unit]:
         """Chunks of rows for every fine-tuned checkpoint."""
         if not options.after:
             raise InputError("A change needs a checkpoint after fine-tuning; none was chosen: choose one or more.")
@@ -98,7 +98,7 @@ class Change(Study[Options, ChangePartial]):
                 )
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[ChangePartial]:
+    def run(self, options: ChangeOptions, unit: Unit) -> Done[ChangePartial]:
         """Both models over a chunk of rows."""
         of: ChangeChunk = unit.arguments
         before, after = (
@@ -118,7 +118,7 @@ class Change(Study[Options, ChangePartial]):
         )
         return Done(ChangePartial((TaskChange(of.after, of.task, change.packed()),)), provenance)
 
-    def merge(self, options: Options, partials: Sequence[ChangePartial]) -> ChangePartial:
+    def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
         """One piece a checkpoint and task."""
         whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
@@ -129,7 +129,7 @@ class Change(Study[Options, ChangePartial]):
                 whole[key] = sums
         return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
-    def rows(self, options: Options, merged: ChangePartial) -> list[Row]:
+    def rows(self, options: ChangeOptions, merged: ChangePartial) -> list[Row]:
         """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
         rows: list[Row] = []
         for piece in merged.pieces:
@@ -170,7 +170,7 @@ def task_tuned_on(checkpoint: str) -> str:
     )
 
 
-def _rows(options: Options, task: str) -> list[TaskRow]:
+def _rows(options: ChangeOptions, task: str) -> list[TaskRow]:
     return read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 

@@ -33,7 +33,7 @@ PIECES_A_WORD = 1.5  # for the time left only
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class FinetuneOptions:
     """What is fine-tuned, on which tasks, from which initialisations, and where the checkpoints go."""
 
     checkpoint: Checkpoint = config.ENCODER
@@ -59,18 +59,18 @@ class RunArguments:
     seed: int
 
 
-class Finetune(Study[Options, TunedRuns]):
+class Finetune(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
-    name, options, partial, arguments = "finetune", Options, TunedRuns, RunArguments
+    name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, RunArguments
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
-    def title(self, options: Options) -> str:
+    def title(self, options: FinetuneOptions) -> str:
         """Name the checkpoint and the tasks."""
         return f"Fine-tune {options.checkpoint} on {', '.join(options.tasks)}"
 
-    def units(self, options: Options) -> list[Unit]:
+    def units(self, options: FinetuneOptions) -> list[Unit]:
         """One unit a run; everything a user may have got wrong is looked at before any of them starts."""
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
@@ -95,7 +95,7 @@ class Finetune(Study[Options, TunedRuns]):
                     )
         return every
 
-    def amount(self, options: Options) -> int | None:
+    def amount(self, options: FinetuneOptions) -> int | None:
         """Tokens of all passes of all runs; rows of the hub are not fetched for it."""
         if options.data == HUB:
             return None
@@ -111,7 +111,7 @@ class Finetune(Study[Options, TunedRuns]):
             )
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
+    def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
         of: RunArguments = unit.arguments
         base = studies.worker_cache.checkpoint(options.checkpoint, revision=options.revision)
@@ -122,7 +122,7 @@ class Finetune(Study[Options, TunedRuns]):
         tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
-    def results(self, options: Options, merged: TunedRuns) -> list[TunedScore]:
+    def results(self, options: FinetuneOptions, merged: TunedRuns) -> list[TunedScore]:
         """Each run, then means and the constant predictor of each task."""
         return table_scores(merged.runs)
 
@@ -167,20 +167,20 @@ def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
     return int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
 
 
-def _seeds_of(options: Options, initialisation: str) -> list[int]:
+def _seeds_of(options: FinetuneOptions, initialisation: str) -> list[int]:
     """Each seed once; from random weights only as many as were asked for."""
     seeds = list(dict.fromkeys(options.seeds))
     return seeds[: options.random_seeds] if initialisation == "random" else seeds
 
 
-def run_name(options: Options, task: str, initialisation: str, seed: int) -> str:
+def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int) -> str:
     """Readable, and different wherever anything that decides the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "revision", "data", "preset", "settings")}
     decides |= {"task": task} if is_own(task) else {}
     return run_key(task, f"{initialisation}-s{seed}", decides)
 
 
-def live_runs(options: Options, keys: list[str]) -> dict[str, Row]:
+def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
     """The runs of a job that are under way on this machine, by key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}

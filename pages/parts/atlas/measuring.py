@@ -63,7 +63,7 @@ def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame, cau
         st.caption(_time_of(checkpoint, lacking))
         if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
-                options = measure_heads.Options(checkpoint, tuple(lacking))
+                options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(lacking))
                 started = job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
                 st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()

@@ -34,7 +34,7 @@ from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
-SAID = declared(circuits.Options)
+SAID = declared(circuits.CircuitOptions)
 USUAL, MOST = 40, 200  # edges that are drawn
 SHOWN = {  # low and high are of the mean in which a pair counts up to the clip
     "name": "name", "effect": "effect", "low": "low, clipped", "high": "high, clipped", "verdict": "verdict",
@@ -149,7 +149,7 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
     st.caption(f"Logit difference {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B; the pair {pair.use}.")
 
 
-def _texts(options: circuits.Options, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
+def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
     if options.pairs_file and not Path(options.pairs_file).expanduser().is_file():
         raise InputError(f"The pairs stand in {options.pairs_file}, which is not there any more.")
     every = texts_of(options)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.jobs import api
 from core.store.runs import run_rows
-from core.studies.ablation.race import STUDY, Options
+from core.studies.ablation.race import STUDY, RaceOptions
 from core.studies.ablation.race_table import verdict_sentence
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import declared
@@ -24,7 +24,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
-SAID = declared(Options)
+SAID = declared(RaceOptions)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 

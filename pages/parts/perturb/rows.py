@@ -12,7 +12,7 @@ from core import capture
 from core.store.rows import Row
 from core.store.runs import run_rows
 from core.studies.ablation import patch, perturb
-from core.studies.ablation.knockout import Options
+from core.studies.ablation.knockout import KnockoutOptions
 from core.studies.ablation.records import (
     Changed,
     EdgeCut,
@@ -83,7 +83,7 @@ def _told(study: str) -> dict[str, Any]:
             )
         }
     if study == "knockout":
-        edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(Options)["edges"].default)
+        edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(KnockoutOptions)["edges"].default)
         return {
             "edges": bound.pick_many(
                 st.multiselect, "Edges", list(edges), key="cuts", default=default, format_func=edges.__getitem__

@@ -14,7 +14,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.report.published import QQP_CHANGE
 from core.studies.attention.records import ChangeScore
-from core.studies.tuning.change import Options
+from core.studies.tuning.change import ChangeOptions
 from core.tasks.glue import TaskRow, read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
@@ -113,7 +113,7 @@ def _clicked(key: str, after: str) -> None:
         st.session_state.changed_after, st.session_state.changed_head = after, str(head)
 
 
-def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
+def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
     """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
     left, right = st.columns(2)
     after = bound.pick(
@@ -152,7 +152,7 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
                        pair=row.pair, head=name)  # fmt: skip
 
 
-def _texts_at_hand(task: str, compared: Options) -> dict[str, TaskRow]:
+def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
     """The rows by id; none, with a word, where a result came without them."""
     try:
         return {row.id: row for row in read_rows(task, compared.split, folder=compared.data)}

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.store.runs import run_rows
-from core.studies.tuning.finetune import STUDY, Options
+from core.studies.tuning.finetune import STUDY, FinetuneOptions
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import sampled
@@ -64,7 +64,7 @@ def start() -> None:
             st.rerun()
 
 
-def kept_best(options: Options) -> str:
+def kept_best(options: FinetuneOptions) -> str:
     """Says so where each run kept its best epoch."""
     kept = Recipe.of(options.preset, options.settings).keep == "best"
     return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
