@@ -71,12 +71,17 @@ def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_run
 def test_charts_tables_and_two_grids_share_a_page(opened):
     axes = {"x": {"field": "a", "type": "nominal"}, "y": {"field": "b", "type": "quantitative"}}
     chart = Chart({"mark": "bar", "data": {"values": [{"a": EVIL, "b": 1}]}, "encoding": axes})
-    grids = [Grid([random_pane(1, 2, 4)], head="L1H1"), Grid([random_pane(2, 2, 5)], head="L2H2")]
+    grids = [Grid([random_pane(1, 2, 64)], head="L1H1"), Grid([random_pane(2, 1, 65)], head="L2H1")]
     page = opened(html_page("Two", [Words("A", EVIL), chart, Table(["x"], [[EVIL]]), *grids]))
     expect(page.locator(".chart canvas, .chart svg").first).to_be_visible()
     expect(page.locator(".root[data-painted]")).to_have_count(2)
-    expect(page.locator("#grid-4 .root")).to_have_attribute("data-head", "L2H2")
+    expect(page.locator("#grid-4 .root")).to_have_attribute("data-head", "L2H1")
     expect(page.locator("td")).to_have_text(EVIL)
+    for grid, is_vector in (("#grid-3", True), ("#grid-4", False)):  # 64 tokens print sharp; 65 would be too many paths
+        with page.expect_download() as saved:
+            page.locator(grid).get_by_title("Download this map as SVG").click()
+        picture = saved.value.path().read_text()
+        assert ("<path" in picture, "<image" in picture) == (is_vector, not is_vector)
 
 
 @pytest.mark.slow  # 6 CPU seconds; charts, tables and grids on a page are below

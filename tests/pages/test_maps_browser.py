@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from tests.capture.conftest import tiny
 from tests.pages.browsing import PATIENCE, PROJECT, named, painted, settled, visit
+from tests.pages.test_guided_path import next_token_head
 
 pytestmark = pytest.mark.browser
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
@@ -471,3 +472,22 @@ def test_axe_finds_nothing_serious(browser, address, theme):
     ]
     context.close()
     assert not serious
+
+
+@pytest.mark.slow  # 5 CPU seconds; the path's steps are walked without a browser by default
+def test_the_guided_path_goes_on_after_a_reload_and_from_another_page(page, address):
+    best, _ = next_token_head()
+    visit(page, f"{address}/start?view=path")
+    field = page.get_by_label("Which head is it?")
+    field.fill(best)
+    field.press("Enter")
+    expect(page.get_by_text("1 of 4 steps done")).to_be_visible()
+    for again in (
+        page.reload,
+        lambda: visit(page, f"{address}/results"),
+        lambda: page.goto(f"{address}/start?view=path"),
+    ):
+        again()
+        settled(page)
+    expect(field).to_have_value(best)
+    expect(page.get_by_text("1 of 4 steps done")).to_be_visible()
