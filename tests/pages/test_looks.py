@@ -55,12 +55,21 @@ def test_pictures_side_by_side_begin_at_one_height():
     assert " ".join(titles[0]).split() == long.replace("encoder-sst2", "encoder- sst2").split()
 
 
-def test_names_of_points_do_not_cover_each_other():
+def test_names_of_points_do_not_cover_each_other_nor_another_point():
     frame = pd.DataFrame({"x": [0.0, 0.001, 1.0], "y": [0.0, 0.001, 1.0], "name": ["a", "b", "c"]})
     chart = points(frame, Axes(x="x", y="y", name="name"), title="t").to_dict()
     (drawn,) = [layer["data"]["name"] for layer in chart["layer"] if layer["mark"]["type"] == "text"]
     names = chart["datasets"][drawn]
-    assert [row["name"] for row in names] == ["a", "c"]
+    assert [row["name"] for row in names] == ["b", "c"]
+
+
+def test_a_unit_is_as_long_up_as_across_where_points_are_read_as_distances():
+    frame = pd.DataFrame({"x": [0.0, 4.0], "y": [1.0, 2.0]})
+    encoding = points(frame, Axes(x="x", y="y"), title="t", square=True).to_dict()["layer"][0]["encoding"]
+    (left, right), (bottom, top) = (encoding[axis]["scale"]["domain"] for axis in "xy")
+    assert right - left == pytest.approx(top - bottom)
+    assert (left + right, bottom + top) == (4.0, 3.0)
+    assert left < 0 < 4 < right
 
 
 def test_counts_beside_a_calibration_do_not_cover_each_other():
@@ -68,7 +77,7 @@ def test_counts_beside_a_calibration_do_not_cover_each_other():
     chart = calibration(frame, Axes(x="p", y="right"), counted="n", title="t").to_dict()
     _, dots, counts = chart["layer"]
     assert [row["n"] for row in chart["datasets"][dots["data"]["name"]]] == [7, 8, 9, 10]
-    assert [row["n"] for row in chart["datasets"][counts["data"]["name"]]] == [7, 8]
+    assert [row["n"] for row in chart["datasets"][counts["data"]["name"]]] == [7, 10]
 
 
 def test_every_token_of_a_map_is_named_where_there_is_room_and_a_missing_ring_is_no_part_to_read():

@@ -52,6 +52,7 @@ def line_with_band(
 
 
 HALF = 44  # characters of a title in half of a window of 800 pixels
+HEIGHT, SQUARE = 420, 640  # pixels of a scatter
 NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
 LEVEL = 48  # characters of names that fit side by side in half a page; more of them stand aslant
 MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
@@ -151,37 +152,52 @@ def points(
     continuous: bool = False,
     square: bool = False,
 ) -> Layers:
-    """A scatter of points, optionally with their names beside them; `continuous` colours by a number."""
+    """A scatter of points, optionally with their names beside them; `continuous` colours by a number, `square` makes a
+    unit as long up as across, for what is read as distances."""
+    span = 1.1 * max(float(frame[name].max() - frame[name].min()) for name in (axes.x, axes.y)) if square else 0.0
     shared: dict[str, Any] = {
-        "x": alt.X(field(axes.x, "Q"), title=axes.x_says, scale=alt.Scale(zero=False)),
-        "y": alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=alt.Scale(zero=False)),
+        "x": alt.X(field(axes.x, "Q"), title=axes.x_says, scale=_reaching(frame[axes.x], span)),
+        "y": alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=_reaching(frame[axes.y], span)),
     }
     dots = alt.Chart(frame).mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
     dots = dots.encode(**shared, tooltip=tips(frame, axes.name, axes.x, axes.y, axes.colour, *tooltip))
     if axes.colour:
         ramp = alt.Color(field(axes.colour, "Q"), title=axes.colour, scale=alt.Scale(range="ramp"))
-        dots = dots.encode(color=ramp if continuous else category(frame, axes.colour, axes.classes))
+        colour = ramp if continuous else category(frame, axes.colour, axes.classes)
+        dots = dots.encode(color=colour.legend(orient="top", symbolStrokeWidth=0) if square else colour)
     layers = [dots]
     if axes.name:
         layers.append(
-            alt.Chart(frame[apart(frame, axes)])
+            alt.Chart(frame[apart(frame, axes, span=span, size=HEIGHT / SQUARE if square else 1.0)])
             .mark_text(dx=8, align="left", fontSize=10, color="gray")
             .encode(**shared, text=alt.Text(field(axes.name, "N")))
         )
-    return alt.layer(*layers).properties(title=in_lines(title), height=420, **({"width": 420} if square else {}))
+    size = {"height": SQUARE, "width": SQUARE} if square else {"height": HEIGHT}
+    return alt.layer(*layers).properties(title=in_lines(title), **size)
 
 
-def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0) -> list[bool]:
-    """Which names of points stand free of those before them; the others are read by pointing.
+def _reaching(values: pd.Series, span: float) -> alt.Scale:
+    """A scale of `span` about the middle of what it shows; as far as that reaches where span is 0."""
+    if not span:
+        return alt.Scale(zero=False)
+    middle = (float(values.max()) + float(values.min())) / 2
+    return alt.Scale(domain=[middle - span / 2, middle + span / 2], nice=False)
 
-    span: of both axes; 0 where they span what the points do.
+
+def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0, size: float = 1.0) -> list[bool]:
+    """Which names of points stand free of other points and of names before them; the others are read by pointing.
+
+    span: of both axes; 0 where they span what the points do. size: of a name, beside its size in a picture of HEIGHT.
     """
+    wide, high = size * NAME_WIDTH, size * NAME_HEIGHT
     spans = [span or float(frame[name].max() - frame[name].min()) or 1.0 for name in (axes.x, axes.y)]
     places = (frame[[axes.x, axes.y]].to_numpy(dtype=float) / spans).tolist()
     free: list[tuple[float, float]] = []
     shown = []
     for x, y in places:
-        shown.append(all(abs(x - a) > NAME_WIDTH or abs(y - b) > NAME_HEIGHT for a, b in free))
+        is_free = all(abs(x - a) > wide or abs(y - b) > high for a, b in free)
+        covers = any(0 < a - x <= wide and abs(b - y) <= high for a, b in places)
+        shown.append(is_free and not covers)
         if shown[-1]:
             free.append((x, y))
     return shown

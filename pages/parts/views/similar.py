@@ -75,7 +75,8 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             continuous=colour == "layer",
             tooltip=("kind", "value"),
         )
-        st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
+        with st.container(width=640):
+            st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
         first = some[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
