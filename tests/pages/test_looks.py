@@ -165,6 +165,15 @@ def test_the_headings_of_a_table_are_words():
     assert shown["column_config"] == {"sure_errors": "sure errors"}
 
 
+def test_several_checkpoints_in_a_cell_are_short_each():
+    shown = []
+    place = SimpleNamespace(dataframe=lambda frame, **told: shown.append(list(frame["checkpoint"])))
+    tuned = "data/runs/finetuned/m-s{}".format
+    cells = ["m", f"m and {tuned(0)}", f"m and {tuned(1)}, m and {tuned(2)}", tuned(0)]
+    show_table(pd.DataFrame({"checkpoint": cells}), place=place)
+    assert shown == [["m", "m and m-s0", "m and m-s1, m and m-s2", "m-s0"]]
+
+
 def test_a_table_has_short_checkpoints_empty_cells_and_no_empty_rows():
     app = AppTest.from_function(table_page).run()
     (table,) = app.dataframe

@@ -8,7 +8,6 @@ from core.patterns.classes import ClassSet
 from pages.parts.label import class_forms, label_tools
 from pages.parts.shell import history, people, resources
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets.tables import MOST, ROW, show_table
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -37,14 +36,20 @@ def show(tools: DeltaGenerator) -> None:
 
 def show_classes(classes: ClassSet) -> None:
     """A row a class, its colour as it is drawn."""
-    rows = pd.DataFrame([
-        {"key": pattern_class.key, "class": pattern_class.title, "what the eye sees": pattern_class.eye,
-         "colour": pattern_class.colour, "name": pattern_class.name}
-        for pattern_class in classes.classes
-    ])  # fmt: skip
-    shaded = rows.style.map(lambda shade: f"background-color: {shade}; color: {shade}", ["colour"])
-    width = st.column_config.TextColumn(width=620)
-    show_table(shaded, height=min(MOST, ROW * (len(rows) + 1) + 3), column_config={"what the eye sees": width})
+    rows = pd.DataFrame(
+        [
+            {
+                "name": plain(pattern_class.name),
+                "key": pattern_class.key,
+                "class": plain(pattern_class.title),
+                "what the eye sees": plain(pattern_class.eye),
+                "colour": "",
+            }
+            for pattern_class in classes.classes
+        ]
+    ).set_index("name")
+    shades = [f"background-color: {pattern_class.colour}" for pattern_class in classes.classes]
+    st.table(rows.style.apply(lambda _: shades, subset=["colour"]))  # a description takes the lines that it needs
 
 
 def _described(classes: ClassSet) -> str:

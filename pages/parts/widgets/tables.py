@@ -1,6 +1,7 @@
 """Tables as a page shows them: empty where there is no value, checkpoints by short names that differ, no higher than
 their rows."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,7 @@ import streamlit as st
 
 from pages.parts.shell.short_names import short_names
 
+SEVERAL = re.compile(r"(, | and )")  # stands between the checkpoints of a run
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 
 
@@ -32,6 +34,8 @@ def _in_words(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _short(names: pd.Series) -> pd.Series:
-    """Each name with the last parts of its path that tell it from the others."""
-    shorts = short_names([name for name in names.dropna().unique() if isinstance(name, str)])
-    return names.map(lambda name: shorts.get(name, name) if isinstance(name, str) else name)
+    """Each name with the last parts of its path that tell it from the others, also where a cell has several."""
+    cells = {cell: SEVERAL.split(cell) for cell in names.dropna().unique() if isinstance(cell, str)}
+    shorts = short_names(list(dict.fromkeys(name for cell in cells.values() for name in cell)))
+    shown = {cell: "".join(map(shorts.__getitem__, parts)) for cell, parts in cells.items()}
+    return names.map(lambda cell: shown.get(cell, cell))
