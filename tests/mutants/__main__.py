@@ -59,6 +59,7 @@ RULES = {
         r"np\.(zeros|ones)\(.*dtype=(float|np.float64)\).* \+ .*(dtype=None|, )\)": "None is float64",
         r"np\.full(_like)?\(.*np\.nan\).* \+ .*np\.full(_like)?\([^+]*None\)": "None becomes NaN among floats",
         r"np\.errstate\(": "warnings, no results",
+        r": - log\.\w+\(": "words of the log, which nothing reads",
     }.items()
 }
 WORDING = re.compile(r": - (raise \w+\(|f?['\"]).*\+ .*(XX|[a-z]{3,}|[A-Z]{3,}|None)")  # of an error's sentence
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
     asked = parser.parse_args(arguments)
     if asked.table:
-        print(table(standing()))
+        print("\n".join([*(f"    listed, and no mutant any more: {key}" for key in gone()), table(standing())]))
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the child, removes the copy
     modules = files(asked.modules) or changed_modules()
@@ -222,11 +223,22 @@ def standing() -> dict[str, str]:
 
 def equivalent(keys: Iterable[str]) -> dict[str, str]:
     """Those of the mutants that compute the same, with the reason."""
-    lines = [line.rsplit("  # ", 1) for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()]
-    listed = {line[0]: line[1] for line in lines if len(line) == 2}
-    reasons = {key: next((why for rule, why in RULES.items() if rule.search(key)), listed.get(key)) for key in keys}
+    stated = listed()
+    reasons = {key: next((why for rule, why in RULES.items() if rule.search(key)), stated.get(key)) for key in keys}
     reasons |= {key: "SQL reads words in any case" for key in reasons if is_sql_in_another_case(key)}
     return {key: why for key, why in reasons.items() if why}
+
+
+def listed() -> dict[str, str]:
+    """The mutants of equivalent.txt, each with its reason."""
+    lines = [line.rsplit("  # ", 1) for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()]
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def gone() -> list[str]:
+    """Those of the listed mutants that their module has no more: it was edited there."""
+    present = {key for module in {key.split(" ")[0] for key in listed()} for key in keys_of(module)}
+    return [key for key in listed() if key not in present]
 
 
 def is_sql_in_another_case(key: str) -> bool:
