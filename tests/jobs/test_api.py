@@ -49,6 +49,7 @@ def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     done = api.wait(db, job, 60)
     assert (done.state, done.units, done.done, done.failed, done.share) == ("done", 6, 6, 0, 1.0)
     assert (done.job, done.study, done.title, done.error) == (job, TINY, "Six squares", None)
+    assert done.created == store.one_job(db, job)["created"]
     assert runs.run_rows(db, done.run) == [{"n": 6, "total": 55, "thirds": sum(k / 3 for k in range(6))}]
     assert numbers(db, job) == list(range(6))
     assert db.read("SELECT run, numbers FROM kept").values.tolist() == [[done.run, 6]]  # by the study's own `keep`
@@ -75,7 +76,9 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
         "ran-2": 2,
         "ran-3": 1,
     }
-    assert store.unit_outcomes(db, job)["attempts"].tolist() == [1, 1, 2, 1]
+    outcomes = store.unit_outcomes(db, job)
+    assert outcomes["attempts"].tolist() == [1, 1, 2, 1]
+    assert outcomes["worker"].str.fullmatch(r".+:\d+").all()
 
 
 @pytest.mark.processes
@@ -157,6 +160,8 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         assert done.state == "failed"
         assert said in done.error
         assert "\n" not in done.error
+        assert api.unfinished_like(db, study, options) == done.job
+    assert api.unfinished_like(db, TINY, {"cuont": 3}) is None
 
 
 def test_a_study_goes_in_rounds_until_it_asks_for_no_more(db):
@@ -245,7 +250,7 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
 
 def test_progress_knows_rate_time_left_and_results_so_far_while_running(db, folder, monkeypatch):
     monkeypatch.setattr(scheduler, "SUMMARY_SECONDS", 0.0)
-    job = api.start(db, TINY, {"count": 12, "seconds": 0.3, "folder": str(folder)})
+    job = api.start(db, TINY, {"count": 12, "seconds": 0.1, "folder": str(folder)})
     until(lambda: any(row["n"] >= 2 for row in api.partial_rows(db, job).to_dict("records")))
     now = api.status(db, job)
     assert (now.state, now.run) == ("running", None)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from core.errors import JobError
+from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.chain import JobRequest, at_work, begin, run_in_turn
 from core.jobs.executors import JobPlacement
@@ -40,6 +40,17 @@ def test_a_job_that_fails_leaves_its_sentence_and_the_next_one_runs(db, folder):
     assert "2000 were asked for" in found[0].error
     assert found[0].run is None
     assert found[1].run
+
+
+def test_what_is_refused_at_once_leaves_its_sentence_and_the_next_one_runs(db, folder, monkeypatch):
+    def check(study, options):
+        if options["count"] == 2:
+            raise InputError("Squares need more.")
+
+    monkeypatch.setattr(api, "check_runnable", check)
+    refused, done = run_in_turn(db, asked(folder, 2, 3))
+    assert (refused.run, refused.error, refused.kept) == (None, "Squares need more.", False)
+    assert (bool(done.run), done.error) == (True, "")
 
 
 def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):

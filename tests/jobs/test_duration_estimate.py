@@ -57,6 +57,17 @@ def test_where_a_run_keeps_no_rows_its_options_say_how_many_it_had(db):
     assert estimate_duration(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100}).seconds == 20.0
 
 
+def test_where_rows_are_not_known_tasks_and_repetitions_say_how_much_it_is(db):
+    before = {"checkpoint": "atlas-encoder", "data": "hub", "tasks": ["qqp"], "seeds": [0, 1]}
+    timed(db, 6.0, kept=None, **before)
+    assert estimate_duration(db, "statistics", before | {"tasks": ["qqp", "mnli"]}).seconds == 12.0
+    assert estimate_duration(db, "statistics", before | {"seeds": [0]}).seconds == 3.0
+    nowhere = estimate_duration(db, "statistics", before | {"checkpoint": "no-such-checkpoint"})
+    assert nowhere.seconds == 6.0
+    timed(db, 6.0, "operators", kept=None, limit=50, seeds=[0, 1], task="sst2")
+    assert estimate_duration(db, "operators", {"limit": 50, "seeds": [0], "task": "sst2"}).seconds == 3.0
+
+
 def test_rows_are_counted_where_they_can_be(db, tmp_path):
     (tmp_path / "own.csv").write_text("sentence\nOne.\nTwo.\nThree.\n")
     timed(db, 5.0, checkpoint="atlas-encoder", limit=50)

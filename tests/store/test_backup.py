@@ -151,6 +151,8 @@ def test_restored_is_what_was_backed_up_and_nothing_is_overwritten(db, tmp_path)
     ).to_dict("records")
     with pytest.raises(StoreError, match="goes where nothing is yet"):
         backup.restore(tmp_path / "copy.duckdb", tmp_path / "new" / "atlas.duckdb")
+    with pytest.raises(StoreError):  # what lies there is no folder
+        backup.restore(tmp_path / "copy.duckdb", tmp_path / "copy.duckdb" / "atlas.duckdb")
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"\0" * 20_000])

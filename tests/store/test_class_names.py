@@ -9,7 +9,7 @@ from core.store.class_names import add_history, class_history, known_names
 
 STORED = datetime(2026, 1, 31, 12)
 WAVE = {"kind": "add", "class": "wave", "title": "Wave", "eye": "A wave.", "annotator": "ada", "stored": STORED}
-SPOT = WAVE | {"class": "spot", "title": "Spot", "eye": "A spot.", "colour": "#0072B2", "key": "6"}
+SPOT = WAVE | {"class": "spot", "title": "Spot", "eye": 40 * "A spot. ", "colour": "#0072B2", "key": "6"}
 
 
 def added(db, *history):
@@ -39,6 +39,7 @@ def test_a_history_is_added_from_where_it_stands_here(db):
         ({"title": "x" * 201}, '"title" is text of at most 200 characters'),
         ({"key": "Enter"}, "a digit as its key"),
         ({"title": ""}, "says who made it, a title and what the eye sees"),
+        ({"eye": "x" * 4001}, '"eye" is text of at most 4000 characters'),
         ({"eye": None}, "says who made it, a title and what the eye sees"),
         ({"annotator": None}, "says who made it, a title and what the eye sees"),
         ({"stored": "noon"}, "the class 'wave' has 'noon'"),

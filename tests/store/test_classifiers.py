@@ -2,6 +2,8 @@ import pytest
 
 from core.errors import InputError, StoreError
 from core.store import classifiers as store
+from core.store import labels
+from tests.store.labelling import a_map, event
 
 ABOUT = {
     "recipe": {"kind": "paper", "epochs": 3},
@@ -30,10 +32,32 @@ def test_saying_it_twice_keeps_one(db):
 def test_the_newest_choice_suggests_and_may_be_none(db):
     name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     assert store.suggesting(db, "bert") is None
+    assert not store.is_turned_off(db, "bert")  # nobody chose yet
     store.choose(db, "bert", name, annotator="ada")
     assert store.suggesting(db, "bert") == name
+    assert not store.is_turned_off(db, "bert")
     store.choose(db, "bert", None, annotator="ada")
     assert store.suggesting(db, "bert") is None
+    assert store.is_turned_off(db, "bert")
+    assert not store.is_turned_off(db, "gpt2")
+
+
+def test_labels_are_new_to_the_newest_classifier_from_those_on_that_it_has_seen(db):
+    labels.store_maps(db, [a_map("m1"), a_map("m2"), a_map("m3")])
+    labels.record_events(db, [event(1), event(2, "m2")])
+    assert store.labels_since_newest(db, "bert") == 2  # nothing is trained yet
+    seen = ABOUT | {"snapshot": [["m1", "vertical", "tab:1"]]}
+    store.save_classifier(db, store.Trained("bert", b"weights", **seen))
+    assert store.labels_since_newest(db, "bert") == 1
+    labels.record_events(db, [event(3, "m3")])
+    assert store.labels_since_newest(db, "bert") == 2
+    looked_at = seen | {"scores": {"newest": "tab:3"}}  # tied labels were looked at, and trained nothing
+    store.save_classifier(db, store.Trained("bert", b"weights", **looked_at))
+    assert store.labels_since_newest(db, "bert") == 0
+    store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT | {"snapshot": [["x", "a", "elsewhere:1"]]}))
+    assert store.labels_since_newest(db, "bert") == 0  # what came with the project is not in this store: since then
+    labels.record_events(db, [event(4, "m3", cls="block")])
+    assert store.labels_since_newest(db, "bert") == 1
 
 
 def test_a_classifier_of_another_set_or_none_is_refused(db):

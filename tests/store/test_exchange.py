@@ -30,7 +30,8 @@ def filled(db):
     return db, run
 
 
-def test_an_export_reads_back_equal_table_by_table(filled, tmp_path):
+def test_an_export_reads_back_equal_table_by_table(filled, tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "BATCH", 1)
     db, _ = filled
     names = fill_every_table(db)
     counts = exchange.export_all(db, tmp_path / "new" / "out")

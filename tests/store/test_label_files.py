@@ -40,11 +40,14 @@ def everything(db):
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_a_round_trip_loses_nothing_and_a_second_one_adds_nothing(labelled, other, tmp_path, ending):
+    wave = store.ClassChange("add", "wave", title="Wave", eye="A wave.", colour="#0072B2", key="6")
+    store.change_class(labelled, SET, wave, annotator="ada")
     file = tmp_path / f"labels.{ending}"
     assert export_labels(labelled, file) == 6
     first = import_labels(other, file)
     assert (first.new, first.maps, first.refused) == (6, 2, [])
     assert everything(other) == everything(labelled)
+    assert store.class_events(other) == store.class_events(labelled)
     again = import_labels(other, file)
     assert (again.new, again.already) == (0, 6)
     assert everything(other) == everything(labelled)

@@ -66,6 +66,9 @@ def test_undo_brings_back_what_stood_before_any_number_of_steps(filled):
     store.record_events(filled, [event(6, kind="undo", undoes="tab:1"), event(7, cls="diagonal")])
     assert standing(filled) == {"m1": "diagonal"}
     assert store.all_events(filled)[-1]["supersedes"] is None
+    again = [event(8, cls="block"), event(9, kind="undo", undoes="tab:8"), event(10, cls="block")]
+    store.record_events(filled, again)
+    assert store.all_events(filled)[-1]["supersedes"] == "tab:7"
 
 
 def test_skips_flags_and_notes_are_data_and_no_labels(filled):
@@ -75,6 +78,8 @@ def test_skips_flags_and_notes_are_data_and_no_labels(filled):
     assert standing(filled) == {"m1": None}
     assert store.labels(filled, SET).empty
     assert store.flagged(filled, SET)["note"].dropna().tolist() == ["<b>odd</b>"]
+    kind = {"checkpoint": "atlas-encoder", "task": "mrpc", "layer": 0, "causal": False, "maps": 5}
+    assert store.map_kinds(filled).to_dict("records") == [kind]
 
 
 def test_sending_the_whole_outbox_again_changes_nothing(filled):

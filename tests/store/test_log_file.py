@@ -8,7 +8,7 @@ import pytest
 
 from core.store.idle_checkpointer import IdleCheckpointer
 from core.store.log_file import LogContent, read_log, root_block
-from core.store.recovery import LogCopy, backups, is_of_file
+from core.store.recovery import STOPPED, LogCopy, backups, explain, is_of_file
 
 HEADING = bytes.fromhex("640062") + b"\xff" * 37
 
@@ -82,6 +82,35 @@ def test_of_a_log_of_an_unknown_form_what_the_database_says_it_has_not_read_is_m
 )
 def test_what_went_wrong_with_the_file_and_not_with_what_was_asked(error, of_file):
     assert is_of_file(error) is of_file
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            duckdb.FatalException(f"{STOPPED}\nCould not write: No space left on device"),
+            "needs room to grow but its disk",
+        ),
+        (duckdb.FatalException(f"Failed: {STOPPED}"), "stopped at a write that failed, often for a full disk"),
+        (duckdb.IOException("Could not fsync: Input/output error"), "The disk or the network folder of the database"),
+        (duckdb.InvalidInputException("No open result set"), "was let go of while it was being read"),
+        (OSError(30, "Read-only file system"), "must be writable but is read-only here"),
+        (duckdb.IOException("Failure while replaying WAL file"), "holds the latest writes but is damaged"),
+        (duckdb.IOException("written by a newer version of DuckDB"), "was written by another version of DuckDB than"),
+        (
+            duckdb.IOException('Could not read from file "x": Is a directory'),
+            "cannot be opened as one (Is a directory)",
+        ),
+        (duckdb.IOException("Could not write all bytes"), "but a write failed (Could not write all bytes)"),
+        (duckdb.IOException("no magic bytes"), "is damaged or is no DuckDB file"),
+        (ValueError(""), "is damaged or is no DuckDB file (ValueError)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_failure_is_one_sentence_of_its_own(tmp_path, error, said):
+    sentence = str(explain(error, tmp_path / "atlas.duckdb"))
+    assert said in sentence
+    assert "\n" not in sentence
 
 
 def test_the_log_is_folded_in_once_after_each_time_of_writing_in_a_thread_that_holds_nobody_up():

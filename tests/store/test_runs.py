@@ -98,7 +98,9 @@ def test_runs_are_listed_newest_first_and_found_by_what_they_are_about(db):
 
 def test_head_scores_can_be_asked_across_runs(db):
     run = runs.record_run(db, "heads", {}, FROM)
+    assert not runs.any_rows(db)
     runs.store_rows(db, run, [*SCORES, {"note": "no score"}])
+    assert runs.any_rows(db)
     found = runs.head_scores(db, statistic="to_next", task="sst2")
     assert found[["layer", "head"]].values.tolist() == [[0, 1], [0, 2]]
     assert found["value"].tolist()[0] == 0.25
