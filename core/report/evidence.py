@@ -12,6 +12,8 @@ from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.records import picked
 
+ON_TRAIN_ROWS = {Part.HEADS: Part.CROSSED, Part.LAYERS: Part.CROSSED_LAYERS}  # sweeps, each cross-fitted
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -104,10 +106,11 @@ class Evidence:
         recipe = _recipe_of(next(iter(found), ""))
         return [one for checkpoint, one in found.items() if _recipe_of(checkpoint) == recipe]
 
-    def sweeps(self) -> list[StepResult]:
-        """The sweeps of single heads; of a task the cross-fitted one, on all train rows, where there is one."""
-        crossed = {result.task: result for result in self.of(Part.CROSSED)}
-        return [crossed.get(result.task, result) for result in self.of(Part.HEADS)]
+    def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
+        """The sweeps of single heads, or layers; of a task the cross-fitted one, on all train rows, where there is
+        one."""
+        crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
+        return [crossed.get(result.task, result) for result in self.of(part)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
         """The only result of a part and task, or None."""

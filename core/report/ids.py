@@ -32,6 +32,7 @@ class Part(StrEnum):
     HEADS = "heads"
     CROSSED = "crossed"
     LAYERS = "layers"
+    CROSSED_LAYERS = "crossed-layers"
     ALONE = "alone"
     IMPORTANCE = "importance"
     PRUNE = "prune"

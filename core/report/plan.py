@@ -33,12 +33,15 @@ from core.tasks.unseen import SPLIT
 from core.tuning.saved import shown_folder
 
 OTHER_SEEDS = {Part.CHANGE: Part.CHANGE_SEEDS, Part.FEATURES: Part.FEATURES_SEEDS}  # what fine-tuning changes
-COME_WITH = {Part.SINK: Part.FRAMES, Part.SINKLESS: Part.FRAMES, Part.TRAIN_RELATIONS: Part.RELATIONS} | {
-    part: first for first, part in OTHER_SEEDS.items()
-}
+COME_WITH = {
+    Part.SINK: Part.FRAMES,
+    Part.SINKLESS: Part.FRAMES,
+    Part.TRAIN_RELATIONS: Part.RELATIONS,
+    Part.CROSSED_LAYERS: Part.CROSSED,
+} | {part: first for first, part in OTHER_SEEDS.items()}
 TUNED = {  # of fine-tuned checkpoints
-    Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE,
-    Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.CROSSED_LAYERS, Part.LAYERS, Part.ALONE,
+    Part.IMPORTANCE,     Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
@@ -316,7 +319,7 @@ class _Planned:
         )
 
     def _crossed(self, task: str) -> list[ReportStep]:
-        """The sweep of heads that tests on all train rows, where it is asked for."""
+        """The sweeps of heads and layers that test on all train rows, where they are asked for."""
         if not self.options.folds or task not in CROSSED:
             return []
         tuned = self.tuning(task)
@@ -326,7 +329,10 @@ class _Planned:
             folds=self.options.folds, preset=tuned.preset, settings=settings, dtype=self.options.precision,
             seed=self.options.seed, out=self.options.folder,
         )  # fmt: skip
-        return [self._step(Part.CROSSED, crossed.STUDY, options, task)]
+        return [
+            self._step(Part.CROSSED, crossed.STUDY, options, task),
+            self._step(Part.CROSSED_LAYERS, crossed.STUDY, replace(options, what="layers"), task),
+        ]
 
     def _disabled(self, task: str) -> list[ReportStep]:
         swept = self._on_tuned(disable.DisableOptions, task)

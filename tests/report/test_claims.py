@@ -257,6 +257,11 @@ def test_a_cross_fitted_sweep_stands_in_for_the_dev_rows_of_its_task():
     assert (of_rte.outcome, of_mrpc.outcome) == (HOLDS, UNDECIDED)
     assert "cross-fitted" in of_rte.said
     assert "cross-fitted" not in of_mrpc.said
+    dev, all_rows = sweep_rows({"L1": 0.01}), sweep_rows({"L1": 0.1})
+    both = evidence(found("layers", dev, "rte"), found("crossed-layers", all_rows, "rte"))
+    (of_layer,) = disabling.first_layer_helps(both)
+    assert of_layer.outcome == HOLDS
+    assert "cross-fitted" in of_layer.said
 
 
 def test_the_best_of_many_counts_by_its_p_corrected_over_heads():

@@ -86,7 +86,9 @@ def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
     assert options.settings == {"precision": "bfloat16"}  # the rows are the study's own to draw
     with pytest.raises(InputError, match="say how many, as folds"):
         steps(db, **asked)
-    assert not [step for step in steps(db, tasks=["rte"]) if step.part == Part.CROSSED]
+    (layers,) = [step for step in steps(db, folds=4, **asked) if step.part == Part.CROSSED_LAYERS]
+    assert (options.what, layers.options) == ("heads", replace(options, what="layers"))
+    assert not {Part.CROSSED, Part.CROSSED_LAYERS} & {step.part for step in steps(db, tasks=["rte"])}
 
 
 def test_links_of_few_dev_rows_are_looked_for_on_train_rows_with_folds(db):

@@ -78,6 +78,15 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept):
     whole = np.sign(difference.mean())
     assert variant["folds_agree"] == sum(sign == whole != 0 for sign in signs)
     assert variant["n"] == 48
+    layers = rows_of("crossed", crossing | {"what": "layers"})  # of the same models: nothing is trained again
+    assert [row for row in layers if row["kind"] == "fold"] == parts
+    first = next(row for row in layers if row["kind"] == "variant" and row["layer"] == 0)
+    for number, part in enumerate(parts):
+        model = open_checkpoint(part["folder"], head="classifier")
+        own = [row for row, fold in zip(every, folds, strict=True) if fold == number]
+        heads = [Head(0, k) for k in range(model.heads)]
+        without[folds == number] = predicted(model, own, heads)
+    assert first["accuracy_change"] == pytest.approx((without == gold).mean() - (plain == gold).mean())
 
 
 def test_labels_are_spread_evenly_over_the_parts(crossing):
@@ -128,6 +137,7 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
     [
         ({"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
         ({"operator": "mean"}, "operators disable"),
+        ({"what": "groups"}, "of heads or layers"),
         ({"limit": 12, "folds": 20}, "fewer parts"),
     ],
 )

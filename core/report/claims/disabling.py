@@ -23,7 +23,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.estimates import among, share_interval
-from core.report.evidence import Evidence, StepResult
+from core.report.evidence import ON_TRAIN_ROWS, Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, removable
 from core.studies.ablation.records import SweptVariant
@@ -56,7 +56,7 @@ def random_head_helps(evidence: Evidence) -> list[Outcome]:
 
 def _on_rows(result: StepResult) -> str:
     """Says so where each train row was tested by a model that never saw it."""
-    return "cross-fitted on all train rows: " if result.step.part == Part.CROSSED else ""
+    return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def some_head_helps(evidence: Evidence) -> list[Outcome]:
@@ -94,10 +94,11 @@ def first_layer_helps(evidence: Evidence) -> list[Outcome]:
         if first is None:
             return None
         variant, change = first
-        sentence = f"{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over {len(sweep.known)} layers"
+        sentence = f"{_on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
+        sentence += f"{len(sweep.known)} layers"
         return found_by(result, gains(change), sentence, variant.n)
 
-    return of_each(evidence, Part.LAYERS, test, ("rte",))
+    return of_each_sweep(evidence, test, ("rte",), Part.LAYERS)
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:

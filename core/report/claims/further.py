@@ -19,6 +19,7 @@ from core.report.claims.outcomes import (
     decided,
     found_by,
     of_each,
+    of_each_sweep,
     points,
     said,
     untested,
@@ -133,7 +134,7 @@ def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
         times = gain.times if word == UNDECIDED else None
         return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
 
-    return of_each(evidence, Part.LAYERS, test, ("rte",))
+    return of_each_sweep(evidence, test, ("rte",), Part.LAYERS)
 
 
 # ---------------------------------------------------------------- attention

@@ -319,10 +319,13 @@ def of_each(
 
 
 def of_each_sweep(
-    evidence: Evidence, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
+    evidence: Evidence,
+    test: Callable[[StepResult], Outcome | None],
+    tasks: Sequence[str] = (),
+    part: Part = Part.HEADS,
 ) -> list[Outcome]:
-    """`of_each` on sweeps of single heads, where there is one on all train rows on that one."""
-    return _each(evidence, evidence.sweeps(), Part.HEADS, test, tasks)
+    """`of_each` on sweeps of single heads, or layers; where there is one on all train rows on that one."""
+    return _each(evidence, evidence.sweeps(part), part, test, tasks)
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""Every head disabled in turn, tested on all train rows: a sweep that is cross-fitted.
+"""Every head, or layer, disabled in turn, tested on all train rows: a sweep that is cross-fitted.
 
 A dev set of a few hundred rows leaves most effects of single heads undecided. Here the train rows are cut into parts; a
 model is fine-tuned on all parts but one and swept on the part left out, so that every row is tested by a model that
@@ -40,6 +40,8 @@ from core.tuning.saved import shown_folder
 if TYPE_CHECKING:
     from core.studies.tuning.finetuning_run import FinetuningRun
 
+KINDS = ("heads", "layers")
+
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossedOptions:
@@ -53,6 +55,7 @@ class CrossedOptions:
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)
     operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
+    what: Annotated[str, Flag("heads or layers")] = "heads"
     dtype: Dtype = "float32"
     seed: Seed = 0
     out: Out = None
@@ -76,7 +79,7 @@ class Crossed:
 
 
 class CrossedStudy(Study[CrossedOptions, Crossed]):
-    """Disable every head on all train rows, each by a model that was fine-tuned on the other parts of them."""
+    """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
     needs = frozenset({Need.LABELS})
@@ -96,6 +99,10 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
             raise InputError(
                 f"A cross-fitted sweep has the operators {', '.join(capture.interventions.OPERATORS)}; "
                 f'"{options.operator}" is none of them: choose one.'
+            )
+        if options.what not in KINDS:
+            raise InputError(
+                f'A cross-fitted sweep is of {" or ".join(KINDS)}; "{options.what}" is neither: choose one.'
             )
         _folds(options)
         return _units(options, ())
@@ -234,7 +241,7 @@ def _sweep(options: CrossedOptions, folder: str = "-") -> disable.DisableOptions
     """The sweep that each part is given, of the model at `folder`."""
     return disable.DisableOptions(
         checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
-        dtype=options.dtype, seed=options.seed, operator=options.operator,
+        dtype=options.dtype, seed=options.seed, what=options.what, operator=options.operator,
     )  # fmt: skip
 
 
