@@ -31,6 +31,7 @@ class Printed:
 
 
 PAPER, REPLICATION = "Kovaleva et al. 2019", "GPT-2 replication 2024"
+SUMMARIES, BLOG = f"summaries of {PAPER}", "a later blog on the paper"
 
 # task: untrained head (their "pre-trained" column), random normal fine-tuned, pre-trained fine-tuned
 _PAPER: dict[str, tuple[dict[str, float], dict[str, float], dict[str, float]]] = {

@@ -29,13 +29,13 @@ from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
 from core.report.ids import ExhibitId, Part
-from core.report.published import PAPER, REPLICATION, printed
+from core.report.published import BLOG, PAPER, REPLICATION, SUMMARIES, printed
 from core.studies.comparison.records import MatchSummary
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
-SUMMARIES, BLOG, HERE = f"summaries of {PAPER}", "a later blog on the paper", "a question of this project"
+HERE = "a question of this project"
 MOST = 0.5  # of the heads
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 PRINTED_GAIN = 35.9

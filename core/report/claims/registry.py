@@ -9,10 +9,7 @@ from core.report.claims.remaining import REMAINING
 from core.report.claims.together import TOGETHER
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
-from core.report.published import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
-
-SUMMARIES = f"summaries of {PAPER}"
-
+from core.report.published import BLOG, CLARK, MICHEL, PAPER, PRASANNA, REPLICATION, SUMMARIES
 
 CLAIMS = (
     Claim(
@@ -147,7 +144,7 @@ CLAIMS = (
     Claim(
         "random-learns",
         "Random weights, fine-tuned, do disturbingly well.",
-        "a later blog on the paper",
+        BLOG,
         "",
         ExhibitId.TABLE_1,
         scores.random_learns,

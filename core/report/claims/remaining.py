@@ -11,7 +11,6 @@ from core.report.claims.missed import PARTS
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
-    UNDECIDED,
     UNTESTED,
     Outcome,
     all_of,
@@ -27,7 +26,7 @@ from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, DECODERS, ENCODERS
 from core.report.ids import ExhibitId, Part
-from core.report.published import PAPER, REPLICATION
+from core.report.published import BLOG, REPLICATION, SUMMARIES
 from core.report.readings import sweep
 from core.studies.ablation.records import LinkContrast
 from core.studies.attention.records import RepeatedShare, Score
@@ -35,7 +34,6 @@ from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.tasks.relations import SAME_WORD
 
-SUMMARIES, BLOG = f"summaries of {PAPER}", "a later blog on the paper"
 NO_FRAMES = (
     "it needs labelled rows whose frames are annotated, scored with growing weights on their links and some seeds of "
     "each weight; GLUE's rows have no frames, FrameNet's no labels"
@@ -87,9 +85,9 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
     scores = [score for score in every if score.name in heads and score.effect is not None]
     words: dict[str, list[str]] = {}
     for score in scores:
-        parts = [decided(among(part, len(scores))).word for part in (score.effect_estimate, score.contrast_estimate)]
-        both = FAILS if FAILS in parts else HOLDS if set(parts) == {HOLDS} else UNDECIDED
-        words.setdefault(score.name, []).append(both)
+        parts = (score.effect_estimate, score.contrast_estimate)
+        both = all_of(decided(among(part, len(scores))) for part in parts)
+        words.setdefault(score.name, []).append(both.word)
     sure = sum(HOLDS in mine for mine in words.values())
     never = sum(all(word == FAILS for word in mine) for mine in words.values())
     above = sum(any(_above(score) for score in picked(scores, name=name)) for name in words)

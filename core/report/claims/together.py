@@ -7,7 +7,7 @@ from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH
 from core.report.ids import ExhibitId, Part
-from core.report.published import MICHEL, PAPER
+from core.report.published import MICHEL, SUMMARIES
 from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 from core.studies.estimate import Estimate
 
@@ -111,6 +111,6 @@ TOGETHER = (
            gradient_and_gate),
     _claim("greedy-by-gradient", "Heads can go greedily by gradient importance (here: as well as by Shapley value).",
            MICHEL, "4", greedy_by_gradient),
-    _claim("all-combinations", "Trying all combinations of heads is not feasible.", f"summaries of {PAPER}", "",
+    _claim("all-combinations", "Trying all combinations of heads is not feasible.", SUMMARIES, "",
            all_combinations),
 )  # fmt: skip
