@@ -23,14 +23,24 @@ class Tuned:
         return str(self.facts["task"])
 
 
+def training_log(folder: Path) -> dict[str, Any]:
+    """What fine-tuning wrote beside its weights; {} where there is none that can be read.
+
+    Args:
+        folder: of the checkpoint.
+    """
+    try:
+        facts = json.loads(folder.joinpath(LOG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
 def tuned_checkpoints(root: Path) -> list[Tuned]:
     """Fine-tuned checkpoints under a folder, newest first."""
     tuned = []
     for log in root.glob(f"*/{LOG}"):
-        try:
-            facts = json.loads(log.read_text())
-        except (OSError, ValueError):
-            continue
+        facts = training_log(log.parent)
         if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
             tuned.append(Tuned(log.parent.name, log.parent, facts))
     return sorted(tuned, key=lambda checkpoint: (checkpoint.facts.get("date", ""), checkpoint.name), reverse=True)

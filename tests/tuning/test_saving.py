@@ -76,8 +76,9 @@ def test_log_provenance_and_listing(tmp_path):
     save_tuned(tmp_path / "one", outcome_of(base), base, FACTS)
     facts = json.loads((tmp_path / "one" / "training.json").read_text())
     assert {"base", "base_hash", "task", "seed", "metrics", "losses", "epochs", "code_version", "date"} <= set(facts)
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "training.json").write_text("{")
+    for name, log in {"broken": b"{", "list": b"[1]", "bytes": b"\xff"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "training.json").write_bytes(log)
     assert [(one.name, one.task) for one in tuned_checkpoints(tmp_path)] == [("one", "sst2")]
 
 

@@ -1,15 +1,12 @@
 """The rows of a task that a fine-tuned checkpoint never saw, by what its training log says of those that it did."""
 
-import json
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from core import models
 from core.errors import InputError
 from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
 from core.tasks.unseen import unseen
-from core.tuning.saved import LOG
+from core.tuning.saved import training_log
 
 
 def rows_unseen_by(
@@ -32,7 +29,7 @@ def rows_unseen_by(
 
 @lru_cache(maxsize=4)
 def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
-    facts = _facts(folder)
+    facts = training_log(models.opening.local(folder))
     recipe, seeds = facts.get("recipe", {}), facts.get("seeds", {})
     train = read_rows(task, "train", folder=data)
     learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
@@ -42,12 +39,3 @@ def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
             f"train rows of {task}: give the task and the data of its fine-tuning, or take the split dev."
         )
     return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
-
-
-def _facts(folder: str) -> Mapping[str, Any]:
-    """The training log; {} where there is none that can be read."""
-    try:
-        facts = json.loads(models.opening.local(folder).joinpath(LOG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return facts if isinstance(facts, Mapping) else {}
