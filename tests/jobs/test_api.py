@@ -137,6 +137,13 @@ def test_starting_one_job_twice_joins_the_first_until_it_has_stopped(db, folder)
     api.wait(db, again, 10)
 
 
+def test_a_status_says_when_a_job_was_asked_for_and_why_its_end_could_not_be_stored(db, monkeypatch):
+    job = store.add_job(db, TINY, "Six squares", {})
+    monkeypatch.setattr(api.runner(db), "trouble", {job: "The disk is full."}.get)
+    known = api.status(db, job)
+    assert (known.created, known.error) == (store.one_job(db, job)["created"], "The disk is full.")
+
+
 def test_where_all_units_fail_alike_their_error_is_the_jobs(db, folder):
     job = api.start(db, TINY, {"count": 1, "fail": [0], "folder": str(folder)}, "Unlucky")
     failed = api.wait(db, job, 60)
