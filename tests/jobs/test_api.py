@@ -140,7 +140,9 @@ def test_starting_one_job_twice_joins_the_first_until_it_has_stopped(db, folder)
 def test_a_status_says_when_a_job_was_asked_for_and_why_its_end_could_not_be_stored(db, monkeypatch):
     job = store.add_job(db, TINY, "Six squares", {})
     monkeypatch.setattr(api.runner(db), "trouble", {job: "The disk is full."}.get)
+    monkeypatch.setattr(api.runner(db), "rate", lambda asked, size_done: {job: 5.0 + size_done}[asked])
     known = api.status(db, job)
+    assert known.rate == 5.0
     assert (known.created, known.error) == (store.one_job(db, job)["created"], "The disk is full.")
 
 

@@ -1,0 +1,37 @@
+"""What a project keeps: the order of its maps, what was handed to whom, and which labels answer it."""
+
+from datetime import datetime
+
+from core.store import labels, projects
+from core.store.projects import AnswerRow, ClaimRow, Heading, ProjectMap
+from tests.store.labelling import SET, a_map, event
+
+DAY = datetime(2026, 1, 31, 12)
+
+
+def test_the_newest_order_of_maps_holds_and_what_it_does_not_name_comes_last(db):
+    labels.store_maps(db, [a_map(name) for name in ("m1", "m2", "m3")])
+    maps = [ProjectMap(name, "label", None) for name in ("m1", "m2", "m3")]
+    project = projects.add_project(db, Heading("Own", SET), recipe={}, rules={}, maps=maps)
+    assert projects.project_maps(db, project) == maps
+    for order in (["m2", "m1"], ["m3", "m1"]):
+        projects.order_maps(db, project, order, annotator="ada")
+    assert [entry.map_id for entry in projects.project_maps(db, project)] == ["m3", "m1", "m2"]
+
+
+def test_what_was_handed_to_whom_and_which_labels_answer_it(db):
+    labels.store_maps(db, [a_map("m1")])
+    labels.record_events(db, [event(1), event(2)])
+    with db.write() as cursor:
+        projects.add_claims(cursor, "p", [ClaimRow("m1", "ada", 1, "agreement", DAY, DAY)])
+        projects.add_answers(cursor, [AnswerRow("tab:1", "p", "agreement", counted=True)])
+        assert projects.claimed(cursor, "p", "m1", "ada", 1) == "agreement"
+        for project, map_id, annotator, passing in (
+            ("q", "m1", "ada", 1),
+            ("p", "m2", "ada", 1),
+            ("p", "m1", "eve", 1),
+            ("p", "m1", "ada", 2),
+        ):
+            assert projects.claimed(cursor, project, map_id, annotator, passing) is None
+        assert projects.answered(cursor, ["tab:1", "tab:2"]) == {"tab:1"}
+        assert projects.handed(cursor, "p") == {"ada": 1}
