@@ -259,7 +259,7 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
 
 def test_progress_knows_rate_time_left_and_results_so_far_while_running(db, folder, monkeypatch):
     monkeypatch.setattr(scheduler, "SUMMARY_SECONDS", 0.0)
-    job = api.start(db, TINY, {"count": 12, "seconds": 0.1, "folder": str(folder)})
+    job = api.start(db, TINY, {"count": 600, "seconds": 0.1, "folder": str(folder)})
     until(lambda: any(row["n"] >= 2 for row in api.partial_rows(db, job).to_dict("records")))
     now = api.status(db, job)
     assert (now.state, now.run) == ("running", None)
