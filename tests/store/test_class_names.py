@@ -6,10 +6,18 @@ import pytest
 
 from core.errors import InputError
 from core.store.class_names import add_history, class_history, known_names
+from core.store.database import Database
 
 STORED = datetime(2026, 1, 31, 12)
 WAVE = {"kind": "add", "class": "wave", "title": "Wave", "eye": "A wave.", "annotator": "ada", "stored": STORED}
 SPOT = WAVE | {"class": "spot", "title": "Spot", "eye": 40 * "A spot. ", "colour": "#0072B2", "key": "6"}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A database in which nothing happened to a class, and nothing is to happen."""
+    with Database(tmp_path_factory.mktemp("classes") / "atlas.duckdb") as database:
+        yield database
 
 
 def added(db, *history):
@@ -45,13 +53,13 @@ def test_a_history_is_added_from_where_it_stands_here(db):
         ({"stored": "noon"}, "the class 'wave' has 'noon'"),
     ],
 )
-def test_a_change_that_is_none_is_refused_with_its_reason(db, change, said):
+def test_a_change_that_is_none_is_refused_with_its_reason(empty, change, said):
     with pytest.raises(InputError, match=said):
-        added(db, SPOT, WAVE | change)
-    assert class_history(db) == {}
+        added(empty, SPOT, WAVE | change)
+    assert class_history(empty) == {}
 
 
 @pytest.mark.parametrize("history", ["[]", {}, [WAVE, "x"]])
-def test_a_history_that_is_no_list_of_changes_is_refused(db, history):
-    with db.write() as cursor, pytest.raises(InputError, match="is a list of changes"):
+def test_a_history_that_is_no_list_of_changes_is_refused(empty, history):
+    with empty.write() as cursor, pytest.raises(InputError, match="is a list of changes"):
         add_history(cursor, "own", history)
