@@ -13,6 +13,7 @@ import core.__main__
 from core import config
 from core.attention import Head
 from core.commands.jobs import _option
+from core.drawing import theme
 from core.drawing.maps_page import MapsSource, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
@@ -140,6 +141,7 @@ def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_t
     for figure in figures.values():
         assert figure.startswith("<svg")
         assert figure.count("<path") > 2, "an empty picture"
+        assert f'fill="{theme.theme()["light"]["backgroundColor"]}"' in figure  # on paper, whatever the screen is
     assert cited.count("@software{") == cited.count("@misc{") == 1
     assert "weights nan" not in cited
     assert not isinstance(known.weights_hash, str) or known.weights_hash in cited

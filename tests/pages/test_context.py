@@ -5,7 +5,7 @@ import streamlit as st
 
 from pages.parts.shell import context, history, resources
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.short_names import short_names, short_titles
 from pages.parts.views import workbench
 from pages.parts.widgets.context_bar import FIELDS_OF
 from tests.pages.opening import opened, switched
@@ -163,6 +163,12 @@ def test_a_view_says_what_of_the_context_it_does_not_use():
 )
 def test_short_names_differ_wherever_the_paths_do(names, shorts):
     assert list(short_names(names).values()) == shorts
+
+
+def test_titles_have_short_names_that_differ_in_all_of_a_list():
+    titles = ["Match of /home/x/a/model and /home/x/b/model", "Knockout of noun/verb in runs/tuned/s1, sst2", "No path"]
+    shorts = ["Match of a/model and b/model", "Knockout of noun/verb in s1, sst2", "No path"]
+    assert list(short_titles(titles).values()) == shorts
 
 
 def test_the_maps_show_the_chosen_head_so_no_line_comes_and_moves_them():

@@ -15,6 +15,7 @@ from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import history, resources
 from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.shell.short_names import short_titles
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
@@ -53,16 +54,14 @@ def show_waiting() -> None:
             button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
 
-def show_line(job: Any) -> None:
-    """One job: how it went, and what can be done with it; a finished one leads to its result."""
+def show_line(job: Any, title: str) -> None:
+    """One job by a title that is short: how it went, and what can be done with it; a done one leads to its result."""
     word, icon = job_progress.STATES[job.state]
     with st.container(border=True, key=f"job_{job.job}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center"):
             failed = f" · {job.failed} failed" if job.failed else ""
             done = f"{job.done} of {counted(job.units, 'units')}{failed}"
-            st.markdown(
-                f"**{plain(job.title)}** · {icon} {word} · {done} · {job.created:%d %b %H:%M} UTC", width="stretch"
-            )
+            st.markdown(f"**{plain(title)}** · {icon} {word} · {done} · {job.created:%d %b %H:%M} UTC", width="stretch")
             if job.run and isinstance(job.run, str):
                 with suppress(StoreError):  # the result was deleted; the job stays
                     open_link(stored_run(job.run), "Open the result")
@@ -98,7 +97,8 @@ def show_shipped() -> None:
     if timed.empty:
         return
     st.subheader("What the results that ship took")
-    timed = timed[timed["seconds"].notna()].assign(minutes=timed["seconds"] / 60)
+    timed = timed[timed["seconds"].notna()]
+    timed = timed.assign(minutes=timed["seconds"] / 60, title=timed["title"].map(short_titles(list(timed["title"]))))
     show_table(
         timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
         column_config={
@@ -130,7 +130,8 @@ def show(tools: DeltaGenerator) -> None:
     stopped = known.loc[~known["state"].isin(["queued", "running"])]
     if len(stopped):
         st.subheader("Earlier jobs", anchor=False)
+    titles = short_titles(list(stopped["title"].head(SHOWN)))
     for job in stopped.head(SHOWN).itertuples():
-        show_line(job)
+        show_line(job, titles[job.title])
     if len(stopped) > SHOWN:
         st.caption(f"{len(stopped) - SHOWN} older ones are not shown: python -m core jobs list has them all.")

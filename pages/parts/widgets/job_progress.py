@@ -14,6 +14,7 @@ from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.shell.short_names import short_titles
 from pages.parts.widgets.tables import show_table
 
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
@@ -108,7 +109,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
         word, icon = STATES[now.state]
         with st.container(border=True):
             heading, buttons = st.columns([5, 2], vertical_alignment="center")
-            heading.markdown(f"**{plain(now.title)}** · {icon} {word}")
+            heading.markdown(f"**{plain(short_titles([now.title])[now.title])}** · {icon} {word}")
             with buttons:
                 _buttons(now)
             st.progress(min(now.share, 1.0), text=progress_line(now))
