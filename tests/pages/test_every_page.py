@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import resources, shell
+from pages.parts.views.start import DOORS, SENTENCE
 from tests.pages.browsing import PROJECT, visit
 from tests.pages.opened import looked_at
 from tests.pages.opening import VIEWS, WITH_RESULTS
@@ -77,6 +78,12 @@ def test_a_view_opens_with_its_title_and_something_to_do(name, opened, own_datab
 def test_the_start_of_the_app_is_the_first_page_and_leads_to_the_others(own_database):
     app = AppTest.from_file(shell.__file__, default_timeout=60).run()
     assert app.title[0].value == shell.PAGES[0].title
+    assert SENTENCE in app.markdown[0].value
+    assert [one.label for one in app.text_input] == ["A sentence of your own"]
+    doors = {link.proto.label.strip("*"): link.proto.page for link in app.main.get("page_link")}
+    wanted = {label: target for target, label, _ in DOORS}
+    assert len(wanted) == 4
+    assert {label: doors[label] for label in wanted} == wanted
     app.switch_page(f"../../{NAMES[-1]}.py").run()
     assert not app.exception
     assert app.title[0].value == TITLES[NAMES[-1]]
