@@ -1,0 +1,44 @@
+"""What a sweep says of predictions that are known: flips, McNemar's p and the change, by the arithmetic it rests on."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from core.studies.ablation.disable import STUDY, Swept
+from core.studies.ablation.records import SweptVariant, Untouched
+
+GOLD = np.array([0, 1] * 10)
+PLAIN = np.where(np.arange(20) < 2, 1 - GOLD, GOLD)  # wrong in the first two rows
+
+
+def flipped_in(*rows):
+    return np.where(np.isin(np.arange(20), rows), 1 - PLAIN, PLAIN)
+
+
+def records(**in_float32):
+    changed = np.stack([flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1)])
+    swept = Swept(np.arange(20), 1, 2, GOLD, PLAIN, changed, (), **in_float32)
+    found = STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2"}), swept)
+    (untouched,) = (one for one in found if isinstance(one, Untouched))
+    return untouched, [one for one in found if isinstance(one, SweptVariant)]
+
+
+def test_flips_and_mcnemars_p_are_of_rows_lost_and_won():
+    untouched, (first, second) = records()
+    assert untouched.metrics.first.value == pytest.approx(0.9)
+    assert (first.flipped, second.flipped) == (6, 1)
+    assert first.mcnemar == pytest.approx(binomtest(1, 6).pvalue)  # one won, five lost
+    assert second.mcnemar == 1.0
+    assert first.metrics.first.change.value == pytest.approx(-4 / 20)
+    assert first.metrics.first.value == pytest.approx(0.9 - 0.2)
+    assert (first.float32, second.float32) == (None, None)
+
+
+def test_a_head_that_float32_was_asked_about_rests_on_its_predictions():
+    exact = np.stack([np.full(20, np.nan), flipped_in(2, 3, 4).astype(float)])
+    untouched, (first, second) = records(exact_plain=PLAIN.astype(float), exact=exact)
+    assert untouched.in_float32 == 1
+    assert (first.float32, second.float32) == (False, True)
+    assert (first.flipped, second.flipped) == (6, 3)
+    assert second.mcnemar == pytest.approx(binomtest(0, 3).pvalue)
+    assert second.metrics.first.change.value == pytest.approx(-3 / 20)
