@@ -3,7 +3,7 @@
 Inputs (or sentences) are what is drawn: the maps of one input are alike, and so are the words of a sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 import numpy as np
@@ -152,99 +152,48 @@ def _rng(seed: int) -> np.random.Generator:
     return np.random.default_rng([7, seed])
 
 
+def _covers(study: str, interval: str, draw: Callable[..., float], n: int, quick: int = 0, of: str = "") -> Case:
+    """Intervals of n rows, inputs or sentences (of) hold the truth; of fewer than 100 as often as 90 %."""
+    least = 0.9 if n < 100 else 0.93
+    return Case(study, f"{interval}, n = {n}{of}", "covers", draw, n, quick=quick, bound=least)
+
+
+def _nothing(study: str, world: str, draw: Callable[..., float], n: int, quick: int, of: str = "") -> Case:
+    """Where n inputs or sentences have nothing to be claimed."""
+    return Case(study, f"{world}, n = {n}{of}", "nothing", draw, n, quick=quick)
+
+
+def _of_ratios(rows: int) -> Iterator[Case]:
+    yield _covers("separators", "interval of the ratio of gradients", partial(holds_of_ratios, rows), rows, 20)
+    world = f"width over an oracle's, ratio of gradients, n = {rows}"
+    yield Case("separators", world, "at most", partial(wide_of_ratios, rows), rows, draws=20, bound=1.5)
+
+
+def _of_classes(n: int) -> Iterator[Case]:
+    yield _covers("classify-maps", "interval of a class share", partial(holds_of_shares, n), n, 10)
+    yield _nothing("classify-maps", "checkpoints that are alike", partial(claims_of_moved, n), n, 10)
+    random, half = "interval of macro F1, labels at random", "interval of macro F1, half of the maps right"
+    yield _covers("train-patterns", random, partial(holds_of_f1, n, 0.0), n, 10)
+    worse = "labels at random, one called worse than another"
+    yield _nothing("train-patterns", worse, partial(claims_of_retraining, n), n, 4 * (n == 20))
+    yield _covers("train-patterns", half, partial(holds_of_f1, n, 0.5), n)
+
+
+def _of_probes(n: int) -> Iterator[Case]:
+    of = " sentences"
+    yield _covers("probe", "interval of accuracy .8", partial(holds_of_probes, n, 0.8), n, 10, of)
+    yield _covers("probe", "interval of accuracy .95", partial(holds_of_probes, n, 0.95), n, of=of)
+    yield _nothing("probe", "labels at random", partial(claims_of_probes, n), n, 10, of)
+
+
 def _cases() -> Iterator[Case]:
     for rows in (20, 100, 300):
-        least = 0.9 if rows < 100 else 0.93
-        yield Case(
-            "separators",
-            f"interval of the ratio of gradients, n = {rows}",
-            "covers",
-            partial(holds_of_ratios, rows),
-            rows,
-            quick=20,
-            bound=least,
-        )
-        yield Case(
-            "separators",
-            f"width over an oracle's, ratio of gradients, n = {rows}",
-            "at most",
-            partial(wide_of_ratios, rows),
-            rows,
-            draws=20,
-            bound=1.5,
-        )
+        yield from _of_ratios(rows)
     for inputs in (20, 100, 250):
-        least = 0.9 if inputs < 100 else 0.93
-        yield Case(
-            "classify-maps",
-            f"interval of a class share, n = {inputs}",
-            "covers",
-            partial(holds_of_shares, inputs),
-            inputs,
-            quick=10,
-            bound=least,
-        )
-        yield Case(
-            "classify-maps",
-            f"checkpoints that are alike, n = {inputs}",
-            "nothing",
-            partial(claims_of_moved, inputs),
-            inputs,
-            quick=10,
-        )
-        yield Case(
-            "train-patterns",
-            f"interval of macro F1, labels at random, n = {inputs}",
-            "covers",
-            partial(holds_of_f1, inputs, 0.0),
-            inputs,
-            quick=10,
-            bound=least,
-        )
-        yield Case(
-            "train-patterns",
-            f"labels at random, one called worse than another, n = {inputs}",
-            "nothing",
-            partial(claims_of_retraining, inputs),
-            inputs,
-            quick=4 * (inputs == 20),
-        )
-        yield Case(
-            "train-patterns",
-            f"interval of macro F1, half of the maps right, n = {inputs}",
-            "covers",
-            partial(holds_of_f1, inputs, 0.5),
-            inputs,
-            bound=least,
-        )
-        yield Case(
-            "probe",
-            f"interval of accuracy .8, n = {inputs} sentences",
-            "covers",
-            partial(holds_of_probes, inputs, 0.8),
-            inputs,
-            quick=10,
-            bound=least,
-        )
-        yield Case(
-            "probe",
-            f"interval of accuracy .95, n = {inputs} sentences",
-            "covers",
-            partial(holds_of_probes, inputs, 0.95),
-            inputs,
-            bound=least,
-        )
-        yield Case(
-            "probe",
-            f"labels at random, n = {inputs} sentences",
-            "nothing",
-            partial(claims_of_probes, inputs),
-            inputs,
-            quick=10,
-        )
-    yield Case(
-        "classify-maps", "interval of a corrected share, n = 100", "covers", partial(holds_of_corrected, 100), 100
-    )
+        yield from _of_classes(inputs)
+        yield from _of_probes(inputs)
+    corrected = "interval of a corrected share, n = 100"
+    yield Case("classify-maps", corrected, "covers", partial(holds_of_corrected, 100), 100)
     planted = Planted(least_moved(100), "share of maps", lambda gain: partial(finds_of_moved, 100, gain))
     yield known("classify-maps", "a class gains, n = 100", planted, 100, quick=4)
 
