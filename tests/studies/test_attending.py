@@ -5,14 +5,27 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.capture.running import capture
 from core.errors import InputError
+from core.scoring.intervals import Means
 from core.scoring.link_batches import WordTable
 from core.studies import worker_cache
-from core.studies.attention import dependencies, effective, features, inputs, measures, passes, relations, statistics
+from core.studies.attention import (
+    attending,
+    dependencies,
+    effective,
+    features,
+    inputs,
+    measures,
+    passes,
+    relations,
+    statistics,
+)
 from core.studies.attention.inputs import InputChunk
 from core.studies.attention.partials import InputOffset
+from core.studies.attention.records import DependencyScore
 from core.studies.attention.tagged_pieces import FeatureFinder, special_positions
 from core.studies.contract import Unit
 from core.studies.tagging import open_pipeline
@@ -267,6 +280,23 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     assert found["obj", "forward"]["n"] == 0
     assert "note" in found["obj", "forward"]
     assert found["all", "forward"]["n"] == 2
+
+
+def test_an_accuracy_near_1_has_an_interval_up_to_1_and_any_other_number_its_own():
+    """Student's interval of 49 links of which 48 are right, worked out by scipy, goes beyond 1."""
+    right = np.r_[np.ones(48), 0.0]
+    means = Means(1, 1, 1)
+    means.update(0, right[:, None, None], np.ones((49, 1)), range(49))
+    beyond = stats.t.interval(0.95, 47, right.mean(), stats.sem(right))[1]
+    number, share = (attending.ends(means.result(), 0, 0, **most) for most in ({}, {"most": 1.0}))
+    assert number[2] >= beyond > 1.0
+    assert share == (number[0], number[1], 1.0)
+
+
+def test_a_stored_accuracy_is_read_with_an_interval_up_to_1():
+    stored = DependencyScore(value=0.98, low=0.85, high=1.02)
+    assert (stored.estimate.low, stored.estimate.high) == (0.85, 1.0)
+    assert DependencyScore(value=0.5, low=0.4, high=0.6).estimate.high == 0.6
 
 
 def test_the_last_token_is_that_of_the_first_sentence():

@@ -1,5 +1,6 @@
 """What the studies of what heads attend to share: their options, units of rows, and one pass a unit."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
@@ -101,12 +102,12 @@ def facts(sums: Sums) -> Row:
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
-def ends(value: "StatisticEstimate", layer: int, head: int) -> tuple[float, float, float]:
-    """The value of one head, and the low and high end of its interval."""
+def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
+    """The value of one head, and the low and high end of its interval, which goes up to `most`: 1 of a share."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),
-        float(value.high[layer, head, 0]),
+        min(float(value.high[layer, head, 0]), most),  # NaN stays
     )
 
 
@@ -119,7 +120,7 @@ def contrast_columns(value: "StatisticEstimate | None", layer: int, head: int) -
     )
 
 
-def estimate(value: "StatisticEstimate", layer: int, head: int) -> Row:
-    """The columns of a head score."""
-    columns, low, high = ends(value, layer, head)
+def estimate(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> Row:
+    """The columns of a head score; its interval goes up to `most`: 1 of a share."""
+    columns, low, high = ends(value, layer, head, most=most)
     return {"layer": layer, "head": head, "value": columns, "low": low, "high": high, "n": int(value.n[0])}

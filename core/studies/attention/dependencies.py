@@ -151,7 +151,7 @@ class Dependencies(Study[DependenciesOptions, DependencyPartial]):
             f"{best.baseline:.2f}. {along} beyond distance and kinds of words.",
             best.n,
             "links",
-            percent(best.low, best.high, "{:.2f}", 1),
+            percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
             f"fixed distance {best.baseline:.2f}",
         )
 
@@ -196,7 +196,7 @@ def best_of_dev(
     accuracies = on_dev.value[..., 0]
     layer, head = (int(k) for k in np.unravel_index(np.nanargmax(accuracies), accuracies.shape))
     distance, share = scoring.tokens.best_distance(dev_distances)
-    return estimate(on_test, layer, head) | {
+    return estimate(on_test, layer, head, most=1.0) | {
         "baseline": test_distances[distance] / sum(test_distances.values()),
         "distance": distance,
         "dev": float(accuracies[layer, head]),

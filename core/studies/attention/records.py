@@ -95,6 +95,11 @@ class DependencyScore(Score):
     dev_baseline: float | None = None
     chosen: bool | None = None
 
+    @property
+    def estimate(self) -> Estimate:
+        """The accuracy with its interval, up to 1: rows of before 25 November 2026 may have an end above it."""
+        return Estimate(float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0))
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):

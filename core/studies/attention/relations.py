@@ -108,10 +108,10 @@ def rows_of(sums: RelationSums) -> list[Row]:
         fixed = {} if across else fixed_distances(distances)
         for layer, head in np.ndindex(*p.shape):
             effect, effect_low, effect_high = ends(excess, layer, head)
-            right, right_low, right_high = ends(accuracy, layer, head)
+            right, right_low, right_high = ends(accuracy, layer, head, most=1.0)
             rows.append(
                 columns
-                | estimate(weight, layer, head)
+                | estimate(weight, layer, head, most=1.0)
                 | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
                 | {"baseline": float(weight.value[layer, head, 0]) - effect}
                 | contrast_columns(quantities["contrast"], layer, head)
