@@ -15,11 +15,13 @@ from core.models.present import present_weights
 from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
+from core.store.shipped import about as record_about
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
 from pages.parts.reports import headlines, result_card, result_list
 from pages.parts.reports.stored_runs import MOST_LISTED
 from pages.parts.shell import resources, shell
+from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
@@ -109,7 +111,11 @@ def test_one_click_adds_the_bundled_maps_to_label(db):
 @pytest.mark.shipped
 def test_what_ships_says_so_and_ones_own_come_first(db):
     shipped = list(known_runs(db, "disable")["run"])
-    assert "ships with Attention Atlas" in said(opened("disable", view="A task's rows"))
+    app = opened("disable", view="A task's rows")
+    assert "ships with Attention Atlas" in said(app)
+    paragraph = plain(record_about()["note"])  # stands behind an (i)
+    assert paragraph in [caption.help for caption in app.caption]
+    assert not [one for kind in (app.caption, app.markdown, app.info) for one in kind if paragraph[:60] in one.value]
     own = sweep(db, -0.25, "My sweep")
     app = opened("disable", view="A task's rows")
     assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
