@@ -38,6 +38,10 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     page.get_by_role("button", name="teacher", exact=True).click()  # in place of the word before
     expect(page.get_by_role("button", name="teacher, element")).to_be_visible()
     expect(page.get_by_role("button", name="noise", exact=True)).to_be_visible()
+    page.get_by_role("radio", name="element", exact=True).click()
+    page.get_by_role("button", name="noise", exact=True).click(modifiers=["Shift"])  # beside it
+    expect(page.get_by_role("button", name="noise, element")).to_be_visible()
+    expect(page.get_by_role("button", name="teacher, element")).to_be_visible()
     page.wait_for_function("location.search.includes('element=')", timeout=PATIENCE)
     settled(page)
     expect(page.get_by_test_id("stException")).to_have_count(0)
