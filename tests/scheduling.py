@@ -13,7 +13,12 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 PROJECT = Path(__file__).resolve().parents[1]
-SHARED = {"mark.browser": "browser", "tests.sources": "sources", "record_report": "record"}  # what a file names
+SHARED = {  # what a file names
+    "mark.browser": "browser",
+    "import serving": "browser",
+    "tests.sources": "sources",
+    "record_report": "record",
+}
 FIRST = "browser"  # it waits for pages more than it computes: the other worker has something to do meanwhile
 
 
