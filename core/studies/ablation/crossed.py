@@ -11,7 +11,7 @@ are over rows, for the models at hand: what another fine-tuning would give is to
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -32,10 +32,10 @@ from core.studies.outcomes import finite, metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.studies.tuning import finetune
-from core.studies.tuning.finetuning_results import TunedRun
-from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
+from core.tasks.glue import TaskRow, fingerprint, must_have_labels, read_rows, task_of
+from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved import shown_folder
+from core.tuning.saved import shown_folder, training_log
 
 if TYPE_CHECKING:
     from core.studies.tuning.finetuning_run import FinetuningRun
@@ -70,12 +70,29 @@ class Fold:
 
 
 @dataclass(frozen=True)
+class TunedPart:
+    """A model of all parts but one: where it is, and what a constant answer scores on the part left out.
+
+    Args:
+        folder: of its checkpoint.
+        train_rows: how many it learned.
+        constant: whether it gives every row one answer.
+        baseline: the constant predictor's score, None where it has none.
+    """
+
+    folder: str
+    train_rows: int
+    constant: bool
+    baseline: float | None
+
+
+@dataclass(frozen=True)
 class Crossed:
-    """A sweep of some rows; folds: of each row [row]; runs: the fine-tuning of the parts that were swept."""
+    """A sweep of some rows; folds: of each row [row]; runs: the models of the parts that were swept."""
 
     swept: disable.Swept
     folds: np.ndarray
-    runs: tuple[TunedRun, ...]
+    runs: tuple[TunedPart, ...]
 
 
 class CrossedStudy(Study[CrossedOptions, Crossed]):
@@ -256,10 +273,25 @@ def _run(options: CrossedOptions, number: int) -> "FinetuningRun":
     )  # fmt: skip
 
 
-def _tuned(options: CrossedOptions, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
+def _tuned(options: CrossedOptions, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
+    """The model of the other parts; one that learned these rows by this recipe already is not trained again."""
     base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own_rows = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
-    return studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
+    decides = {
+        "base_hash": base.weights_hash,
+        "recipe": run.recipe.as_options(),
+        "seeds": asdict(run.seeds),
+        "train_rows_hash": fingerprint(others),
+        "dev_rows_hash": fingerprint(own_rows),
+    }
+    log = training_log(run.folder)
+    if {name: log.get(name) for name in decides} != decides:
+        studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
+        log = training_log(run.folder)
+    _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
+    value = constant.get(metrics_of(run.task)[0])
+    baseline = None if value is None else finite(value)
+    return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), baseline)
 
 
 def _agreeing(options: CrossedOptions, merged: Crossed) -> list[int]:
@@ -280,6 +312,6 @@ def _parts(options: CrossedOptions, merged: Crossed) -> list[CrossedPart]:
         score = effects.counted(metric, swept.gold[mine], swept.plain[None, mine], np.ones((1, int(mine.sum()))))[0, 0]
         parts.append(CrossedPart(
             name=f"part {number + 1}", task=task.key, metric=metric, n=int(mine.sum()), score=finite(score),
-            baseline=run.baseline.get(metric), train_rows=run.train_rows, constant=run.constant, folder=run.folder,
+            baseline=run.baseline, train_rows=run.train_rows, constant=run.constant, folder=run.folder,
         ))  # fmt: skip
     return parts
