@@ -20,7 +20,7 @@ from starlette.routing import Route
 import pages.parts.shell.addresses
 import pages.parts.shell.auth_routes
 import pages.parts.shell.bundle
-import pages.parts.shell.closed
+import pages.parts.shell.closed_routes
 import pages.parts.shell.connections
 import pages.parts.shell.guard
 import pages.parts.shell.people
@@ -49,7 +49,7 @@ app = st.App(
     SCRIPT,
     lifespan=pages.parts.shell.warming.serving,
     middleware=[
-        Middleware(pages.parts.shell.closed.Closed, base=base),
+        Middleware(pages.parts.shell.closed_routes.Closed, base=base),
         Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.bundle.Bundle, base=base),
         Middleware(pages.parts.shell.addresses.Redirects, base=base),

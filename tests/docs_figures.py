@@ -15,7 +15,7 @@ from core.report.claims.registry import claim
 from core.report.discoveries import DECIDED, together, was_tested
 from core.report.rendering.markdown import cell
 from core.report.rendering.words import needed_of
-from core.store import shipped
+from core.store import shipped_record
 from core.studies.tuning.records import TunedScore
 from tests import record_report
 
@@ -72,7 +72,7 @@ def tuned_scores() -> str:
     """all-MiniLM-L6-v2 fine-tuned on each task of the record: constant, random weights, each seed and their mean."""
     lines = ["| task | constant | random weights | seed 0 | seed 1 | seed 2 | mean |", "|---|---|---|---|---|---|---|"]
     for run in _runs("finetune", MINILM):
-        scores = TunedScore.among(shipped.run_rows(run))
+        scores = TunedScore.among(shipped_record.run_rows(run))
         tuned = [one for one in scores if one.initialisation == "pretrained"]
         seeds = sorted((one for one in tuned if one.kind == "run"), key=lambda one: one.seed or 0)
         (mean,) = [one for one in tuned if one.kind == "mean"]
@@ -90,7 +90,7 @@ def tuned_scores() -> str:
 def seed_shares() -> str:
     """Which seed the spread of nine runs is from, in order of its share."""
     (run,) = _runs("seeds", "atlas-encoder")
-    sources = [row for row in shipped.run_rows(run) if row["kind"] == "source"]
+    sources = [row for row in shipped_record.run_rows(run) if row["kind"] == "source"]
     said = {"rows": "the sample of rows", "order": "the order of batches", "head": "the head's first weights"}
     lines = [
         "| seed of | share of the spread | standard deviation, points | p, corrected |",
@@ -110,7 +110,7 @@ def config_name(task: str) -> str:
 
 def _runs(study: str, checkpoint: str) -> Iterator[str]:
     """The record's runs of a study on a checkpoint, by task."""
-    known = shipped.runs(study)
+    known = shipped_record.runs(study)
     yield from known[known["checkpoint"] == checkpoint].sort_values("task")["run"]
 
 

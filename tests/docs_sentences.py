@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from core import config
-from core.store import shipped
+from core.store import shipped_record
 from core.store.rows import Row
 
 CLASSIFIER, ENCODER = config.CLASSIFIER, config.ENCODER
@@ -28,9 +28,9 @@ class Sentences:
         return [sentence for sentence in self.made(self._rows()) if sentence not in text]
 
     def _rows(self) -> list[Row]:
-        known = shipped.runs(self.study)
+        known = shipped_record.runs(self.study)
         (run,) = known[known["checkpoint"] == self.checkpoint]["run"]
-        return shipped.run_rows(run)
+        return shipped_record.run_rows(run)
 
 
 def circuit(rows: list[Row]) -> Iterator[str]:

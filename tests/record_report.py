@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from core import config
-from core.report import recorded, report
+from core.report import recorded_report, report
 from core.report.evidence import Evidence
 from core.report.records import Records
 
@@ -16,7 +16,7 @@ def evidence() -> Sequence[Evidence]:
     """Of both checkpoints, made without samples and models; not to be changed, as others see it too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "DATA", config.PROJECT / "no such folder")
-        return recorded.recorded_evidence()
+        return recorded_report.recorded_evidence()
 
 
 @cache

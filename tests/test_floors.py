@@ -122,6 +122,30 @@ def test_no_module_has_a_name_that_says_nothing(name):
     assert not [file for file in SOURCES if name in file.relative_to(PROJECT).with_suffix("").parts]
 
 
+PARTICIPLES = {
+    "bound",
+    "drawn",
+    "found",
+    "given",
+    "held",
+    "kept",
+    "known",
+    "made",
+    "said",
+    "seen",
+    "shown",
+    "taken",
+    "told",
+}
+
+
+def test_no_module_is_called_by_a_participle_alone():
+    """A name says what is in it; `crossed` and `held` are studies, called as their commands."""
+    names = {file.stem for file in SOURCES}
+    called = {name for name in names if name in PARTICIPLES or ("_" not in name and name.endswith("ed"))}
+    assert called == {"crossed", "held", "ragged"}  # ragged as arrays are
+
+
 def test_no_class_name_is_used_more_than_twice():
     """Who greps for one finds it."""
     classes = collections.defaultdict(list)

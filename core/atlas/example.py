@@ -13,7 +13,7 @@ import numpy as np
 
 from core import config
 from core.atlas.example_pair import PAIR, TEXT
-from core.atlas.shipped import file_hash
+from core.atlas.shipped_scores import file_hash
 from core.attention import AttentionMaps
 from core.models.encoding import Encoding
 

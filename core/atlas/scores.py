@@ -1,9 +1,9 @@
 """The atlas: every score of every head of a checkpoint in one typed frame, with intervals and where each comes from.
 
 Four sources, in this order: what the user's database has (the view `atlas`), the record that the other pages open with
-(`core.atlas.recorded`), what else ships for the bundled checkpoints (`core.atlas.shipped`), and, where none has
-anything, what is measured now on bundled rows (`core.atlas.measured`); beside them what the hypotheses that ship know
-(`core.atlas.shipped_hypotheses`). Each row says which.
+(`core.atlas.recorded_scores`), what else ships for the bundled checkpoints (`core.atlas.shipped_scores`), and, where
+none has anything, what is measured now on bundled rows (`core.atlas.first_scores`); beside them what the hypotheses
+that ship know (`core.atlas.shipped_hypotheses`). Each row says which.
 """
 
 from dataclasses import asdict
@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from core.atlas import recorded, shipped, shipped_hypotheses
-from core.atlas.measured import measured
+from core.atlas import recorded_scores, shipped_hypotheses, shipped_scores
+from core.atlas.first_scores import measured
 from core.atlas.rows import p_is_corrected
 from core.models.present import present_weights
 from core.store.atlas import atlas_rows, other_scores
@@ -37,8 +37,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     """
     now = present_weights(checkpoint)
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))
-    scores = with_others(stored, framed(recorded.rows(checkpoint, task)))
-    scores = with_others(scores, framed(shipped.rows(checkpoint, task)))
+    scores = with_others(stored, framed(recorded_scores.rows(checkpoint, task)))
+    scores = with_others(scores, framed(shipped_scores.rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
     return with_others(scores, framed(shipped_hypotheses.rows(checkpoint)))

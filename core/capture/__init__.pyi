@@ -25,7 +25,7 @@ from . import losses as losses
 from . import masks as masks
 from . import norms as norms
 from . import outputs as outputs
-from . import packed as packed
+from . import packed_rows as packed_rows
 from . import patching as patching
 from . import projections as projections
 from . import pruning as pruning

@@ -18,7 +18,7 @@ from core.attention import Head, all_heads
 from core.capture.blocks import PartChange
 from core.capture.components import Component, LayerBlock
 from core.capture.interventions import Intervention, Operator, StandInSource, check_source, operator_of
-from core.capture.packed import packed_logits
+from core.capture.packed_rows import packed_logits
 from core.capture.running import Change, answers, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
 from core.capture.standins import StandIn, last_outputs, stand_in
@@ -58,8 +58,8 @@ class Computing:
 
     dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU has no
     instructions for it. batch_tokens: tokens x variants run together. packed: rows of all lengths in one matrix
-    (core.capture.packed), for few rows or few variants of heads: the same numbers. place: which position's logits of a
-    language model are read.
+    (core.capture.packed_rows), for few rows or few variants of heads: the same numbers. place: which position's logits
+    of a language model are read.
     """
 
     dtype: str | None = None

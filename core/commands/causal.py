@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.store.rows import Row
 from core.studies.ablation import knockout as knockouts
 from core.studies.ablation import operators as standing

@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.studies.comparison import development as head_development
 from core.studies.comparison import match as head_matching
 from core.studies.comparison.records import Counterpart, RoleBeginnings

@@ -7,9 +7,9 @@ import typer
 
 from core import capture, models
 from core.attention import parse_heads
-from core.commands.declared import Ran, command
 from core.commands.output import database
 from core.commands.racing import Racing, raced, show_race
+from core.commands.study_commands import Ran, command
 from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row

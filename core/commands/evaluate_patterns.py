@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core import config, patterns
-from core.commands.declared import of_record
 from core.commands.output import Form, database, show_rows
+from core.commands.study_commands import of_record
 from core.errors import InputError
 from core.patterns.class_sets import class_set_names
 from core.patterns.classes import SHIPPED
@@ -23,7 +23,7 @@ from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
 
 if TYPE_CHECKING:
-    from core.patterns.evaluated import Evaluated
+    from core.patterns.classifier_scores import Evaluated
     from core.patterns.labelled_files import Map
     from core.patterns.training import Classifier
 
@@ -103,7 +103,7 @@ def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
     """The figures of a classifier on the labelled ones of these maps."""
-    return patterns.evaluated.evaluated(
+    return patterns.classifier_scores.evaluated(
         classifier,
         matched(dict(maps), list(labels)),
         [label.name for label in labels],

@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.store.rows import Row
 from core.studies.explanation import why as score_parts
 from core.studies.explanation.records import RemovalAgreement, ScoreShare

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.errors import InputError
 from core.scoring.definitions import DEFINITIONS
 from core.store.rows import Row

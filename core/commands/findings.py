@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from core.commands.declared import of_record
 from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
+from core.commands.study_commands import of_record
 from core.findings import export
 from core.store.findings import findings
 from core.studies.contract import Flag

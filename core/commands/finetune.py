@@ -1,6 +1,6 @@
 """`python -m core finetune CHECKPOINT --task T` and `python -m core study change BEFORE AFTER`."""
 
-from core.commands.declared import command
+from core.commands.study_commands import command
 from core.studies.tuning import change as comparing
 from core.studies.tuning import finetune as tuning
 

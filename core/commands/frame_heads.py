@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.scoring.few_inputs import FEWEST
 from core.studies.frames.frame_heads import STUDY
 from core.studies.frames.records import FrameHead, FrameSummary, SkippedLine

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from core import capture, models
-from core.commands.declared import of_record
 from core.commands.output import Form, show_rows
+from core.commands.study_commands import of_record
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
 from core.frames.words import place

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from core.attention import Head
-from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.output import Csv, Form, Json, Latex, database, form_of, ran, show_rows
+from core.commands.study_commands import FORMS, PLACES, of_record
 from core.errors import InputError
 from core.findings import hypothesis_crate
 from core.jobs.executors import JobPlacement

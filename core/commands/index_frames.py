@@ -5,8 +5,8 @@ from typing import Any
 
 import typer
 
-from core.commands.declared import NoOptions, Ran, command
 from core.commands.output import database
+from core.commands.study_commands import NoOptions, Ran, command
 from core.studies.frames.index_frames import STUDY
 from core.studies.frames.records import IndexedSlice
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.output import (
     Cluster,
     Csv,
@@ -25,6 +24,7 @@ from core.commands.output import (
     ran,
     show_rows,
 )
+from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api

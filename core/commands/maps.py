@@ -14,8 +14,8 @@ import typer
 from core import capture, models
 from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
-from core.commands.declared import of_record
 from core.commands.output import Form, show_rows
+from core.commands.study_commands import of_record
 from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.panes import scored_pane, telling_head
 from core.errors import InputError

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from core import models, patterns
-from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.evaluate_patterns import evaluate
 from core.commands.output import Form, database, ran, show_rows
+from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import InputError
 from core.jobs.executors import JobPlacement

@@ -1,7 +1,7 @@
 """`python -m core study syntax|probe|representation|transfer|subnetworks`: what layers and heads know, and what is
 left when weights go."""
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.studies.probing import probe as layered
 from core.studies.probing import representation as alike
 from core.studies.probing import subnetworks as parts

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import race as racing

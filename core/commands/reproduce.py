@@ -8,19 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.output import Form, follow, open_or_beside, show_rows
+from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import JobError
 from core.jobs import api
 from core.jobs.chain import JobRequest, run_in_turn
 from core.jobs.executors import JobPlacement
-from core.report import recorded, rendering, report
-from core.report.asked import ReportOptions
+from core.report import recorded_report, rendering, report
 from core.report.discoveries import together
 from core.report.records import ClaimRecord, Records, records_of
 from core.report.rendering.words import About, numbers_of
-from core.store import exchange, runs, shipped
+from core.report.report_options import ReportOptions
+from core.store import exchange, runs, shipped_record
 from core.store.database import Database
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
@@ -107,10 +107,10 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
 
 def _of_the_record(asked: ReproduceOptions, form: Form, started: float) -> None:
     """Write the report of what ships; of these checkpoints, or of all."""
-    evidence = recorded.recorded_evidence(asked.checkpoints or ())
-    about, records = recorded.about_record(evidence), report.records_of(evidence)
+    evidence = recorded_report.recorded_evidence(asked.checkpoints or ())
+    about, records = recorded_report.about_record(evidence), report.records_of(evidence)
     written = write(asked.out, about, records, figures=asked.figures)
-    known = {"title": about.title, "created": about.created, "record": shipped.about()}
+    known = {"title": about.title, "created": about.created, "record": shipped_record.about()}
     show_rows("reproduce", known, [_short(claim) for claim in records.claims], form)
     typer.echo(together(records.claims), err=True)
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)

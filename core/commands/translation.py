@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.declared import Ran, command
+from core.commands.study_commands import Ran, command
 from core.store.rows import Row
 from core.studies.ablation import translation as translating
 from core.studies.ablation.translation_records import AlignedHead, PrunedColumn, UntouchedTranslation, ZeroedHead

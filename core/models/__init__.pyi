@@ -1,5 +1,5 @@
 from . import arithmetic as arithmetic
-from . import bundled as bundled
+from . import bundled_checkpoints as bundled_checkpoints
 from . import chat as chat
 from . import checkpoint as checkpoint
 from . import classifier as classifier

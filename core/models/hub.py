@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from core import config
 from core.errors import CheckpointError
-from core.models.bundled import bundled_names
+from core.models.bundled_checkpoints import bundled_names
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from core import config
 from core.errors import CheckpointError
-from core.models.bundled import bundled_names
+from core.models.bundled_checkpoints import bundled_names
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import with_head
 from core.models.eight_bits import in_eight_bits

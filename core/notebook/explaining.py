@@ -10,7 +10,7 @@ from core.drawing.maps_page import MapsSource
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
 from core.models.checkpoint import Checkpoint
-from core.notebook.loaded import borrowed, checkpoint_of, encode
+from core.notebook.model_objects import borrowed, checkpoint_of, encode
 from core.notebook.showing import MapsWidget
 from core.studies.explanation.cell_parts import LayerScores, layer_scores
 

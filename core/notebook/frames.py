@@ -11,7 +11,7 @@ from core.atlas import scores as stored_scores
 from core.attention import AttentionMaps, Head
 from core.config import settings
 from core.errors import InputError
-from core.notebook.loaded import checkpoint_of, encode, maps_of
+from core.notebook.model_objects import checkpoint_of, encode, maps_of
 from core.scoring.intervals import Means
 from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
 from core.store.database import Database

@@ -15,7 +15,7 @@ from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.panes import Pane, header_of, scored_pane, telling_head
 from core.drawing.payload import packed, workbench_script, workbench_style
 from core.errors import InputError
-from core.notebook.loaded import checkpoint_of, encode, maps_of, must_have_words
+from core.notebook.model_objects import checkpoint_of, encode, maps_of, must_have_words
 from core.writing import write_whole
 
 HERE = Path(__file__).resolve().parent

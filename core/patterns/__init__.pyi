@@ -7,8 +7,8 @@ from . import causal_shapes as causal_shapes
 from . import class_sets as class_sets
 from . import classes as classes
 from . import classifier_registry as classifier_registry
+from . import classifier_scores as classifier_scores
 from . import codebook as codebook
-from . import evaluated as evaluated
 from . import evaluation as evaluation
 from . import forest as forest
 from . import label_errors as label_errors
@@ -16,7 +16,7 @@ from . import labelled_files as labelled_files
 from . import network as network
 from . import people_spread as people_spread
 from . import percentiles as percentiles
-from . import planted as planted
+from . import planted_maps as planted_maps
 from . import raster as raster
 from . import retraining as retraining
 from . import shapes as shapes

@@ -17,7 +17,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from core.errors import InputError
 from core.patterns.boosting import ROUNDS, Examples, boosted_probabilities, fit_boosted, has_boosted
-from core.patterns.planted import planted
+from core.patterns.planted_maps import planted
 from core.patterns.shapes import OF_ALL, shapes
 
 TREES = 150

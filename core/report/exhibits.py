@@ -7,7 +7,7 @@ the sources. Known errors of the sources are told with the exhibit they touch.
 from dataclasses import dataclass
 
 from core.report.ids import ExhibitId, Part
-from core.report.published import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
+from core.report.published_values import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
 
 BRUNNER = "Brunner et al. 2020"
 ENCODERS, DECODERS = (False,), (True,)

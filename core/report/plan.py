@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from core.errors import InputError
 from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import classifying_options, keep_best_known
-from core.report.asked import PARTS, ReportOptions
 from core.report.data import Data, Facts
 from core.report.ids import Part
+from core.report.report_options import PARTS, ReportOptions
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.ablation import crossed, disable, importance, knockout, prune, separators
@@ -30,7 +30,7 @@ from core.studies.tuning import change, finetune
 from core.studies.tuning.finetuning_results import runs_folder
 from core.tasks.glue import task_of
 from core.tasks.unseen import SPLIT
-from core.tuning.saved import shown_folder
+from core.tuning.saved_checkpoints import shown_folder
 
 OTHER_SEEDS = {Part.CHANGE: Part.CHANGE_SEEDS, Part.FEATURES: Part.FEATURES_SEEDS}  # what fine-tuning changes
 COME_WITH = {

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
-from core.report.asked import ReportOptions
 from core.report.beside import stored_beside
 from core.report.claims.claim import Claim
 from core.report.claims.outcomes import UNTESTED, Outcome
@@ -20,8 +19,9 @@ from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
 from core.report.plan import COME_WITH, TUNED, ReportStep, plan
-from core.report.published import REPLICATION, figures
+from core.report.published_values import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
+from core.report.report_options import ReportOptions
 from core.report.verdicts import MeasurementContext, paired
 from core.store import jobs, runs
 from core.store.database import Database

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from core.report.ids import Condition, ExhibitId, Item
-from core.report.published import Figure
+from core.report.published_values import Figure
 from core.report.records import ValueRecord
 from core.studies.estimate import Estimate
 

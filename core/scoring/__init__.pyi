@@ -34,7 +34,7 @@ from . import racing as racing
 from . import rank_agreement as rank_agreement
 from . import rank_bootstrap as rank_bootstrap
 from . import ratio_moments as ratio_moments
-from . import recovered as recovered
+from . import recovered_share as recovered_share
 from . import recurrence as recurrence
 from . import registry as registry
 from . import repetition as repetition

@@ -11,7 +11,7 @@ import pyarrow as pa
 from core.attention import PARTS
 from core.config import code_version
 from core.errors import StoreError
-from core.store import shipped
+from core.store import shipped_record
 from core.store.database import Database
 from core.store.rows import Row, from_json, insert, marks, quoted, to_json
 
@@ -128,7 +128,7 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
     "yours" or "shipped"."""
     import pandas as pd  # a start's 0.4 s
 
-    own_runs, recorded = runs(db, study), shipped.runs(study)
+    own_runs, recorded = runs(db, study), shipped_record.runs(study)
     both = [table.assign(source=name) for table, name in ((own_runs, "yours"), (recorded, "shipped")) if len(table)]
     return pd.concat(both, ignore_index=True) if both else own_runs.assign(source="yours")
 
@@ -139,7 +139,7 @@ def one_run(db: Database, run: str) -> Row:
     import pandas as pd  # a start's 0.4 s
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
-    if stored.empty and (recorded := shipped.one_run(run)):
+    if stored.empty and (recorded := shipped_record.one_run(run)):
         stored = pd.DataFrame([recorded])
     if stored.empty:
         raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
@@ -150,7 +150,7 @@ def one_run(db: Database, run: str) -> Row:
 def run_rows(db: Database, run: str) -> list[Row]:
     """The rows of `run`, of the database or of the record that ships, in order, as they were given."""
     bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
-    return [from_json(body) for (body,) in bodies] or shipped.run_rows(run)
+    return [from_json(body) for (body,) in bodies] or shipped_record.run_rows(run)
 
 
 def study_rows(db: Database, run: str) -> "pd.DataFrame":

@@ -9,7 +9,7 @@ from core.config import BUNDLED_MODELS, CLASSIFIER, settings
 from core.errors import InputError
 from core.studies.contract import Flag
 from core.tuning.recipe import AUTO, preset_for
-from core.tuning.saved import tuned_checkpoints
+from core.tuning.saved_checkpoints import tuned_checkpoints
 
 LATEST = "latest"
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}

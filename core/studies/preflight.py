@@ -11,7 +11,7 @@ from core.studies.contract import Need, Study
 from core.tasks import own
 from core.tasks.glue import must_have_labels, task_of
 from core.tasks.labels import label_order
-from core.tuning.saved import LOG, shown_folder
+from core.tuning.saved_checkpoints import LOG, shown_folder
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:

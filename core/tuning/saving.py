@@ -8,7 +8,7 @@ from typing import Any
 from core.config import code_version
 from core.models.checkpoint import Checkpoint
 from core.tuning.files import replace_folder
-from core.tuning.saved import LOG
+from core.tuning.saved_checkpoints import LOG
 from core.tuning.training import TrainingOutcome
 
 

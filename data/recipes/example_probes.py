@@ -14,7 +14,7 @@ from typing import Any
 from core import config
 from core.jobs import worker
 from core.store.rows import plain
-from core.store.shipped import EXAMPLES as FILE
+from core.store.shipped_record import EXAMPLES as FILE
 from core.studies import lookup
 
 TUNING = {"dev_limit": 300, "precision": "bfloat16"}  # on a processor that computes in it

@@ -17,7 +17,7 @@ from core.patterns.boosting import boosted_probabilities
 from core.patterns.classes import SHIPPED
 from core.patterns.evaluation import enough_maps, macro_f1
 from core.patterns.forest import Growth, _grown, _HeldOut, _of_forest, _statistics, _temperature, parts
-from core.patterns.planted import planted
+from core.patterns.planted_maps import planted
 from data.recipes.pattern_figures import Labelled, labelled
 
 FORMS = {False: "forest", True: "forest and boosted trees"}

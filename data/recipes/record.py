@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 
 from core import config
 from core.errors import InputError
-from core.report import recorded, report
-from core.report.asked import PARTS
+from core.report import recorded_report, report
 from core.report.records import rows_of
+from core.report.report_options import PARTS
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import Row, from_json, to_json
-from core.store.shipped import ABOUT, FORM, ROWS, RUNS, hash_of
+from core.store.shipped_record import ABOUT, FORM, ROWS, RUNS, hash_of
 from core.writing import write_whole
 
 SAME = ["study", "checkpoint", "task", "options"]
@@ -59,9 +59,9 @@ def joined(out: Path, checkpoint: str, note: str) -> dict[str, int]:
     Errors: InputError where it has none.
     """
     config.RECORD = out
-    records = report.records_of(recorded.recorded_evidence([checkpoint]))
+    records = report.records_of(recorded_report.recorded_evidence([checkpoint]))
     known, rows = pd.read_parquet(out / RUNS), pd.read_parquet(out / ROWS)
-    parts = known[(known["study"] == recorded.REPORT) & (known["checkpoint"] == checkpoint)]
+    parts = known[(known["study"] == recorded_report.REPORT) & (known["checkpoint"] == checkpoint)]
     newest = parts.sort_values("created").iloc[-1].to_dict()
     tasks = sorted({step.task for step in records.steps if step.task})
     bodies = [to_json(row) for row in rows_of(records)]
@@ -115,7 +115,7 @@ def _ordered(known: pd.DataFrame, first: str) -> pd.DataFrame:
 def _newest(known: pd.DataFrame) -> pd.DataFrame:
     """The newest run of the same study, checkpoint, task and options; a better classifier makes no other options."""
     asked = [
-        to_json({k: v for k, v in from_json(text).items() if k not in recorded.CLASSIFIERS})
+        to_json({k: v for k, v in from_json(text).items() if k not in recorded_report.CLASSIFIERS})
         for text in known["options"]
     ]
     newest = known.assign(options=asked).sort_values("created", ascending=False, kind="stable").drop_duplicates(SAME)

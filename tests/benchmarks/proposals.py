@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core import config
+from core.frames.element_candidates import head_of, propose_elements
 from core.frames.lexicon import Lexicon, bundled_lexicon
-from core.frames.parsed import head_of, propose_elements
 from core.frames.records import AnnotatedSentence
 from core.frames.release import open_release
 from core.frames.rows import read_rows

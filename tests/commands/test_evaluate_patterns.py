@@ -12,7 +12,7 @@ from core.commands.evaluate_patterns import evaluate, opened
 from core.errors import InputError
 from core.patterns.class_sets import NewClassSet, colours, make_class_set
 from core.patterns.classes import BERT, GPT2, PatternClass
-from core.patterns.evaluated import evaluated
+from core.patterns.classifier_scores import evaluated
 from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import ClassifierRecipe, fit
 from core.store.database import Database

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from core import config
-from core.commands.declared import Ran
 from core.commands.frame_heads import _show
+from core.commands.study_commands import Ran
 from core.errors import CheckpointError, InputError
 from core.frames.rows import parse_rows
 from core.jobs import worker

@@ -13,7 +13,7 @@ from core.findings.result_page import result_page
 from core.report.records import records_of
 from core.report.rendering.html import html_of
 from core.report.rendering.words import About
-from core.store import runs, shipped
+from core.store import runs, shipped_record
 from core.store.database import Database
 from core.store.rows import from_json
 from core.store.runs import Provenance
@@ -99,8 +99,8 @@ def test_a_results_and_the_reports_file_let_charts_and_heads_be_explored(opened,
             ],
         )
         card = result_page(db, run)
-    known = shipped.one_run(shipped.runs("reproduce")["run"].iloc[0])
-    about, records = About.of(known | {"options": from_json(known["options"])}), shipped.run_rows(known["run"])
+    known = shipped_record.one_run(shipped_record.runs("reproduce")["run"].iloc[0])
+    about, records = About.of(known | {"options": from_json(known["options"])}), shipped_record.run_rows(known["run"])
     report = html_of(about, records_of(records), GridTabs({EVIL: evil_grid(), "two": evil_grid()}))
     for text in (card, report):
         page = opened(text)

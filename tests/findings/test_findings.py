@@ -24,7 +24,7 @@ from core.store.database import Database
 from core.store.findings import Number
 from core.store.people import Person, RightsError
 from core.store.runs import Provenance
-from core.store.shipped import ABOUT
+from core.store.shipped_record import ABOUT
 from core.studies.contract import as_json, identity
 from core.studies.hypotheses.records import Criterion, JudgedHypothesis
 from core.studies.lookup import find_study

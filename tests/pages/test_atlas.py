@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.atlas import shipped, shipped_hypotheses
-from core.atlas.measured import run_here
+from core.atlas import shipped_hypotheses, shipped_scores
+from core.atlas.first_scores import run_here
 from core.attention import Head
 from core.models.present import present_weights
 from core.store import runs
@@ -54,7 +54,7 @@ def stored(db, study, statistic, values, **about):
 @pytest.fixture
 def filled(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
     monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
     resources.database.clear()
     db, chance = resources.database(), np.random.default_rng(0)

@@ -9,10 +9,10 @@ from pages.parts.shell import history
 def one_choice():
     import streamlit as st
 
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
     titles = {"mrpc": "MRPC", "sst2": "SST-2"}
-    st.markdown(bound.pick(st.selectbox, "Task", list(titles), key="task", format_func=titles.get))
+    st.markdown(url.pick(st.selectbox, "Task", list(titles), key="task", format_func=titles.get))
 
 
 def test_a_link_names_a_choice_by_its_id():
@@ -44,15 +44,15 @@ def test_back_takes_a_choice_back(monkeypatch):
 def two_pages():
     import streamlit as st
 
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
     def first():
-        bound.pick(st.selectbox, "Model", ["small", "large"], key="model", default="large")
+        url.pick(st.selectbox, "Model", ["small", "large"], key="model", default="large")
 
     def second():
-        bound.forget()
-        st.markdown(bound.pick(st.selectbox, "Model", ["none", "small", "large"], key="model", default="large"))
-        st.markdown(",".join(bound.pick_many(st.multiselect, "Sizes", ["a", "b"], key="sizes", default=["b"])))
+        url.forget()
+        st.markdown(url.pick(st.selectbox, "Model", ["none", "small", "large"], key="model", default="large"))
+        st.markdown(",".join(url.pick_many(st.multiselect, "Sizes", ["a", "b"], key="sizes", default=["b"])))
 
     (first if "seen" not in st.session_state else second)()
     st.session_state["seen"] = True
@@ -67,10 +67,10 @@ def test_a_widget_of_the_same_name_on_another_page_starts_as_usual():
 def some_choices():
     import streamlit as st
 
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
-    st.markdown(",".join(bound.pick_many(st.multiselect, "Sizes", ["a", "b", "c"], key="sizes", default=["b"])))
-    st.markdown(str(bound.switch(st.toggle, "Bars", key="bars")))
+    st.markdown(",".join(url.pick_many(st.multiselect, "Sizes", ["a", "b", "c"], key="sizes", default=["b"])))
+    st.markdown(str(url.switch(st.toggle, "Bars", key="bars")))
 
 
 def test_several_choices_and_a_switch_stand_in_the_link():
@@ -95,12 +95,12 @@ def test_that_nothing_is_chosen_is_told_from_the_usual():
 def a_choice_of_rows():
     import streamlit as st
 
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
     rows = st.selectbox("Rows", ["sst2", "mrpc"], key="rows")
     tasks = ["sst2", "mrpc", "qqp"]
-    st.markdown(bound.pick(st.selectbox, "Task", tasks, key="task", default=rows))
-    st.markdown(",".join(bound.pick_many(st.multiselect, "Tasks", tasks, key="tasks", default=[rows])))
+    st.markdown(url.pick(st.selectbox, "Task", tasks, key="task", default=rows))
+    st.markdown(",".join(url.pick_many(st.multiselect, "Tasks", tasks, key="tasks", default=[rows])))
 
 
 def test_a_choice_left_at_the_usual_one_follows_other_rows():
@@ -124,23 +124,23 @@ def test_a_link_wins_over_what_is_usual_of_other_rows():
 def a_choice_and_a_button():
     import streamlit as st
 
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
-    bound.pick(st.selectbox, "Task", ["mrpc", "sst2"], key="task")
+    url.pick(st.selectbox, "Task", ["mrpc", "sst2"], key="task")
     st.button("Again")
 
 
 @pytest.mark.parametrize("drawn", [True, False])
 def test_what_the_browser_has_not_drawn_yet_is_said_to_it_again(monkeypatch, drawn):
     """The end to end of it is in test_maps_browser: a head chosen before the code of the fields has come."""
-    from pages.parts.shell import bound
+    from pages.parts.shell import url
 
     app = AppTest.from_function(a_choice_and_a_button)
     app.query_params["task"] = "sst2"
     assert app.run().selectbox(key="task").proto.set_value
     app.button[0].click()
     if not drawn:
-        monkeypatch.setattr(bound, "drawn", lambda key: False)
+        monkeypatch.setattr(url, "drawn", lambda key: False)
     app.run()
     assert app.selectbox(key="task").value == "sst2"
     assert app.selectbox(key="task").proto.set_value is (not drawn)

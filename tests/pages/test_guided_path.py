@@ -7,7 +7,7 @@ from core.atlas import example
 from core.attention import Head
 from core.config import ENCODER
 from core.models.present import present_weights
-from core.report.published import QQP_CHANGE
+from core.report.published_values import QQP_CHANGE
 from core.store import runs
 from core.studies.attention.records import ChangeScore
 from pages.parts.shell import resources

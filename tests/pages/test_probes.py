@@ -5,13 +5,13 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.store import shipped
+from core.store import shipped_record
 from core.studies.probing.records import DrawnTree
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
 from pages.parts.shell import resources, shell
 from tests.pages.opening import switched
 
-SHIPPED = json.loads(shipped.EXAMPLES.read_text())
+SHIPPED = json.loads(shipped_record.EXAMPLES.read_text())
 
 
 @pytest.fixture(autouse=True)

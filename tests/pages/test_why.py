@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pages.parts.maps import taken_apart
+from pages.parts.maps import score_decomposition
 from tests.pages.opening import opened
 
 
@@ -36,12 +36,12 @@ def test_an_input_over_the_limit_is_cut_and_the_view_says_so():
 def test_a_click_names_its_cell_in_the_link_before_the_page_runs(monkeypatch):
     """As a callback: read behind the chart, the page had to run a second time."""
     link, clicked = {}, {"cell": [{"from_token": "3 old", "to_token": "12 2"}]}
-    monkeypatch.setattr(taken_apart.st, "query_params", link)
-    monkeypatch.setattr(taken_apart.st, "session_state", {"why_cell": SimpleNamespace(selection=clicked)})
-    taken_apart._take()
+    monkeypatch.setattr(score_decomposition.st, "query_params", link)
+    monkeypatch.setattr(score_decomposition.st, "session_state", {"why_cell": SimpleNamespace(selection=clicked)})
+    score_decomposition._take()
     assert link == {"cell": "3-12"}
     clicked["cell"] = []  # a click beside the cells keeps the one that is open
-    taken_apart._take()
+    score_decomposition._take()
     assert link == {"cell": "3-12"}
 
 

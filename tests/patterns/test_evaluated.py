@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from core.errors import InputError
 from core.patterns.classes import BERT
-from core.patterns.evaluated import evaluated
+from core.patterns.classifier_scores import evaluated
 from core.patterns.evaluation import calibration
 from core.patterns.suggestions import UNSURE, judged
 from core.patterns.synthetic import synthetic_maps

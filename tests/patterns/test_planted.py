@@ -1,7 +1,7 @@
 import numpy as np
 
 from core.patterns.classes import BERT, GPT2
-from core.patterns.planted import cropped, planted
+from core.patterns.planted_maps import cropped, planted
 from core.patterns.synthetic import synthetic_maps
 
 

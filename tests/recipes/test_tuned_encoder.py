@@ -10,7 +10,7 @@ from core.models.opening import open_checkpoint
 from core.models.present import present_weights
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
-from core.tuning.saved import tuned_checkpoints
+from core.tuning.saved_checkpoints import tuned_checkpoints
 from data.recipes import tuned_encoder
 
 FOLDER = config.BUNDLED_MODELS / config.CLASSIFIER

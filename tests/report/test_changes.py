@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.report.claims import changes, maps, missed
+from core.report.claims import changes, heads_and_layers, maps
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED
 from core.report.claims.registry import claim
 from core.report.rendering.words import numbers_of
@@ -146,11 +146,11 @@ def test_heads_that_gain_in_one_seed_and_lose_in_the_next_are_luck(turned, word)
 
 def test_a_gain_has_rows_and_seeds_in_its_interval():
     gains = (0.10, 0.12, 0.14)
-    (one,) = missed.more_to_negation(looked_at(*gains, features=("negation",), task="qnli"))
+    (one,) = heads_and_layers.more_to_negation(looked_at(*gains, features=("negation",), task="qnli"))
     _, high = stats.t.interval(0.95, 2, np.mean(gains), stats.sem(gains))
     assert one.outcome == HOLDS
     assert one.statistic.high - 0.12 == pytest.approx(np.hypot(high - 0.12, 0.001))
-    (open_one,) = missed.more_to_negation(looked_at(0.02, 0.12, 0.2, features=("negation",), task="qnli"))
+    (open_one,) = heads_and_layers.more_to_negation(looked_at(0.02, 0.12, 0.2, features=("negation",), task="qnli"))
     assert (open_one.outcome, open_one.needed, open_one.needed_seeds) == (UNDECIDED, None, 5)
 
 

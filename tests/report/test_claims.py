@@ -2,8 +2,7 @@
 
 import pytest
 
-from core.report.asked import PARTS
-from core.report.claims import changes, disabling, maps, missed, scores
+from core.report.claims import changes, disabling, heads_and_layers, maps, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import CLAIMS
 from core.report.claims.separators import made_by_blocks, no_op
@@ -11,6 +10,7 @@ from core.report.exhibits import EXHIBITS
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
 from core.report.readings import prune_curves
+from core.report.report_options import PARTS
 from core.studies.estimate import Estimate
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 
@@ -506,6 +506,6 @@ def test_tasks_that_were_measured_by_steps_of_their_own_are_all_decided():
         steps.append(found("statistics", [*both, *places]))
         steps.append(found("relations", [row | {"baseline": 0.05, "q": 0.01} for row in nouns]))
     one = evidence(*steps)
-    for test in (scores.neighbours, scores.separators_in_the_middle, missed.special_tokens):
+    for test in (scores.neighbours, scores.separators_in_the_middle, heads_and_layers.special_tokens):
         assert [(each.task, each.outcome) for each in test(one)] == [("rte", HOLDS), ("mrpc", FAILS)]
     assert [each.task for each in maps.diagonal_heads(one)] == ["rte", "mrpc"]

@@ -3,7 +3,7 @@
 import pytest
 
 from core.report.headlines import has_headline, headline
-from core.store import shipped
+from core.store import shipped_record
 from core.studies.lookup import study_modules
 
 SWEEP = [
@@ -72,10 +72,10 @@ def test_every_study_has_a_headline():
 
 @pytest.mark.parametrize("study", ["syntax", "probe", "representation", "transfer", "subnetworks"])
 def test_the_examples_have_a_sentence_with_interval_and_baseline(study):
-    known = shipped.runs(study)
+    known = shipped_record.runs(study)
     assert len(known)
     for run in known["run"]:
-        said = headline(study, shipped.run_rows(run))
+        said = headline(study, shipped_record.run_rows(run))
         assert said.sentence.endswith(".")
         assert said.n
         assert said.interval
@@ -113,10 +113,10 @@ def test_the_nearest_heads_are_named():
 
 
 def test_every_result_that_ships_has_a_sentence_and_its_n():
-    known = shipped.runs()
+    known = shipped_record.runs()
     assert len(known)
     for run in known.itertuples():
-        said = headline(run.study, shipped.run_rows(run.run))
+        said = headline(run.study, shipped_record.run_rows(run.run))
         assert has_headline(run.study)
         assert not said.sentence[0].isdigit() or " of " in said.sentence, run.title
         assert said.sentence.endswith("."), run.title

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.report.claims import confused, missed
+from core.report.claims import class_shares, heads_and_layers
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -87,12 +87,12 @@ def test_within_a_margin(value, half, word, times):
 
 def test_an_open_claim_of_many_heads_needs_the_quickest_that_suffice():
     weights = [span(0.9, 0.01), span(0.6, 0.2), span(0.7, 0.4), span(0.1, 0.01), span(0.1, 0.01), span(0.1, 0.01)]
-    assert missed.enough_heads(weights, 0.5, 1 / 3).times == pytest.approx(4)  # two of six; 1 sure
-    assert missed.enough_heads(weights, 0.5, 1 / 2).times == pytest.approx(4)  # both open ones, 4 each
-    assert missed.enough_heads(weights, 0.5, 2 / 3).word == FAILS
-    assert missed.enough_heads(weights, 0.5, 1 / 6).word == HOLDS
+    assert heads_and_layers.enough_heads(weights, 0.5, 1 / 3).times == pytest.approx(4)  # two of six; 1 sure
+    assert heads_and_layers.enough_heads(weights, 0.5, 1 / 2).times == pytest.approx(4)  # both open ones, 4 each
+    assert heads_and_layers.enough_heads(weights, 0.5, 2 / 3).word == FAILS
+    assert heads_and_layers.enough_heads(weights, 0.5, 1 / 6).word == HOLDS
     falling = [span(0.4, 0.2), span(0.1, 0.01), span(0.2, 0.01)]
-    assert missed.enough_heads(falling, 0.5, 1 / 3).times == pytest.approx(4)
+    assert heads_and_layers.enough_heads(falling, 0.5, 1 / 3).times == pytest.approx(4)
 
 
 # ---------------------------------------------------------------- what heads attend to
@@ -108,8 +108,8 @@ def test_an_open_claim_of_many_heads_needs_the_quickest_that_suffice():
 )
 def test_a_third_of_the_heads_on_special_tokens(first, separator, outcome):
     rows = head_rows(first, statistic="first", task="rte") + head_rows(separator, statistic="separator", task="rte")
-    assert only(missed.special_tokens(evidence(found("statistics", rows)))) == outcome
-    assert only(missed.special_tokens(evidence(found("statistics", rows), causal=True))) == UNTESTED
+    assert only(heads_and_layers.special_tokens(evidence(found("statistics", rows)))) == outcome
+    assert only(heads_and_layers.special_tokens(evidence(found("statistics", rows), causal=True))) == UNTESTED
 
 
 def share(name, value, half=0.02, **more):
@@ -145,12 +145,12 @@ def of_heads(*meaningful, n=50):
     ],
 )
 def test_meaningful_maps_are_counted_by_heads(heads, outcome):
-    (one,) = confused.few_meaningful(evidence(found("shares", of_heads(*heads), "rte")))
+    (one,) = class_shares.few_meaningful(evidence(found("shares", of_heads(*heads), "rte")))
     assert one.outcome == outcome
     assert (one.n, one.task) == (50, "rte")
-    assert only(confused.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
+    assert only(class_shares.few_meaningful(evidence(found("shares", [share("diagonal", 1.0)], "rte")))) == UNTESTED
     old = [{name: value for name, value in row.items() if name != "counts"} for row in of_heads(*heads)]
-    (without,) = confused.few_meaningful(evidence(found("shares", old, "rte")))
+    (without,) = class_shares.few_meaningful(evidence(found("shares", old, "rte")))
     assert (without.outcome, "run that step anew" in without.said) == (UNTESTED, True)
 
 
@@ -162,11 +162,11 @@ def test_a_change_of_shares_has_the_classifiers_errors_in_it(half, outcome):
         | {"low": value - reach, "high": value + reach, "maps": 9}
         for checkpoint, value, reach in ((CHECKPOINT, 0.25, 0.01), ("tuned", 0.32, half))
     ]
-    (one,) = confused.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
+    (one,) = class_shares.more_vertical(evidence(found("shares", [*rows, *corrected], "rte")))
     assert one.outcome == outcome
     assert "the classifier's errors in the interval" in one.said
     assert one.statistic.value == pytest.approx(0.07)
-    (counted,) = confused.more_vertical(evidence(found("shares", rows, "rte")))
+    (counted,) = class_shares.more_vertical(evidence(found("shares", rows, "rte")))
     assert "errors not in the interval" in counted.said
 
 
@@ -177,17 +177,17 @@ def test_shares_stay_by_the_paired_interval_of_all_classes_together():
         ([moved("vertical", 0.06), moved("block", -0.01)], UNDECIDED),  # alone it would be beyond 5 points
         ([moved("vertical", 0.08), moved("block", -0.01)], FAILS),
     ):
-        assert only(confused.shares_stay(evidence(found("shares", changes, "rte")))) == outcome
+        assert only(class_shares.shares_stay(evidence(found("shares", changes, "rte")))) == outcome
     unpaired = [share("vertical", 0.5), share("vertical", 0.9, checkpoint="tuned")]
-    (one,) = confused.shares_stay(evidence(found("shares", unpaired, "rte")))
+    (one,) = class_shares.shares_stay(evidence(found("shares", unpaired, "rte")))
     assert (one.outcome, "run that step anew" in one.said) == (UNTESTED, True)
 
 
 def test_more_vertical_after_fine_tuning():
     for change, outcome in ((0.05, HOLDS), (-0.05, FAILS), (0.005, UNDECIDED)):
         rows = [moved("vertical", change), moved("block", 0.0)]
-        assert only(confused.more_vertical(evidence(found("shares", rows, "rte")))) == outcome
-    assert only(confused.more_vertical(evidence(found("shares", [moved("overall", 0.1)], "rte")))) == UNTESTED
+        assert only(class_shares.more_vertical(evidence(found("shares", rows, "rte")))) == outcome
+    assert only(class_shares.more_vertical(evidence(found("shares", [moved("overall", 0.1)], "rte")))) == UNTESTED
 
 
 def stripes(effects, half=0.01):
@@ -206,7 +206,7 @@ def test_stripes_at_sentence_borders():
         ([0.01, 0.09], {"half": 0.05}, UNDECIDED),
     ):
         one = evidence(found("features", stripes(effects, **more), "rte"), causal=True)
-        assert only(missed.no_stripes_at_borders(one)) == outcome
+        assert only(heads_and_layers.no_stripes_at_borders(one)) == outcome
 
 
 # ---------------------------------------------------------------- fine-tuning, roles, layers
@@ -222,16 +222,16 @@ def test_nouns_and_verbs_rise_with_depth_and_fall_after_fine_tuning():
     up, down = (0.1, 0.1, 0.3, 0.3), (0.3, 0.3, 0.1, 0.1)
     for layers, change, outcome in ((up, -0.05, HOLDS), (down, -0.05, FAILS), (up, 0.05, FAILS), (up, 0.0, UNDECIDED)):
         rows = weights(layers, "noun", change) + weights(up, "verb", -0.05)
-        assert only(missed.rise_and_fall(evidence(found("features", rows, "rte")))) == outcome
+        assert only(heads_and_layers.rise_and_fall(evidence(found("features", rows, "rte")))) == outcome
 
 
 def test_negation_is_claimed_on_qnli_and_says_whose_rows_they_are():
     rows = weights((0.1, 0.1), "negation", 0.05)
     one = evidence(found("features", rows, "qnli"), found("features", rows, "rte"))
-    (outcome,) = missed.more_to_negation(one)
+    (outcome,) = heads_and_layers.more_to_negation(one)
     assert (outcome.outcome, outcome.task, outcome.n) == (HOLDS, "qnli", 50)
     assert "project's own" not in outcome.said
-    (bundled,) = missed.more_to_negation(replace(one, bundled=True))
+    (bundled,) = heads_and_layers.more_to_negation(replace(one, bundled=True))
     assert bundled.outcome == HOLDS
     assert "the rows are the project's own" in bundled.said
 
@@ -241,9 +241,11 @@ def test_a_layer_costs_something_on_qnli():
         rows = [row | {"p": p} for row in sweep_rows(changes, 0.001)]
         return evidence(found("layers", rows, "qnli"), found("layers", rows, "rte"))
 
-    assert only(missed.some_layer_costs(swept({"L1": -0.2, "L2": 0.0}, 0.01))) == HOLDS
-    assert only(missed.some_layer_costs(swept({"L1": -0.2, "L2": 0.0}, 0.2))) == UNDECIDED  # luck among layers
-    assert only(missed.some_layer_costs(swept({"L1": 0.0, "L2": 0.1}, 0.5))) == FAILS
+    assert only(heads_and_layers.some_layer_costs(swept({"L1": -0.2, "L2": 0.0}, 0.01))) == HOLDS
+    assert (
+        only(heads_and_layers.some_layer_costs(swept({"L1": -0.2, "L2": 0.0}, 0.2))) == UNDECIDED
+    )  # luck among layers
+    assert only(heads_and_layers.some_layer_costs(swept({"L1": 0.0, "L2": 0.1}, 0.5))) == FAILS
 
 
 def test_fine_tuned_beats_a_head_that_was_never_trained():
@@ -254,7 +256,7 @@ def test_fine_tuned_beats_a_head_that_was_never_trained():
             for name, accuracy in (("pretrained", tuned), ("untrained", untuned))
         ]
         rows = [about | {"kind": "run", "dev_rows": 500}, *means]
-        assert only(missed.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))) == outcome
+        assert only(heads_and_layers.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))) == outcome
 
 
 def test_a_role_on_one_task_is_compared_with_that_over_all_rows():
@@ -267,9 +269,9 @@ def test_a_role_on_one_task_is_compared_with_that_over_all_rows():
         small = rows("rte", 10, [0.9] * 20, ["previous"] * 20)
         kinds = ["previous" if value > 0.5 else "other" for value in big]
         every = small + rows("mrpc", 1000, big, kinds)
-        (one,) = missed.keeps_its_role(evidence(found("statistics", every)))
+        (one,) = heads_and_layers.keeps_its_role(evidence(found("statistics", every)))
         assert one.outcome == outcome, one.said
-    assert only(missed.keeps_its_role(evidence(found("statistics", small)))) == UNTESTED
+    assert only(heads_and_layers.keeps_its_role(evidence(found("statistics", small)))) == UNTESTED
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from core.errors import InputError
-from core.report.asked import PARTS, ReportOptions
 from core.report.data import Facts, find_data
 from core.report.ids import Part
 from core.report.plan import plan
+from core.report.report_options import PARTS, ReportOptions
 from core.store.database import Database
 from core.studies.tuning import finetune
 

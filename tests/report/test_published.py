@@ -5,10 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from core.report import published
+from core.report import published_values
 from core.report.ids import ExhibitId
 from core.report.measures import classifiers
-from core.report.published import PAPER, printed
+from core.report.published_values import PAPER, printed
 from core.tasks.glue import TASKS
 from tests.report.evidence_made import CHECKPOINT, evidence, found
 from tests.tasks.constants import constant_baselines
@@ -31,7 +31,7 @@ def test_the_paper_printed_three_cells_of_a_task():
 
 
 def test_printed_numbers_have_one_place_each():
-    found = published.figures()
+    found = published_values.figures()
     keys = [(one.source, one.exhibit, one.task, one.item, one.condition) for one in found]
     assert len(keys) == len(set(keys))
     assert {one.exhibit for one in found} >= {"shares", "frames", "table-1", "change", "features", "heads", "layers"}
@@ -40,7 +40,9 @@ def test_printed_numbers_have_one_place_each():
 def test_shares_of_the_paper_fill_the_figure():
     for task in ("mrpc", "qqp"):
         some = [
-            one.value for one in published.figures() if (one.source, one.exhibit, one.task) == (PAPER, "shares", task)
+            one.value
+            for one in published_values.figures()
+            if (one.source, one.exhibit, one.task) == (PAPER, "shares", task)
         ]
         assert sum(some) == pytest.approx(1.0, abs=0.02)
 
@@ -48,7 +50,7 @@ def test_shares_of_the_paper_fill_the_figure():
 def test_the_range_of_heterogeneous_maps_in_the_prose_includes_block():
     share = {
         (one.task, one.item.text): one.value
-        for one in published.figures()
+        for one in published_values.figures()
         if (one.source, one.exhibit) == (PAPER, "shares")
     }
     for task, said in (("mrpc", 0.32), ("qqp", 0.61)):
@@ -65,7 +67,7 @@ def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhi
         means = [np.mean([float(one) for one in row]) for row in csv.reader(stream)]
     known = {
         one.item.text: one.value
-        for one in published.figures()
+        for one in published_values.figures()
         if one.exhibit == exhibit and one.condition != "fine-tuned"
     }
     assert [known[item.format(k)] for k in range(1, 13)] == pytest.approx(means, abs=0.01)
@@ -74,7 +76,7 @@ def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhi
 def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
     with (shared_data / "paper" / "recovered_framenet_bert.csv").open() as stream:
         table = np.array([[float(one) for one in row] for row in csv.reader(stream)])
-    known = {one.item.text: one.value for one in published.figures() if one.exhibit == "frames"}
+    known = {one.item.text: one.value for one in published_values.figures() if one.exhibit == "frames"}
     assert known["L1H2"] == pytest.approx(table[0, 1], abs=0.003)
     assert known["L7H6"] == pytest.approx(table[6, 5], abs=0.003)
     assert known["mean over heads"] == pytest.approx(table.mean(), abs=0.003)
@@ -89,7 +91,7 @@ def test_the_replications_classifier_stands_beside_the_one_that_ships():
     }
     assert classifiers.classifier(by["mine"]) == []
     ours = {one.item: one for one in classifiers.classifier(by["bundled-gpt2-0a1b2c3d"])}
-    printed_there = {one.item: one.value for one in published.figures() if one.exhibit == ExhibitId.CLASSIFIER}
+    printed_there = {one.item: one.value for one in published_values.figures() if one.exhibit == ExhibitId.CLASSIFIER}
     assert ours.keys() == printed_there.keys()
     assert {item.text: value for item, value in printed_there.items()} == {
         "F1 of the classifier, mean over classes": 0.61,

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 import core.__main__
 from core import config
 from core.errors import InputError
-from core.report import recorded, report
+from core.report import recorded_report, report
 from core.report.claims.registry import CLAIMS
 from core.report.plan import CUT_WORDS
 from core.report.records import StepRecord, records_of
 from core.report.rendering import parquet
-from core.store import shipped
+from core.store import shipped_record
 from core.store.rows import to_json
 from tests import record_report
 
@@ -32,7 +32,7 @@ def key(value):
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_its_numbers_are_those_of_the_report_that_the_record_keeps(number):
-    kept = records_of(shipped.run_rows(shipped.runs(recorded.REPORT)["run"].iloc[number])).values
+    kept = records_of(shipped_record.run_rows(shipped_record.runs(recorded_report.REPORT)["run"].iloc[number])).values
     before = {key(value): value.value for value in kept}
     now = {key(value): value.value for value in record_report.records().values}
     measured = [known for known in before if before[known] is not None]
@@ -83,7 +83,7 @@ def planted(monkeypatch, *made):
     """A record that has these runs of their studies alone, which commands made: (run, study, checkpoint, options,
     rows)."""
     rows = {run: rows for run, *_, rows in made}
-    like = shipped.runs("relations").iloc[:1]
+    like = shipped_record.runs("relations").iloc[:1]
     known = {
         name: pd.concat(
             like.assign(run=run, study=study, checkpoint=checkpoint, task="sst2", options=to_json(options))
@@ -92,11 +92,11 @@ def planted(monkeypatch, *made):
         )
         for name in {study for _, study, *_ in made}
     }
-    of_study, of_run = shipped.runs, shipped.run_rows
-    monkeypatch.setattr(shipped, "runs", lambda name=None: known[name] if name in known else of_study(name))
+    of_study, of_run = shipped_record.runs, shipped_record.run_rows
+    monkeypatch.setattr(shipped_record, "runs", lambda name=None: known[name] if name in known else of_study(name))
     beyond = ("redundancy", "word-links")  # a report of the record has the record's own runs of these
     monkeypatch.setattr(
-        shipped,
+        shipped_record,
         "run_rows",
         lambda run: rows[run] if run in rows else [row for row in of_run(run) if row.get("part") not in beyond],
     )
@@ -128,7 +128,7 @@ def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim_and_no_ot
         ("at random", "redundancy", "all-MiniLM-L6-v2", {"random": 1}, REPEATS),
         ("without random weights", "redundancy", "all-MiniLM-L6-v2", {}, REPEATS),
     )
-    evidence = recorded.recorded_evidence()
+    evidence = recorded_report.recorded_evidence()
     found = {
         (claim, one.checkpoint, one.run)
         for claim in ("adjectives-matter", "repeated-patterns")
@@ -145,7 +145,7 @@ def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim_and_no_ot
 
 def test_a_run_whose_options_this_version_cannot_read_says_so(monkeypatch):
     planted(monkeypatch, ("planted", "knockout", config.CLASSIFIER, {"edges": CUT_WORDS}, [LINKS]))
-    (one,) = claimed("adjectives-matter", recorded.recorded_evidence([config.ENCODER]))
+    (one,) = claimed("adjectives-matter", recorded_report.recorded_evidence([config.ENCODER]))
     assert (one.outcome, "checkpoint" in one.said) == ("cannot be tested", True)
 
 
@@ -158,12 +158,12 @@ def test_no_run_is_read_twice_and_of_steps_that_differ_in_rows_alone_the_one_of_
     without = replace(step, run=None, options={"limit": None})
     other = replace(step, run="other", options={"limit": 30, "seed": 1})
     of_both = replace(step, run="both", options={"limit": None, "split": "unseen"}, created="2026-11-22")
-    assert [one.run for one in recorded._newest([more, of_both, step])] == ["both"]
-    assert recorded._newest([step, more, without, other]) == [more, other]
+    assert [one.run for one in recorded_report._newest([more, of_both, step])] == ["both"]
+    assert recorded_report._newest([step, more, without, other]) == [more, other]
 
 
 def test_its_day_is_that_of_its_newest_numbers(evidence):
-    about = recorded.about_record(evidence)
+    about = recorded_report.about_record(evidence)
     assert about.title.endswith("from the record")
     results = [result for known in evidence for result in known.results]
     assert about.created.isoformat() == max(result.origin.created for result in results if result.run)
@@ -171,7 +171,7 @@ def test_its_day_is_that_of_its_newest_numbers(evidence):
 
 def test_what_the_record_has_no_report_on_is_said():
     with pytest.raises(InputError, match="none on another: choose among them"):
-        recorded.recorded_evidence(["another"])
+        recorded_report.recorded_evidence(["another"])
 
 
 def test_an_empty_record_is_said(monkeypatch, tmp_path):

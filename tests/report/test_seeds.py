@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.report.claims import further, missed
+from core.report.claims import further, heads_and_layers
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, gains
 from core.report.claims.registry import claim
 from core.report.claims.seeds import Luck, decided_with, luck_of, welch, with_luck
@@ -45,11 +45,11 @@ def tuned(first, other, name="untrained", n=10**9):
 
 
 def test_a_run_and_the_untrained_head_it_began_with_are_a_pair():
-    (one,) = missed.tuning_beats_untuned(tuned(FIRST, OTHER))
+    (one,) = heads_and_layers.tuning_beats_untuned(tuned(FIRST, OTHER))
     low, high = stats.ttest_rel(FIRST, OTHER).confidence_interval()
     assert (one.statistic.low, one.statistic.high) == pytest.approx((low, high), abs=1e-3)
     assert one.outcome == HOLDS
-    (apart,) = missed.tuning_beats_untuned(tuned(FIRST, (0.42, 0.65)))  # another number of seeds: no pairs
+    (apart,) = heads_and_layers.tuning_beats_untuned(tuned(FIRST, (0.42, 0.65)))  # another number of seeds: no pairs
     assert apart.statistic.low < one.statistic.low
 
 
@@ -79,7 +79,7 @@ def test_several_seeds_without_their_spread_decide_nothing():
         about | {"kind": "mean", "initialisation": name, "n": 3, "accuracy": value}
         for name, value in (("pretrained", 0.9), ("untrained", 0.5))
     ]
-    (one,) = missed.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))
+    (one,) = heads_and_layers.tuning_beats_untuned(evidence(found("tuning", rows, "rte")))
     assert (one.outcome, one.needed, one.needed_seeds) == (UNDECIDED, None, None)
 
 

@@ -15,7 +15,7 @@ from core.report.estimates import (
     share_interval,
 )
 from core.report.ids import Condition, ExhibitId, Item, Quantity
-from core.report.published import BERT, GPT2, PAPER, Figure
+from core.report.published_values import BERT, GPT2, PAPER, Figure
 from core.report.verdicts import AGREES, CANNOT, DIFFERS, Measured, MeasurementContext, is_checkpoint, paired, verdict
 
 BASE = MeasurementContext(BERT, ("rte",))

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core import config
-from core.store import shipped
+from core.store import shipped_record
 from tests.robustness.doors import refused
 
 RUN = {
@@ -30,9 +30,9 @@ def record(tmp_path, monkeypatch):
     keep(tmp_path, "run.parquet", RUN)
     keep(tmp_path, "row.parquet", ROW)
     (tmp_path / "about.json").write_text('{"note": "n"}')
-    shipped._runs.cache_clear()
+    shipped_record._runs.cache_clear()
     yield tmp_path
-    shipped._runs.cache_clear()
+    shipped_record._runs.cache_clear()
 
 
 def keep(folder, name, row):
@@ -40,9 +40,9 @@ def keep(folder, name, row):
 
 
 def read():
-    shipped.about()
-    shipped.runs()
-    return shipped.run_rows("r1")
+    shipped_record.about()
+    shipped_record.runs()
+    return shipped_record.run_rows("r1")
 
 
 def test_a_record_is_read(record):
@@ -97,8 +97,8 @@ def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
 
 
 def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
-    about = {"note": "n", "form": shipped.FORM}
-    about["sha256"] = {name: shipped.hash_of(record / name) for name in ("run.parquet", "row.parquet")}
+    about = {"note": "n", "form": shipped_record.FORM}
+    about["sha256"] = {name: shipped_record.hash_of(record / name) for name in ("run.parquet", "row.parquet")}
     (record / "about.json").write_text(json.dumps(about))
     assert read() == [{"share": 0.5}]
     keep(record, "row.parquet", ROW | {"body": '{"share": 0.7}'})
@@ -109,7 +109,7 @@ def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
     assert "run.parquet was altered since it was made" in refused(read)
 
 
-@pytest.mark.parametrize("form", [shipped.FORM + 1, 0, "2", None, [1]])
+@pytest.mark.parametrize("form", [shipped_record.FORM + 1, 0, "2", None, [1]])
 def test_a_record_of_another_version_is_a_sentence(record, form):
     (record / "about.json").write_text(json.dumps({"note": "n", "form": form}))
     assert "another version of Attention Atlas" in refused(read)
@@ -125,8 +125,8 @@ def test_what_ships_is_as_it_was_made():
     """The record in the project has the hashes that it names."""
     known = json.loads((config.PROJECT / "data" / "record" / "about.json").read_text(encoding="utf-8"))
     folder = config.PROJECT / "data" / "record"
-    assert known["form"] == shipped.FORM
-    assert known["sha256"] == {name: shipped.hash_of(folder / name) for name in ("run.parquet", "row.parquet")}
+    assert known["form"] == shipped_record.FORM
+    assert known["sha256"] == {name: shipped_record.hash_of(folder / name) for name in ("run.parquet", "row.parquet")}
     assert sum(file.stat().st_size for file in folder.iterdir()) <= 6_000_000
 
 

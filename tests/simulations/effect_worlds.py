@@ -16,7 +16,7 @@ from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
 from core.scoring.racing import Rules, standings
 from core.scoring.rank_agreement import operators_agree
-from core.scoring.recovered import recovered_share
+from core.scoring.recovered_share import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
 from core.studies.ablation.races import HOPELESS
 from tests.benchmarks.race import recorded

@@ -8,7 +8,7 @@ from core.jobs.duration_estimate import keep_partial
 from core.store import classifiers, erasure, exchange, findings, hypotheses, label_files, labels, projects, runs
 from core.store.database import Database
 from core.store.people import ROLES, Person, RightsError, role_of
-from core.store.removed import Removed, put_back
+from core.store.removed_results import Removed, put_back
 from core.store.retiring import retire
 from core.store.runs import Provenance
 from tests.store.labelling import SET, a_map, event

@@ -8,7 +8,7 @@ import pytest
 
 from core import config
 from core.errors import InputError
-from core.store import runs, shipped
+from core.store import runs, shipped_record
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
 from data.recipes import record
@@ -44,7 +44,7 @@ def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
         assert list(known["source"]) == ["yours", "shipped"]
         runs.delete_runs(db, [recorded])
         assert recorded in set(runs.known_runs(db, "statistics")["run"])  # read only
-    assert shipped.about()["note"] == "small"
+    assert shipped_record.about()["note"] == "small"
 
 
 def test_a_record_is_made_of_several_databases(project, tmp_path):
@@ -89,7 +89,7 @@ def test_a_run_that_is_added_again_has_its_rows_once(project, tmp_path):
 @pytest.mark.shipped
 def test_every_run_of_the_record_has_the_rows_that_it_says(tmp_path):
     with Database(tmp_path / "mine.duckdb") as db:
-        for known in shipped.runs().itertuples():
+        for known in shipped_record.runs().itertuples():
             assert len(runs.run_rows(db, known.run)) == known.rows, known.title
 
 
@@ -117,9 +117,9 @@ def test_no_text_of_rows_that_are_not_ours_goes_into_a_record(project, tmp_path)
         for run in (theirs, ours):
             store_rows(db, run, [sentence])
     made([project / "data" / "atlas.duckdb"], config.RECORD, "")
-    assert "secret" not in str(shipped.run_rows(theirs)).lower()
-    assert {"kind": "sentence", "id": "k3", "links": 1}.items() <= shipped.run_rows(theirs)[0].items()
-    assert shipped.run_rows(ours) == [sentence]
+    assert "secret" not in str(shipped_record.run_rows(theirs)).lower()
+    assert {"kind": "sentence", "id": "k3", "links": 1}.items() <= shipped_record.run_rows(theirs)[0].items()
+    assert shipped_record.run_rows(ours) == [sentence]
 
 
 @pytest.mark.shipped
@@ -127,14 +127,14 @@ def test_several_reports_on_a_checkpoint_become_one_by_todays_rules(tmp_path, mo
     shutil.copytree(config.RECORD, tmp_path / "record")
     monkeypatch.setattr(config, "RECORD", tmp_path / "record")
     monkeypatch.setattr(record, "LEVEL", 1)
-    file = tmp_path / "record" / shipped.RUNS
+    file = tmp_path / "record" / shipped_record.RUNS
     known = pd.read_parquet(file)
     (whole,) = known[(known["study"] == "reproduce") & (known["checkpoint"] == "atlas-encoder")]["run"]
     twice = known[known["run"] == whole].assign(run="another", task="sst2")
     pd.concat([known, twice]).to_parquet(file)
-    (tmp_path / "record" / shipped.ABOUT).unlink()  # its hashes are those of the record that ships
+    (tmp_path / "record" / shipped_record.ABOUT).unlink()  # its hashes are those of the record that ships
     counts = joined(config.RECORD, "atlas-encoder", "joined")
-    after, rows = pd.read_parquet(file), pd.read_parquet(tmp_path / "record" / shipped.ROWS)
+    after, rows = pd.read_parquet(file), pd.read_parquet(tmp_path / "record" / shipped_record.ROWS)
     assert counts["runs"] == len(known)
     (one,) = after[(after["study"] == "reproduce") & (after["checkpoint"] == "atlas-encoder")].to_dict("records")
     assert one["task"] == "qnli, sst2"
@@ -145,11 +145,11 @@ def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "RECORD", tmp_path / "nowhere")
     with Database(tmp_path / "mine.duckdb") as db:
         assert runs.known_runs(db, "statistics").empty
-        assert shipped.about() is None
+        assert shipped_record.about() is None
 
 
 def test_large_runs_keep_numbers_of_seven_digits():
-    rows = shipped.run_rows(shipped.runs("features")["run"].iloc[0])
+    rows = shipped_record.run_rows(shipped_record.runs("features")["run"].iloc[0])
     numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert numbers == [float(f"{value:.7g}") for value in numbers]
     assert max(abs(value - float(f"{value:.6g}")) for value in numbers) > 0  # of six there are fewer

@@ -12,7 +12,7 @@ from core.patterns.suggestions import TOO_SMALL
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
 from core.scoring.mean_patterns import redundancy_agreement
 from core.scoring.racing import Rules, standings
-from core.scoring.recovered import recovered_share
+from core.scoring.recovered_share import recovered_share
 from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.perturb import corrected

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from core.errors import StoreError
-from core.store import shipped
+from core.store import shipped_record
 from core.studies.ablation import pruning_records as pruning
 from core.studies.ablation import records as disabling
 from core.studies.attention import records as scores
@@ -48,7 +48,7 @@ def columns_of(kind: type[Result]) -> set[str]:
 
 @pytest.mark.parametrize("study", SHIPPED)
 def test_every_row_that_ships_is_read_and_has_no_column_that_is_unknown(study):
-    rows = [row for run in shipped.runs(study)["run"] for row in shipped.run_rows(run)]
+    rows = [row for run in shipped_record.runs(study)["run"] for row in shipped_record.run_rows(run)]
     assert rows
     for row in rows:
         fitting = [kind for kind in SHIPPED[study] if not kind.KINDS or row.get(kind.BY) in kind.KINDS]

@@ -16,7 +16,7 @@ from core.tuning.batches import encode
 from core.tuning.live import Live, read_live
 from core.tuning.model import initialised, logits_of
 from core.tuning.recipe import Recipe
-from core.tuning.saved import tuned_checkpoints
+from core.tuning.saved_checkpoints import tuned_checkpoints
 from core.tuning.saving import save_tuned
 from core.tuning.state import load_state, save_state
 from core.tuning.training import Fit

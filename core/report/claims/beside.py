@@ -7,7 +7,7 @@ from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import ENCODERS
 from core.report.ids import ExhibitId, Part
 from core.report.measures.scores import nothing_to_lose
-from core.report.published import BLOG
+from core.report.published_values import BLOG
 from core.studies.tuning.records import finetuned_task
 
 

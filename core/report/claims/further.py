@@ -5,8 +5,8 @@ import numpy as np
 from core.report import readings
 from core.report.claims import changes
 from core.report.claims.claim import Claim
+from core.report.claims.heads_and_layers import percent
 from core.report.claims.maps import NO_SPECIAL_TOKENS, over
-from core.report.claims.missed import percent
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -29,7 +29,7 @@ from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, ENCODERS
 from core.report.ids import ExhibitId, Part
-from core.report.published import BLOG, PAPER, REPLICATION, SUMMARIES, printed
+from core.report.published_values import BLOG, PAPER, REPLICATION, SUMMARIES, printed
 from core.studies.comparison.records import MatchSummary
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task

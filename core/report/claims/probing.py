@@ -3,7 +3,7 @@
 from core.report.claims import probes
 from core.report.claims.claim import Claim
 from core.report.ids import ExhibitId
-from core.report.published import CLARK, PRASANNA
+from core.report.published_values import CLARK, PRASANNA
 
 PROBING = (
     Claim(

@@ -1,6 +1,6 @@
 """The sentences of the sources that a report tests, in their order; sections are those of the sources."""
 
-from core.report.claims import changes, confused, disabling, maps, missed, scores, separators
+from core.report.claims import changes, class_shares, disabling, heads_and_layers, maps, scores, separators
 from core.report.claims.beside import BESIDE
 from core.report.claims.claim import Claim
 from core.report.claims.further import FURTHER
@@ -9,7 +9,7 @@ from core.report.claims.remaining import REMAINING
 from core.report.claims.together import TOGETHER
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
-from core.report.published import BLOG, CLARK, MICHEL, PAPER, PRASANNA, REPLICATION, SUMMARIES
+from core.report.published_values import BLOG, CLARK, MICHEL, PAPER, PRASANNA, REPLICATION, SUMMARIES
 
 CLAIMS = (
     Claim(
@@ -130,7 +130,7 @@ CLAIMS = (
         PRASANNA,
         "notebook",
         ExhibitId.SHARES,
-        confused.shares_stay,
+        class_shares.shares_stay,
         ENCODERS,
     ),
     Claim(
@@ -286,7 +286,7 @@ CLAIMS = (
         SUMMARIES,
         "",
         ExhibitId.STATISTICS,
-        missed.special_tokens,
+        heads_and_layers.special_tokens,
         ENCODERS,
     ),
     Claim(
@@ -295,7 +295,7 @@ CLAIMS = (
         SUMMARIES,
         "",
         ExhibitId.SHARES,
-        confused.few_meaningful,
+        class_shares.few_meaningful,
         ENCODERS,
         "By the paper's own figure Heterogeneous and Block maps are 59 to 61 % on STS-B, QQP and MNLI.",
     ),
@@ -305,7 +305,7 @@ CLAIMS = (
         SUMMARIES,
         "",
         ExhibitId.SHARES,
-        confused.more_vertical,
+        class_shares.more_vertical,
         ENCODERS,
     ),
     Claim(
@@ -314,7 +314,7 @@ CLAIMS = (
         REPLICATION,
         "patterns",
         ExhibitId.FEATURES,
-        missed.no_stripes_at_borders,
+        heads_and_layers.no_stripes_at_borders,
         DECODERS,
         "Only its last block reached the output of the pass that was looked at.",
     ),
@@ -324,7 +324,7 @@ CLAIMS = (
         REPLICATION,
         "linguistic features",
         ExhibitId.FEATURES,
-        missed.rise_and_fall,
+        heads_and_layers.rise_and_fall,
         BOTH,
         "It reads the row of the token instead of its column.",
     ),
@@ -334,7 +334,7 @@ CLAIMS = (
         PAPER,
         "4.4",
         ExhibitId.FEATURES,
-        missed.more_to_negation,
+        heads_and_layers.more_to_negation,
     ),
     Claim(
         "layer-costs",
@@ -342,7 +342,7 @@ CLAIMS = (
         PAPER,
         "4.6",
         ExhibitId.LAYERS,
-        missed.some_layer_costs,
+        heads_and_layers.some_layer_costs,
     ),
     Claim(
         "tuned-beats-untuned",
@@ -350,7 +350,7 @@ CLAIMS = (
         PAPER,
         "4.3",
         ExhibitId.TABLE_1,
-        missed.tuning_beats_untuned,
+        heads_and_layers.tuning_beats_untuned,
         BOTH,
         "The pre-trained column is a head that was never trained: three of its cells equal a constant predictor.",
     ),
@@ -360,7 +360,7 @@ CLAIMS = (
         SUMMARIES,
         "",
         ExhibitId.STATISTICS,
-        missed.keeps_its_role,
+        heads_and_layers.keeps_its_role,
     ),
     *PROBING,
     *FURTHER,

@@ -6,8 +6,8 @@ import numpy as np
 from core.report.claims.changes import gains_by_seed, said_of_seeds
 from core.report.claims.claim import Claim
 from core.report.claims.disabling import MOST_HEADS, clear_losses
+from core.report.claims.heads_and_layers import PARTS
 from core.report.claims.maps import over
-from core.report.claims.missed import PARTS
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -26,7 +26,7 @@ from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH, DECODERS, ENCODERS
 from core.report.ids import ExhibitId, Part
-from core.report.published import BLOG, REPLICATION, SUMMARIES
+from core.report.published_values import BLOG, REPLICATION, SUMMARIES
 from core.report.readings import sweep
 from core.studies.ablation.records import LinkContrast
 from core.studies.attention.records import RepeatedShare, Score

@@ -27,7 +27,7 @@ from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import constant_score
-from core.report.published import PAPER, printed
+from core.report.published_values import PAPER, printed
 from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
 from core.studies.estimate import Estimate

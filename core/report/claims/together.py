@@ -7,7 +7,7 @@ from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found
 from core.report.evidence import Evidence, StepResult
 from core.report.exhibits import BOTH
 from core.report.ids import ExhibitId, Part
-from core.report.published import MICHEL, SUMMARIES
+from core.report.published_values import MICHEL, SUMMARIES
 from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 from core.studies.estimate import Estimate
 

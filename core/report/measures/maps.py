@@ -10,7 +10,7 @@ from core.attention import Head
 from core.report import readings
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.published import FRAME_HEADS
+from core.report.published_values import FRAME_HEADS
 from core.report.readings import by_layer, over_heads
 from core.report.verdicts import Measured
 from core.scoring.definitions import PAPER_LAYERS

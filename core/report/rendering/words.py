@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from core.report.asked import ReportOptions
 from core.report.records import ClaimRecord
+from core.report.report_options import ReportOptions
 from core.studies.stored_runs import TitledRun
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values

@@ -35,7 +35,7 @@ from core.studies.tuning import finetune
 from core.tasks.glue import TaskRow, fingerprint, must_have_labels, read_rows, task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved import shown_folder, training_log
+from core.tuning.saved_checkpoints import shown_folder, training_log
 
 if TYPE_CHECKING:
     from core.studies.tuning.finetuning_run import FinetuningRun

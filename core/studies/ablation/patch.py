@@ -3,7 +3,7 @@
 A is the row, B the perturbed row. m is the logit of the label that A predicts less that of the label that B predicts
 (its strongest rival where they agree); of a score, the score. Every component of B in turn takes its output from A at
 the words both have. Recovered share, a ratio of means over pairs with its interval (of a pair with m(A) below m(B) both
-differences change their sign), and p corrected over all components (core.scoring.recovered).
+differences change their sign), and p corrected over all components (core.scoring.recovered_share).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from core import capture, studies
 from core.errors import InputError
-from core.scoring.recovered import FLOOR, recovered_share
+from core.scoring.recovered_share import FLOOR, recovered_share
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.perturb import DEFAULT, made_of

@@ -142,7 +142,9 @@ class Race:
     def work(self) -> Work:
         """What effects cost, in passes of a row."""
         layers = self.taken.layers
-        costs = [capture.packed.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants]
+        costs = [
+            capture.packed_rows.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
+        ]
         return Work(np.array(costs), BACKWARD)
 
     @cached_property

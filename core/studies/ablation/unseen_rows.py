@@ -6,7 +6,7 @@ from core import models
 from core.errors import InputError
 from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
 from core.tasks.unseen import unseen
-from core.tuning.saved import training_log
+from core.tuning.saved_checkpoints import training_log
 
 
 def rows_unseen_by(

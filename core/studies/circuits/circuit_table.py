@@ -14,7 +14,7 @@ from core.scoring.circuits import (
     most_selected,
     selection_probabilities,
 )
-from core.scoring.recovered import recovered_share
+from core.scoring.recovered_share import recovered_share
 from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
 from core.studies.outcomes import finite
 from core.studies.records import Result

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from core import config
-from core.models.bundled import bundled_names
+from core.models.bundled_checkpoints import bundled_names
 from core.scoring.definitions import CLASS_SHARE
 from core.studies.comparison.records import CurvePoint, RoleBeginnings
 

@@ -10,7 +10,7 @@ import scipy  # its parts load when they are used
 from core.attention import Head
 from core.capture.edge_names import edge_name
 from core.scoring.few_inputs import FEWEST
-from core.scoring.recovered import FLOOR
+from core.scoring.recovered_share import FLOOR
 from core.studies.hypotheses.predicates import Hypothesis
 from core.studies.hypotheses.readings import Evidence, Reading, effect_estimate, halves_of, number_of, reading
 

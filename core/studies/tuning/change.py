@@ -22,7 +22,7 @@ from core.studies.headline import Headline, defined, percent
 from core.studies.options import Data, Dtype, Limit, Seed
 from core.studies.records import picked
 from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tuning.saved import LOG
+from core.tuning.saved_checkpoints import LOG
 
 if TYPE_CHECKING:
     from core.scoring.change import Change as Sums

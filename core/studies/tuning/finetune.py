@@ -20,8 +20,8 @@ from core.studies.headline import Headline, defined
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.provenance import provenance
 from core.studies.records import picked
+from core.studies.tuning.constant_comparison import not_shown
 from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_scores
-from core.studies.tuning.learned import not_shown
 from core.studies.tuning.records import TunedScore, constant_score, finetuned_task
 from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
 from core.tasks.own import is_own

@@ -25,7 +25,7 @@ from core.tuning.batches import encode
 from core.tuning.live import Live
 from core.tuning.model import initialised
 from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved import shown_folder
+from core.tuning.saved_checkpoints import shown_folder
 from core.tuning.saving import save_tuned
 from core.tuning.training import Fit, TrainingOutcome
 

@@ -10,7 +10,7 @@ from core.drawing.payload import as_bytes
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.maps import maps_grid
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 
 MEANING = {
@@ -67,9 +67,9 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     tokens = [f"{k + 1} {token}" for k, token in enumerate(shown.maps.tokens)]
     places = st.columns(2)
     first = tokens[0] if not shown.maps.causal else tokens[-1]
-    output = bound.pick(places[0].selectbox, "From the output of", tokens, key="output", default=first)
+    output = url.pick(places[0].selectbox, "From the output of", tokens, key="output", default=first)
     layers = [str(k + 1) for k in range(shown.maps.layers)]
-    layer = int(bound.pick(places[1].selectbox, "Layer", layers, key="layer", default=layers[-1]))
+    layer = int(url.pick(places[1].selectbox, "Layer", layers, key="layer", default=layers[-1]))
     number = tokens.index(output)
     with st.spinner("One maximum flow for each input ..."):
         flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)

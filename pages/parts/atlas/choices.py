@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import config
 from core.atlas import scores as atlas
-from core.atlas import shipped
+from core.atlas import shipped_scores
 from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
 from core.models.present import present_weights
@@ -16,7 +16,7 @@ from core.store.atlas import atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
 from pages.parts.reports.provenance import rows_said
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
@@ -54,7 +54,7 @@ def pick_task(frame: pd.DataFrame, key: str) -> str | None:
     here = context.now().rows
     usual = here if here in tasks else tasks[0]
     named = {task: rows_said(str(frame["checkpoint"].iloc[0]), task) for task in tasks}
-    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=named.__getitem__)
+    return url.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=named.__getitem__)
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def say_left_out(checkpoint: str) -> None:
 
 def _mark() -> tuple[object, ...]:
     """What is other once the stored or the shipped scores are."""
-    places = (settings().database, config.RECORD, shipped.FILE)
+    places = (settings().database, config.RECORD, shipped_scores.FILE)
     return (*map(str, places), *atlas_stamp(resources.database()))
 
 
@@ -107,7 +107,7 @@ def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
 def pick_score(label: str, keys: Sequence[str], usual: str, *, key: str) -> str:
     """One score."""
     usual = usual if usual in keys else keys[0]
-    return bound.pick(st.selectbox, label, keys, key=key, default=usual, format_func=label_of_any)
+    return url.pick(st.selectbox, label, keys, key=key, default=usual, format_func=label_of_any)
 
 
 def label_of_any(key: str) -> str:

@@ -11,7 +11,7 @@ from core.scoring.registry import MAP_SCORES, SCORES
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports import attending
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
@@ -28,8 +28,8 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
-        source = bound.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
-        asked = bound.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
+        source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
+        asked = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
     texts = _own() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not asked or not texts:
         st.info(

@@ -7,9 +7,9 @@ from core.atlas.head_pair import scores_beside
 from core.attention import Head
 from core.scoring.registry import label_of
 from pages.parts.atlas import choices
+from pages.parts.atlas.head_counterparts import matched_with
 from pages.parts.atlas.head_neighbours import input_of, show_maps, thumbnail
-from pages.parts.atlas.matched import matched_with
-from pages.parts.shell import bound, context, links
+from pages.parts.shell import context, links, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
@@ -44,7 +44,7 @@ def _partner(checkpoint: str, head: Head, other: str) -> Head:
     found = matched_with(checkpoint, other)
     mine = [record for record in found if (record.layer, record.head) == (head.layer, head.head) and record.match]
     explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
-    if mine and bound.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
+    if mine and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
         record = mine[0]
         st.caption(
             plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, n = {record.n} inputs.")

@@ -11,7 +11,7 @@ from core.atlas.proposals import proposals
 from core.attention import Head
 from core.errors import StoreError
 from core.findings import hypothesis_crate
-from core.models.bundled import bundled_names
+from core.models.bundled_checkpoints import bundled_names
 from core.models.present import present_weights
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
@@ -22,7 +22,7 @@ from core.studies.hypotheses.row_choice import RowChoice
 from core.studies.hypotheses.runs import usual_rows
 from core.tasks.glue import TASKS
 from pages.parts.reports.result_list import show_briefly
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
@@ -167,7 +167,7 @@ def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 
 def _show_form(checkpoint: str, head: Head) -> None:
-    key = bound.pick(st.selectbox, "Predicate", list(PREDICATES), key="hypothesis_predicate",
+    key = url.pick(st.selectbox, "Predicate", list(PREDICATES), key="hypothesis_predicate",
                      format_func=lambda name: predicate_of(name).sentence)  # fmt: skip
     values = {}
     for parameter in predicate_of(key).parameters:

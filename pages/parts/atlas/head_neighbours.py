@@ -6,8 +6,8 @@ import streamlit as st
 from core.atlas.head import nearest
 from core.attention import Head
 from core.errors import AtlasError
+from pages.parts.atlas.head_counterparts import counterparts_of
 from pages.parts.atlas.head_pictures import LONGEST, ordered_inputs
-from pages.parts.atlas.matched import counterparts_of
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import plain

@@ -7,8 +7,8 @@ import streamlit as st
 
 from core.attention import Head
 from pages.parts.atlas.head_pictures import ordered_inputs
-from pages.parts.maps.taken_apart import show_cells
-from pages.parts.shell import bound, context, links, resources
+from pages.parts.maps.score_decomposition import show_cells
+from pages.parts.shell import context, links, resources, url
 
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
@@ -24,7 +24,7 @@ def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> N
     if text is None or not checkpoint.family.interceptable:
         return
     st.subheader("Why it looks there", anchor=False)
-    if bound.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
+    if url.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
         show_cells(name, text, pair, head)
         links.link("maps/why", checkpoint=name, head=str(head), text=text, pair=pair)
 

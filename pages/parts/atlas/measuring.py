@@ -11,7 +11,7 @@ from core.patterns.classes import shipped_set
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.missing import gives, missing
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -28,7 +28,7 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
             st.info("Nothing is stored of this checkpoint: measure it here.", icon=":material/database:")
         places = st.columns(2)
         with places[0]:
-            chosen = bound.pick_many(
+            chosen = url.pick_many(
                 st.multiselect,
                 "Scores",
                 list(STUDIES),

@@ -28,7 +28,7 @@ from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
@@ -56,9 +56,9 @@ def show_circuits() -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    kind = bound.pick(left.selectbox, "Against each row stands", list(KINDS), key="circuit_kind", default=OTHER_ROW,
+    kind = url.pick(left.selectbox, "Against each row stands", list(KINDS), key="circuit_kind", default=OTHER_ROW,
                       help=SAID["kind"].help)  # fmt: skip
-    answers = bound.pick(middle.selectbox, "Answers of a pair", ["different", "same", "any"], key="circuit_answers",
+    answers = url.pick(middle.selectbox, "Answers of a pair", ["different", "same", "any"], key="circuit_answers",
                          help=SAID["answers"].help)  # fmt: skip
     margin = right.number_input("Margin, share of the difference", 0.0, 1.0, 0.05, 0.01, key="circuit_margin",
                                 bind="query-params", help=SAID["margin"].help)  # fmt: skip
@@ -132,10 +132,10 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
     """An edge's pairs, and the receiving head's maps on both sides of one."""
     names = [edge.name for edge in ranked[:MOST]]
     left, right = st.columns(2)
-    name = bound.pick(left.selectbox, "Edge", names, key="circuit_edge")
+    name = url.pick(left.selectbox, "Edge", names, key="circuit_edge")
     edge = next(edge for edge in ranked if edge.name == name)
     numbers = ["none", *(str(k + 1) for k in range(len(pairs)))]
-    number = bound.pick(right.selectbox, "Pair to open", numbers, key="circuit_pair")
+    number = url.pick(right.selectbox, "Pair to open", numbers, key="circuit_pair")
     if number == "none":
         return
     head = edge.receiver if edge.input else edge.sender

@@ -12,7 +12,7 @@ from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
@@ -42,7 +42,7 @@ def show_live() -> None:
     name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
     chosen = context.chosen()
     left, right = st.columns([3, 1])
-    operator = bound.pick(
+    operator = url.pick(
         right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
     with left:

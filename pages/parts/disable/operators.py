@@ -21,7 +21,7 @@ from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import pick_and_link
@@ -45,7 +45,7 @@ def show_operators() -> None:
 
 def _start() -> None:
     shared = shared_options()
-    chosen = bound.pick_many(st.multiselect, "Operators", list(SWEPT), key="operators", default=list(operators.DEFAULT),
+    chosen = url.pick_many(st.multiselect, "Operators", list(SWEPT), key="operators", default=list(operators.DEFAULT),
                              format_func=SWEPT.__getitem__)  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
     more = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
@@ -64,7 +64,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     strongest = max(effects, key=lambda effect: abs(effect.value)).name
     left, right = st.columns([3, 2])
     with left:
-        name = bound.pick(st.selectbox, "Head", names, key="operators_head", default=strongest)
+        name = url.pick(st.selectbox, "Head", names, key="operators_head", default=strongest)
         here = [effect for effect in effects if effect.name == name]
         chart = values_with_intervals(
             pd.DataFrame(here),

@@ -12,7 +12,7 @@ from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance, warn_by_other_run
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.tables import show_table
@@ -93,7 +93,7 @@ def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
 def _save(steps: list[PruneStep], checkpoint: str) -> None:
     with st.expander("Save a pruned checkpoint"):
         left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
-        order = bound.pick(left.selectbox, "Order", list(dict.fromkeys(step.order for step in steps)), key="order")
+        order = url.pick(left.selectbox, "Order", list(dict.fromkeys(step.order for step in steps)), key="order")
         mine = [step for step in steps if step.order == order and step.removed]
         removing = {round(100 * step.share, 1): step for step in reversed(mine)}
         percent = middle.select_slider(

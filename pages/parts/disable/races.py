@@ -19,7 +19,7 @@ from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
 from pages.parts.reports.at_chance import warn_by_other_run
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
@@ -42,8 +42,8 @@ def show_races() -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    what = bound.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
-    operator = bound.pick(
+    what = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    operator = url.pick(
         middle.selectbox, "Instead of its attention", list(SWEPT), key="race_operator", format_func=SWEPT.__getitem__
     )
     margin = right.number_input(

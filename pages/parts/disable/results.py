@@ -20,7 +20,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.provenance import StoredRun, present_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
@@ -45,7 +45,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
     metric = first = baseline.metrics.first.name
     names = [known.name for known in baseline.metrics.every]
     if len(names) > 1:
-        metric = bound.pick(st.segmented_control, "Metric", names, key="metric", default=metric, required=True)
+        metric = url.pick(st.segmented_control, "Metric", names, key="metric", default=metric, required=True)
     _headline(variants, baseline, metric, first, SplitHalf.among(rows))
     if baseline.what == "duplicates":
         _duplicates(variants, metric)
@@ -260,7 +260,7 @@ def _beside_another(stored: StoredRun) -> None:
     }
     if not others:
         return
-    other = bound.pick(
+    other = url.pick(
         st.selectbox,
         "Beside another sweep",
         ["", *others],

@@ -8,7 +8,7 @@ import streamlit as st
 from core.attention import Head
 from core.errors import InputError
 from core.studies.ablation.references import FITTED_ROWS, MEANS
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
@@ -20,7 +20,7 @@ def mean_by(operator: str, *, key: str) -> dict[str, str]:
     """What the mean is taken over, as an option of studies; {} where the operator is another."""
     if operator != "mean":
         return {}
-    return {"mean_by": bound.pick(st.selectbox, "Mean by", list(MEANS), key=key, format_func=MEANS.__getitem__)}
+    return {"mean_by": url.pick(st.selectbox, "Mean by", list(MEANS), key=key, format_func=MEANS.__getitem__)}
 
 
 def pick_fitting_task() -> str:

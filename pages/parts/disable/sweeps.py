@@ -9,7 +9,7 @@ from core import config
 from core.studies.ablation.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
-from pages.parts.shell import bound, context
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -64,8 +64,8 @@ def start_sweep() -> None:
     """Choose what to disable, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
-    what = bound.pick(left.selectbox, "Change", list(WHAT), key="what", format_func=WHAT.__getitem__)
-    operator = bound.pick(
+    what = url.pick(left.selectbox, "Change", list(WHAT), key="what", format_func=WHAT.__getitem__)
+    operator = url.pick(
         middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
     rough = right.checkbox(

@@ -10,7 +10,7 @@ from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
@@ -43,10 +43,10 @@ def _start() -> None:
             placeholder="all but one of each layer, patterns in turn",
             help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
         )
-    operator = bound.pick(
+    operator = url.pick(
         middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
     )
-    preset = bound.pick(
+    preset = url.pick(
         right.selectbox,
         "Recipe",
         list(PRESETS),

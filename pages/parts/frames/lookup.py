@@ -19,7 +19,7 @@ from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.marking import Marked, mark
 from pages.parts.frames.sets import show_runs
-from pages.parts.shell import bound, context, history, resources
+from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
@@ -114,17 +114,17 @@ class LookedUp(NamedTuple):
 
 def _settings() -> Asked:
     with st.container(horizontal=True):
-        zipped = bound.switch(
+        zipped = url.switch(
             st.toggle, "the paper's zip of word pieces", key="zip", help="Default: every pair of word pieces."
         )
-        sinkless = bound.switch(
+        sinkless = url.switch(
             st.toggle,
             "without position 0",
             key="sinkless",
             help="Position 0 gets much weight whatever follows; rows renormalised.",
         )
         said = "Default: by the difference from places at the same distance in this sentence."
-        raw = bound.switch(st.toggle, "rank by raw weight", key="raw", help=said)
+        raw = url.switch(st.toggle, "rank by raw weight", key="raw", help=said)
     return Asked(zipped, sinkless, "score" if raw else "difference")
 
 
@@ -148,9 +148,7 @@ def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, asked: Asked) ->
     ways = everywhere or [way for way in PROSE if any(one.readings[way].visible for one in looked_up)]
     if not ways:
         return
-    direction = bound.pick(
-        st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True
-    )
+    direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True)
     seen = [reading for one in looked_up for reading in one.readings.values() if reading.visible]
     most = max((float(np.nanmax(reading.score)) for reading in seen), default=1.0)
     for number, (place, one) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):

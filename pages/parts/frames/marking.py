@@ -11,8 +11,8 @@ import streamlit as st
 
 from core import config
 from core.errors import AtlasError
+from core.frames.element_candidates import Proposal, head_of, propose_elements
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
-from core.frames.parsed import Proposal, head_of, propose_elements
 from core.frames.records import Element, Span, Spans
 from core.frames.release import open_release
 from core.studies.frames.frame_lookup import propose_targets, spaced, spans_of

@@ -7,7 +7,7 @@ import streamlit as st
 from core.jobs import api
 from core.store import frames
 from pages.parts.frames import sets
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.job_progress import show_job
 from pages.parts.widgets.tables import show_table
@@ -40,7 +40,7 @@ def show_search() -> None:
 
 def _search(releases: list[str]) -> None:
     places = st.columns(5, vertical_alignment="bottom")
-    release = bound.pick(places[0].selectbox, "Release", releases, key="search_release")
+    release = url.pick(places[0].selectbox, "Release", releases, key="search_release")
     asked: dict[str, Any] = {
         name: place.text_input(label, key=f"search_{name}", bind="query-params", placeholder=example)
         for place, (name, label, example) in zip(

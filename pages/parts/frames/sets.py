@@ -19,7 +19,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_card
-from pages.parts.shell import bound, context, resources, uploads
+from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
@@ -52,10 +52,10 @@ def show_sets() -> None:
 def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
     places = st.columns(2, vertical_alignment="bottom")
     first, second = context.now().checkpoint, context.now().beside
-    source = bound.pick(
+    source = url.pick(
         places[0].selectbox, "Sentences", list(SOURCES), key="frame_source", format_func=SOURCES.__getitem__
     )
-    direction = bound.pick(
+    direction = url.pick(
         places[1].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
     )
     options: dict[str, Any] = {"direction": direction} | _sentences(source) | _filter()
@@ -158,7 +158,7 @@ def show_runs() -> None:
     if st.session_state.get("frame_runs_newest", default) != default:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["frame_runs_newest"] = default
-    chosen = bound.pick_many(st.multiselect, "Results", list(said), key="frame_runs", default=default, max_selections=2,
+    chosen = url.pick_many(st.multiselect, "Results", list(said), key="frame_runs", default=default, max_selections=2,
                              format_func=said.__getitem__, help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)

@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.labelling.queue import QueueOptions
 from core.patterns.classes import ClassSet
-from pages.parts.shell import bound
-from pages.parts.shell.remembered import recalled
+from pages.parts.shell import url
+from pages.parts.shell.remembered_choices import recalled
 
 ORDERS = {
     "random": "at random",
@@ -75,7 +75,7 @@ def _which(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) ->
         st.session_state["label_classes"] = classes.name
     layers = [str(number + 1) for number in sorted(kinds["layer"].unique())]
     return {
-        "order": bound.pick(st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first),
+        "order": url.pick(st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first),
         "of": _pick("Checkpoint", "of", sorted(kinds["checkpoint"].unique()), before, start=start, about=about),
         "of_task": _pick("Task", "of_task", sorted(kinds["task"].unique()), before),
         "of_layer": _pick("Layer", "of_layer", layers, before),
@@ -120,7 +120,7 @@ def _pick(
     about: str | None = None,
 ) -> str:
     known = _known(before, key, [ALL, *options])
-    return bound.pick(
+    return url.pick(
         st.selectbox,
         label,
         [ALL, *options],

@@ -24,7 +24,7 @@ from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies.patterns import draw_maps as draw_maps_study
-from pages.parts.shell import bound, loading, resources, uploads
+from pages.parts.shell import loading, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
@@ -184,7 +184,7 @@ def files(db: Database, class_set: str) -> None:
 def pick_class_set(db: Database, *, bare: bool = False) -> str:
     """A class set by its title; in the URL by its name. bare: for a bar, without the label above it."""
     in_bar: dict[str, Any] = {"label_visibility": "collapsed", "width": 190} if bare else {}
-    return bound.pick(
+    return url.pick(
         st.selectbox,
         "Class set",
         class_set_names(db),

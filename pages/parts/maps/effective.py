@@ -17,7 +17,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
@@ -74,7 +74,7 @@ def show_stored() -> None:
         )
         st.altair_chart(chart)
         drawn.append(chart)
-    token_type = bound.pick(st.selectbox, "Attention to", list(TYPES), key="token_type", format_func=TYPES.__getitem__)
+    token_type = url.pick(st.selectbox, "Attention to", list(TYPES), key="token_type", format_func=TYPES.__getitem__)
     for kind in ("raw", "effective"):
         some = [
             score

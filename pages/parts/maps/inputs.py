@@ -8,8 +8,8 @@ from core.atlas import example
 from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
-from core.tasks.pasted import Pasted, read_pasted
-from pages.parts.shell import bound, context, history, resources
+from core.tasks.pasted_rows import Pasted, read_pasted
+from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers
 
@@ -33,7 +33,7 @@ class Input(NamedTuple):
 
 def pick_beside() -> str:
     """ALONE, SENTENCE or EFFECTIVE; a second checkpoint is the context's."""
-    return bound.pick(
+    return url.pick(
         st.selectbox,
         "Compare",
         [ALONE, SENTENCE, EFFECTIVE],
@@ -48,7 +48,7 @@ def pick_part(name: str | None) -> str:
     parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
     if parts == ("",):
         return ""
-    return bound.pick(
+    return url.pick(
         st.segmented_control, "Heads", parts, key="part", default="cross", required=True, format_func=PARTS.__getitem__,
         label_visibility="collapsed", help="The encoder's heads, the decoder's, and those with which it looks at the "
         "source. The second sentence is what the decoder reads; where it is empty, its own translation",
@@ -58,7 +58,7 @@ def pick_part(name: str | None) -> str:
 def pick_other() -> Input:
     """The sentence or pair that the first is compared with."""
     for key in ("text2", "pair2"):
-        if bound.asks_link(key):
+        if url.asks_link(key):
             st.session_state[key] = st.query_params.get(key, "")
     with st.container(horizontal=True):
         text = st.text_input("Sentence to compare with", key="text2", label_visibility="collapsed",

@@ -18,7 +18,7 @@ from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.provenance import present_runs, rows_said
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
@@ -116,7 +116,7 @@ def doubts(notes: Sequence[ClassNote]) -> None:
 def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     tasks = sorted({str(head.task) for head in every})
-    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
+    task = url.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     shown = [head for head in every if head.task == task]
     checkpoints = list(dict.fromkeys(head.checkpoint for head in shown))

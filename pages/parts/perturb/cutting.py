@@ -10,7 +10,7 @@ from core.capture.words import words_of
 from core.errors import InputError
 from pages.parts.perturb.inputs import opened
 from pages.parts.perturb.side_by_side import show_choices
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
 CHOSEN = "chosen words"
@@ -34,7 +34,7 @@ def show_cutting() -> None:
 
 def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozenset[int], bool]:
     kinds = [kind for kind in capture.knockout.EDGES if not (checkpoint.causal and kind == "next")]
-    kind = bound.pick(
+    kind = url.pick(
         st.selectbox,
         "Cut",
         [*kinds, CHOSEN],

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import models
 from core.tasks.perturbations import KINDS, PerturbationChoice, Perturbed, Text, perturb
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
@@ -36,7 +36,7 @@ def pick_two() -> TwoInputs | None:
     name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
     left, right = st.columns([2, 3])
     kinds = list(KINDS)
-    kind = bound.pick(
+    kind = url.pick(
         left.selectbox,
         "The second input is made by",
         kinds,

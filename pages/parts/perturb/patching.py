@@ -13,7 +13,7 @@ from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture, layer_word_picture
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.perturb.side_by_side import head_rows
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 
 WHAT = {"heads": "every head", "parts": "blocks and layers, word by word"}
@@ -23,7 +23,7 @@ def show_patching() -> None:
     """Pick both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
-        what = bound.pick(st.segmented_control, "Take from the first input", list(WHAT), key="patched", required=True,
+        what = url.pick(st.segmented_control, "Take from the first input", list(WHAT), key="patched", required=True,
                           format_func=WHAT.__getitem__)  # fmt: skip
         if inputs is not None:
             _heads(inputs) if what == "heads" else _parts(inputs)
@@ -72,7 +72,7 @@ def _picture(shares: np.ndarray, label: str) -> None:
 
 def _parts(inputs: TwoInputs) -> None:
     """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
-    kind = bound.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
+    kind = url.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
                       format_func=SHOWN.__getitem__)  # fmt: skip
     pairs, before = _asked(inputs)
     difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)

@@ -33,7 +33,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
@@ -48,7 +48,7 @@ STUDIES = {
 
 def show_rows() -> None:
     """Start a study; see what is running; look at results."""
-    study = bound.pick(st.selectbox, "Question", list(STUDIES), key="study", format_func=STUDIES.__getitem__)
+    study = url.pick(st.selectbox, "Question", list(STUDIES), key="study", format_func=STUDIES.__getitem__)
     with drawer("Measure another checkpoint or task", study):
         _start(study)
     active_jobs(study)
@@ -85,7 +85,7 @@ def _told(study: str) -> dict[str, Any]:
     if study == "knockout":
         edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(KnockoutOptions)["edges"].default)
         return {
-            "edges": bound.pick_many(
+            "edges": url.pick_many(
                 st.multiselect, "Edges", list(edges), key="cuts", default=default, format_func=edges.__getitem__
             )
         }

@@ -12,8 +12,8 @@ from core.studies.probing.records import MixingWeight, ProbedLayer
 from core.studies.tuning.records import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
-from pages.parts.probes.shipped import pick_result, say
-from pages.parts.shell import bound
+from pages.parts.probes.shipped_probes import pick_result, say
+from pages.parts.shell import url
 from pages.parts.widgets.files import show_files
 
 VALUES = {
@@ -56,8 +56,8 @@ def show_layers() -> None:
     probed = result.of(ProbedLayer)
     left, right = st.columns(2)
     probes = list(dict.fromkeys(layer.probe for layer in probed))
-    probe = bound.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
-    value = bound.pick(
+    probe = url.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
+    value = url.pick(
         right.segmented_control, "Shown", list(VALUES), key="shown_value", required=True, format_func=VALUES.__getitem__
     )
     some = [layer for layer in probed if layer.probe == probe]

@@ -16,9 +16,9 @@ from core.studies.probing.records import (
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped import Result, pick_result, say
+from pages.parts.probes.shipped_probes import Result, pick_result, say
 from pages.parts.probes.tree_picture import tree_picture, words_table
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
@@ -33,7 +33,7 @@ def show_sentence() -> None:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
         return
     said = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
-    number = bound.pick(st.selectbox, "Sentence", list(said), key="sentence", format_func=said.__getitem__)
+    number = url.pick(st.selectbox, "Sentence", list(said), key="sentence", format_func=said.__getitem__)
     tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
     st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")

@@ -11,7 +11,7 @@ from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkCompon
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped import Result, say
+from pages.parts.probes.shipped_probes import Result, say
 from pages.parts.widgets.files import show_files
 
 

@@ -10,7 +10,7 @@ from core.store import runs
 from core.store.rows import from_json
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import Untouched
-from core.studies.tuning.learned import not_shown
+from core.studies.tuning.constant_comparison import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs

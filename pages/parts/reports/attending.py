@@ -21,7 +21,7 @@ from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, context, resources, uploads
+from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
@@ -72,7 +72,7 @@ def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[
 
     The study norms has the statistics and the features of norm-based maps among its rows.
     """
-    chosen = bound.pick(st.segmented_control, "By", [WEIGHTS, NORMS], key="by", help=BY_NORMS)
+    chosen = url.pick(st.segmented_control, "By", [WEIGHTS, NORMS], key="by", help=BY_NORMS)
     if chosen == WEIGHTS:
         return study, lambda score: True
     featured = study == "features"
@@ -86,7 +86,7 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
     getting rows use them.
     """
     titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
-    place = bound.pick(
+    place = url.pick(
         st.segmented_control, "Inputs", list(titles), key="inputs", required=True, format_func=titles.__getitem__
     )
     return _pasted(study, kind, options) if place == "sentences" else _stored(study, kind, task, options)
@@ -103,7 +103,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     )
     file = uploads.ask_file("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
-    wanted = bound.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
+    wanted = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
     if not name or not wanted:
         st.info(
             "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
@@ -308,7 +308,7 @@ def sure_table(
     count."""
     sure = {(score.checkpoint, score.task, head) for score in scores for head in above_null([score])}
     st.subheader(f"{heading}: {len(sure)}")
-    everything = bound.switch(st.toggle, "All heads", key=f"every_{key}", help=f"Those with q of {SURE} and more too")
+    everything = url.switch(st.toggle, "All heads", key=f"every_{key}", help=f"Those with q of {SURE} and more too")
     if scores and not sure:
         st.caption("None stands out: every head is listed.")
     listed = [

@@ -10,7 +10,7 @@ import streamlit as st
 from core import findings
 from core.drawing.csv import csv_text
 from core.findings import figures
-from core.store import removed, runs, shipped
+from core.store import removed_results, runs, shipped_record
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
@@ -33,7 +33,7 @@ def show_card(stored: StoredRun, *, key: str) -> None:
     run, said = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)
     with st.container(border=True, key=f"result_{key}"):
         st.markdown(f"**{plain(said.sentence)}**")
-        note = (shipped.about() or {}).get("note") if stored.source == "shipped" else None
+        note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
         st.caption(plain(" · ".join(facts(said, stored))), help=plain(note) if note else None)
         with st.container(horizontal=True, vertical_alignment="center"):
             _files(run, key)
@@ -86,7 +86,7 @@ def _again(run: str) -> None:
 
 
 def _delete(run: str) -> None:
-    take_away(lambda db: removed.remove_run(db, run))
+    take_away(lambda db: removed_results.remove_run(db, run))
 
 
 def _files(run: str, key: str) -> None:

@@ -5,14 +5,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.findings.pinning import finding_of_run
-from core.store import removed, runs
+from core.store import removed_results, runs
 from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
 from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.reports.result_card import facts
-from pages.parts.shell import bound, links, resources
+from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
@@ -46,7 +46,7 @@ def show_results(tools: DeltaGenerator) -> None:
     parts = max(1, -(-len(found) // A_PART))
     number = 1
     if parts > 1:
-        number = int(bound.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
+        number = int(url.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
                                 format_func=lambda k: f"part {k}", label_visibility="collapsed",
                                 width=110))  # fmt: skip
     if not stored:
@@ -96,7 +96,7 @@ def show_briefly(run: str) -> None:
 
 
 def _delete(run: str) -> None:
-    take_away(lambda db: removed.remove_run(db, run))
+    take_away(lambda db: removed_results.remove_run(db, run))
 
 
 # ---------------------------------------------------------------- two beside each other

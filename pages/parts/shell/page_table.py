@@ -115,7 +115,7 @@ PAGES = (
     )),
     Page("results", "Results", ":material/inventory_2:", (
         View("all", "All", "all_results", ready=True),
-        View("pinned", "Pinned", "pinned", ready=True),
+        View("pinned", "Pinned", "findings", ready=True),
         View("jobs", "Jobs", "jobs", ready=True),
     )),
 )  # fmt: skip

@@ -4,7 +4,7 @@ import re
 
 import streamlit as st
 
-from pages.parts.shell import bound, context, history, navigation, people, style, warming
+from pages.parts.shell import context, history, navigation, people, style, url, warming
 from pages.parts.shell.messages import clear_errors
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
@@ -33,7 +33,7 @@ def arrive(page: str, view: str) -> None:
     else:
         context.from_link()
     if shown not in (None, (page, view)):
-        bound.forget()
+        url.forget()
     st.session_state["page_shown"] = (page, view)
     for key in [*filter(_NAME.fullmatch, st.query_params), *_PAYLOADS]:
         st.session_state.pop(key, None)

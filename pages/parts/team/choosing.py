@@ -8,14 +8,14 @@ from streamlit.delta_generator import DeltaGenerator
 from core.store import projects
 from core.store.database import Database
 from pages.parts.label.label_tools import pick_class_set
-from pages.parts.shell import bound
+from pages.parts.shell import url
 
 
 def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
     """The class set, and the project or None for all labels of the class set; asked in two places side by side."""
     known = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     left, right = places or st.columns(2)
-    chosen = bound.pick(
+    chosen = url.pick(
         left.selectbox,
         "Labels of",
         ["", *known],

@@ -10,7 +10,7 @@ from core.store import projects
 from core.store.database import Database
 from pages.parts.label import label_tools
 from pages.parts.label.label_sheet import send_maps, show_sheet
-from pages.parts.shell import bound, people
+from pages.parts.shell import people, url
 from pages.parts.shell.messages import plain
 from pages.parts.team.project_sheet import next_sheet
 
@@ -22,7 +22,7 @@ def open_projects(db: Database) -> dict[str, projects.Project]:
 
 def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
     """A select box over these projects; None for labelling outside of any."""
-    chosen = bound.pick(
+    chosen = url.pick(
         st.selectbox,
         "Project",
         ["", *open_],

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.report.published import QQP_CHANGE
+from core.report.published_values import QQP_CHANGE
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import ChangeOptions
 from core.tasks.glue import TaskRow, read_rows
@@ -20,7 +20,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.reports.attending import task_said
-from pages.parts.shell import bound, history, links
+from pages.parts.shell import history, links, url
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.head_links import is_missing, show_links
@@ -57,7 +57,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
     said = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
-    if not bound.switch(st.toggle, "The paper's scale", key="whole", help=said):
+    if not url.switch(st.toggle, "The paper's scale", key="whole", help=said):
         values = [score.value for score in heads if score.value is not None]
         domain = (0.0, max(values, default=1.0))
     beside = st.container(horizontal=True)
@@ -116,7 +116,7 @@ def _clicked(key: str, after: str) -> None:
 def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
     """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
     left, right = st.columns(2)
-    after = bound.pick(
+    after = url.pick(
         left.selectbox,
         "Checkpoint after",
         (there := list(dict.fromkeys(score.after for score in scores))),
@@ -126,7 +126,7 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
     )
     cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]
     known = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
-    name = bound.pick(
+    name = url.pick(
         right.selectbox,
         "Head, most changed first",
         list(known),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
-from pages.parts.shell import bound, context
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
@@ -30,7 +30,7 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
     """
     checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
-    preset = bound.pick(
+    preset = url.pick(
         left.selectbox,
         "Recipe",
         list(PRESETS),

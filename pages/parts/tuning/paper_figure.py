@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.report.published import QQP_CHANGE
+from core.report.published_values import QQP_CHANGE
 from core.studies.attention.records import ChangeScore
 from core.tasks.glue import sampled, task_name
 from pages.parts.charts.curves import line_with_band

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.report.published import PAPER, REPLICATION, printed
-from core.studies.tuning.learned import not_shown
+from core.report.published_values import PAPER, REPLICATION, printed
+from core.studies.tuning.constant_comparison import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, sampled, task_of
 from core.tasks.metrics import shown

@@ -7,7 +7,7 @@ import streamlit as st
 from core.config import settings
 from core.models.poolings import POOLINGS
 from core.tuning.recipe import PRESETS
-from pages.parts.shell import bound
+from pages.parts.shell import url
 
 SOURCES = ("bundled samples", "a folder in GLUE's form", "the hub")
 POOLING_NAMES = {"auto": "[CLS], or the last token of a decoder", "cls": "[CLS]", "sep": "[SEP]", "mean": "the mean",
@@ -17,7 +17,7 @@ POOLING_NAMES = {"auto": "[CLS], or the last token of a decoder", "cls": "[CLS]"
 def pick_data() -> str | None:
     """None for the bundled samples, "hub", or a folder."""
     glue = settings().glue
-    source = bound.pick(
+    source = url.pick(
         st.segmented_control,
         "Rows from",
         SOURCES,
@@ -80,7 +80,7 @@ def pick_settings(preset: str) -> dict[str, Any]:
         "reset_last": last.number_input(
             "Start the last N layers afresh", 0, 100, base.reset_last, key=f"afresh_{preset}", bind="query-params"
         ),
-        "pooling": bound.pick(
+        "pooling": url.pick(
             left.selectbox,
             "Classify from",
             POOLINGS,

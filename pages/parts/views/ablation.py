@@ -3,14 +3,14 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.disable.crossed import show_crossed
+from pages.parts.disable.cross_fitting import show_crossed
 from pages.parts.disable.live import show_live
 from pages.parts.disable.operators import show_operators
 from pages.parts.disable.results import show_results
 from pages.parts.disable.sweeps import active_jobs, start_sweep
 from pages.parts.disable.training import show_training
 from pages.parts.reports.stored_runs import drawer
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 
 
@@ -39,7 +39,7 @@ def show(tools: DeltaGenerator) -> None:
         "nothing "
         "(Michel et al. 2019); fixed, it looks at the previous, current, next or first token (Raganato et al. 2020)."
     )
-    view = bound.pick(
+    view = url.pick(
         st.segmented_control, "What is run", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
     )
     VIEWS[view]()

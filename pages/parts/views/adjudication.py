@@ -9,10 +9,10 @@ from core.labelling import adjudicating
 from core.labelling.queue import QueueOptions
 from core.patterns.snapshot import known_class_set
 from pages.parts.label.label_sheet import send_maps, show_sheet
-from pages.parts.shell import bound, people, resources
+from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.team import choosing
-from pages.parts.team.bundled import show_bundled_disputes
+from pages.parts.team.bundled_labels import show_bundled_disputes
 from pages.parts.team.deciding import sheet_of
 
 
@@ -23,7 +23,7 @@ def show(tools: DeltaGenerator) -> None:
     class_set, project = choosing.pick(db, places)
     with left:
         annotator = people.annotator_name()
-    named = bound.switch(
+    named = url.switch(
         tools.toggle, "Show who voted", key="named", help="Hidden, so that the map decides and not the name."
     )
     classes = known_class_set(db, class_set)

@@ -13,10 +13,10 @@ from core.patterns.snapshot import known_class_set, snapshot
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.shell import bound, links, people, resources
+from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import choosing
-from pages.parts.team.bundled import labels_to_read
+from pages.parts.team.bundled_labels import labels_to_read
 from pages.parts.team.judging import judged
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
@@ -44,7 +44,7 @@ def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str])
     """Everybody's skill, confusion and pace."""
     st.subheader("People")
     show_table(crowd.people_table(truth, labels.pace(db, class_set)))
-    who = bound.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
+    who = url.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
     st.altair_chart(
@@ -65,8 +65,8 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", between, delta_color="off", delta_arrow="off")
     raters = agreement.raters_of(votes)
     left, right = st.columns(2)
-    first = bound.pick(left.selectbox, "First", raters, key="first")
-    second = bound.pick(right.selectbox, "Second", agreement.others(raters, first), key="second")
+    first = url.pick(left.selectbox, "First", raters, key="first")
+    second = url.pick(right.selectbox, "Second", agreement.others(raters, first), key="second")
     with clear_errors():
         both = agreement.agreement(votes, first, second)
         st.caption(
@@ -113,7 +113,7 @@ def show(tools: DeltaGenerator) -> None:
     class_set, project = choosing.pick(db)
     if project is None:
         db, _ = labels_to_read(db, class_set)
-    method = bound.pick(
+    method = url.pick(
         st.segmented_control,
         "One class a map by",
         list(crowd.METHODS),

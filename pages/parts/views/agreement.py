@@ -13,9 +13,9 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pick_class_set, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
-from pages.parts.shell import bound, links, resources
+from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.team.bundled import labels_to_read
+from pages.parts.team.bundled_labels import labels_to_read
 from pages.parts.widgets.tables import show_table
 
 MOST = 8
@@ -24,8 +24,8 @@ MOST = 8
 def pair(db, rows, raters: list[str], names: list[str]) -> None:
     """Two raters on the maps both labelled."""
     left, right = st.columns(2)
-    first = bound.pick(left.selectbox, "First rater", raters, key="first")
-    second = bound.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
+    first = url.pick(left.selectbox, "First rater", raters, key="first")
+    second = url.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
     with clear_errors():
         both = agreement.agreement(rows, first, second)
         said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {counted(both.maps, 'maps')}"

@@ -7,10 +7,10 @@ from core import config
 from core.store.runs import run_rows
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import STUDY
-from core.tuning.saved import shown_folder, tuned_checkpoints
+from core.tuning.saved_checkpoints import shown_folder, tuned_checkpoints
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.tuning.tuning_settings import pick_data
@@ -23,7 +23,7 @@ def start() -> None:
     known += [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)]
     middle, right, last = st.columns([5, 1, 1], vertical_alignment="bottom")
     before = context.now().checkpoint
-    after = bound.pick_many(
+    after = url.pick_many(
         middle.multiselect,
         f"Fine-tuned from {before}",
         list(dict.fromkeys(known)),
@@ -59,7 +59,7 @@ def results() -> None:
     warn_of_tuning(stored)
     scores, compared = ChangeScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
     there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
-    statistic = bound.pick(
+    statistic = url.pick(
         st.segmented_control, "Statistic", there, key="statistic", default="cosine", required=True,
         format_func=lambda name: STATISTICS[name].title,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from pages.parts.label.label_tools import pick_class_set
 from pages.parts.label.retraining_report import show_figures
 from pages.parts.patterns.classifier_results import show_log, show_results
 from pages.parts.patterns.classifiers import KnownClassifier
-from pages.parts.shell import bound, people, resources
+from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress
 
@@ -34,7 +34,7 @@ CLASS = "class"  # a column of labels
 def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
-    kind = bound.pick(left.selectbox, "Classifier", list(KINDS), key="kind", format_func=KINDS.__getitem__)
+    kind = url.pick(left.selectbox, "Classifier", list(KINDS), key="kind", format_func=KINDS.__getitem__)
     epochs = middle.number_input(
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in ("trees", "baseline")
     )
@@ -43,7 +43,7 @@ def start(db, class_set: str) -> None:
     weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
     beside = left.toggle("Also a learning curve", help="More classifiers are fitted.", key="curve", bind="query-params")
     seed = middle.number_input("Seed", 0, 10**6, 0, key="seed", bind="query-params")
-    method = bound.pick(
+    method = url.pick(
         left.selectbox,
         "One label a map by",
         ["", *METHODS],
@@ -141,7 +141,7 @@ def stored(db, class_set: str, known) -> None:
         for stored in known.itertuples()
     }
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    chosen = bound.pick(left.selectbox, "Version", names, key="version", format_func=titles.__getitem__)
+    chosen = url.pick(left.selectbox, "Version", names, key="version", format_func=titles.__getitem__)
     label = "Stop suggesting" if chosen == suggests else "Let it suggest"
     if right.button(label, width="stretch"):
         with clear_errors():

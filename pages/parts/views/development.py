@@ -14,7 +14,7 @@ from core.studies.comparison.development import order_sentence, role_records
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from pages.parts.charts.development import small_multiples
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
@@ -45,7 +45,7 @@ def start() -> None:
 def show_curves(points: Sequence[CurvePoint], source: str) -> None:
     """One score of every head over snapshots, in which order roles came about, and the rows as files."""
     names = list(dict.fromkeys(point.score for point in points))
-    score = bound.pick(st.selectbox, "Score", names, key="score", format_func=_label, width=260)
+    score = url.pick(st.selectbox, "Score", names, key="score", format_func=_label, width=260)
     records = role_records(points)
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
     st.markdown(plain(order_sentence(orders)))
@@ -79,7 +79,7 @@ def _label(score: str) -> str:
 
 def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     """One of the runs that ship, and what the runs from several seeds have in common."""
-    run = bound.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
+    run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
         show_curves(runs[run], f"pre-training of {name}, 80 MRPC-like pairs, whatever rows are chosen")
     else:
@@ -136,7 +136,7 @@ def show(tools: DeltaGenerator) -> None:
     name = str(context.now().checkpoint)
     shipped = _curves(name)
     with tools:
-        chosen = bound.pick(
+        chosen = url.pick(
             st.segmented_control, "Snapshots", [SHIPPED, MINE], key="snapshots_of", required=True,
             default=SHIPPED if shipped else MINE, label_visibility="collapsed",
         )  # fmt: skip

@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.frames.lookup import show_lookup
 from pages.parts.frames.search import show_search
 from pages.parts.frames.sets import show_sets
-from pages.parts.shell import bound
+from pages.parts.shell import url
 
 VIEWS = {"One sentence": st.fragment(show_lookup), "A set of sentences": show_sets, "Search FrameNet": show_search}
 
@@ -17,7 +17,7 @@ def show(tools: DeltaGenerator) -> None:
         "A word evokes a frame (“agitated”: Emotion_directed) with elements (Experiencer: “he”). Kovaleva et al. 2019 "
         "asked which heads attend between the two (section 4.2, Fig 3)."
     )
-    view = bound.pick(
+    view = url.pick(
         st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
     )
     VIEWS[view]()

@@ -5,7 +5,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.disable.heads_together import show_gates, show_pairs, show_shapley
 from pages.parts.reports.stored_runs import has_results
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 
 VIEWS = {
@@ -20,6 +20,6 @@ def show(tools: DeltaGenerator) -> None:
     with clear_errors():
         measured = next((name for name, (study, _) in VIEWS.items() if has_results(study)), None)
         with tools:
-            view = bound.pick(st.segmented_control, "What is measured", list(VIEWS), key="mode", required=True,
+            view = url.pick(st.segmented_control, "What is measured", list(VIEWS), key="mode", required=True,
                               default=measured, label_visibility="collapsed")  # fmt: skip
         VIEWS[view][1]()

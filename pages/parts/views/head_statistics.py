@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.scoring.definitions import STATISTICS
 from core.studies.attention.records import PlaceScore
 from pages.parts.reports import attending
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
@@ -19,7 +19,7 @@ def show(tools: DeltaGenerator) -> None:
         measured = measured.where(mine)
         scores = measured.scores
         names = [name for name in STATISTICS if name in {score.statistic for score in scores}]
-        statistic = bound.pick(
+        statistic = url.pick(
             st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
         )
         chosen = [score for score in scores if score.statistic == statistic]

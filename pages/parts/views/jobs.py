@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import StoreError
 from core.jobs import api
-from core.store import exchange, shipped
+from core.store import exchange, shipped_record
 from core.store.jobs import jobs
 from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
@@ -93,7 +93,7 @@ def resume(job: str) -> None:
 
 def show_shipped() -> None:
     """What the results that ship took, as jobs of one's own will be listed."""
-    timed = shipped.runs()
+    timed = shipped_record.runs()
     if timed.empty:
         return
     st.subheader("What the results that ship took")

@@ -14,9 +14,9 @@ from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_she
 from pages.parts.label.retiring import say_unknown
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import counted, plain
-from pages.parts.shell.remembered import recalled, remember
+from pages.parts.shell.remembered_choices import recalled, remember
 from pages.parts.team import working
-from pages.parts.team.bundled import show_bundled_work
+from pages.parts.team.bundled_labels import show_bundled_work
 
 
 def names_of(db, settings, classes, suggesting) -> list[str]:

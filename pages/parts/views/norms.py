@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.atlas import beyond
-from pages.parts.shell import bound, context
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors
 
 SHOWN = {
@@ -19,10 +19,10 @@ def show(tools: DeltaGenerator) -> None:
     """One of the four, of the sentence of the context."""
     asked = context.now()
     with tools:
-        kind = bound.pick(
+        kind = url.pick(
             st.segmented_control, "Measure", list(SHOWN), key="mode", required=True, label_visibility="collapsed"
         )
-        wanted = bound.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
+        wanted = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     with clear_errors():
         st.caption(beyond.MEANING[kind])
         text = asked.text or ""

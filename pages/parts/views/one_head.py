@@ -19,7 +19,7 @@ from pages.parts.atlas.head_neighbours import show_counterparts, show_nearest
 from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
 from pages.parts.atlas.head_why import show_why
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
-from pages.parts.shell import bound, context, links, resources
+from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import is_missing, show_links
@@ -66,7 +66,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine = mine[~mine["score"].isin(choices.HIDDEN)]
     sections = mine["score"].str.partition("/")[0].map(section_of)
     offered = [name for name in ABOUT if (sections == name).any()]
-    chosen = bound.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
+    chosen = url.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
     pages: tuple[str, ...] = ()
     if chosen != EVERYTHING:
         pages = ABOUT[chosen]

@@ -6,10 +6,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.registry import label_of
 from core.store.rows import Row
-from pages.parts.atlas import choices, likeness, matched
+from pages.parts.atlas import choices, head_counterparts, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
-from pages.parts.shell import bound, context, history, links
+from pages.parts.shell import context, history, links, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
@@ -48,7 +48,7 @@ def brushed_before() -> list[str]:
 def only_sure(mine: pd.DataFrame) -> pd.DataFrame:
     """All scores, or those of heads of which a hypothesis is held out and causal, where any hypothesis was tested."""
     tested = rows_of(mine, SURE)
-    if tested.empty or not bound.switch(st.toggle, "Held out and causal", key="sure", help="Only heads of which it is"):
+    if tested.empty or not url.switch(st.toggle, "Held out and causal", key="sure", help="Only heads of which it is"):
         return mine
     sure = tested[tested["value"] == 1]
     if sure.empty:
@@ -64,14 +64,14 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     keys = choices.keys_of(mine)
     shape = (int(mine["layer"].max()) + 1, int(mine["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        layout = bound.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
+        layout = url.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
         across_key = colour_key = keys[0]
         if layout != LIKENESS:
             across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
         up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
         if layout != COMPARE:
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
-        bars = bound.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
+        bars = url.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
         mine = only_sure(mine)
     across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
     colour = colour_of(mine, colour_key, shape)
@@ -123,11 +123,13 @@ def compared(
 def _side_by_side(second: pd.DataFrame, other: str | None, shape: tuple[int, int]) -> tuple[pd.DataFrame, str]:
     """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
     the two were matched; and what to say of it."""
-    found = matched.matched_with(str(context.now().checkpoint), other)
+    found = head_counterparts.matched_with(str(context.now().checkpoint), other)
     explained = "Each head and its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
-    if found and bound.switch(st.toggle, "By matched heads", key="by_match", help=explained):
+    if found and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
-        return matched.at_its_counterparts(second, found), f" · {len(found)} of {heads} heads have a counterpart"
+        return head_counterparts.at_its_counterparts(
+            second, found
+        ), f" · {len(found)} of {heads} heads have a counterpart"
     return second[(second["layer"] < shape[0]) & (second["head"] < shape[1])], ""
 
 

@@ -7,7 +7,7 @@ from pages.parts.perturb.cutting import show_cutting
 from pages.parts.perturb.patching import show_patching
 from pages.parts.perturb.rows import show_rows
 from pages.parts.perturb.side_by_side import show_pair
-from pages.parts.shell import bound
+from pages.parts.shell import url
 
 VIEWS = {
     "Two inputs": show_pair,
@@ -24,7 +24,7 @@ def show(tools: DeltaGenerator) -> None:
         "into the "
         "other; or cut edges of attention."
     )
-    view = bound.pick(
+    view = url.pick(
         st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
     )
     VIEWS[view]()

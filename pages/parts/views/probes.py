@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.probes.layers import show_layers, show_representation, show_transfer
 from pages.parts.probes.sentence import show_sentence, show_syntax
 from pages.parts.probes.starting import start_study
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 
 VIEWS = {
@@ -24,7 +24,7 @@ def show(tools: DeltaGenerator) -> None:
         "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
         "there to be read; whether the checkpoint uses it is another question (Ablation, Patching and perturbation)."
     )
-    view = bound.pick(
+    view = url.pick(
         st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
     )
     study, show = VIEWS[view]

@@ -8,9 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 from core.labelling.progress import ProjectProgress, progress
 from core.store import projects
 from core.store.label_checks import now
-from pages.parts.shell import bound, links, resources
+from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.team.bundled import show_bundled_work
+from pages.parts.team.bundled_labels import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
 
@@ -100,5 +100,5 @@ def show(tools: DeltaGenerator) -> None:
         links.link("projects")
         show_bundled_work()
         return
-    chosen = bound.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
+    chosen = url.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
     show_progress(db, open_[chosen])

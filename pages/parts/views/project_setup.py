@@ -9,10 +9,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core.patterns.class_sets import class_set_names
 from core.store import projects
 from core.store.project_counts import project_counts
-from pages.parts.shell import bound, links, resources
+from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team import making, upkeep
-from pages.parts.team.bundled import show_bundled_work
+from pages.parts.team.bundled_labels import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
@@ -92,9 +92,7 @@ def show(tools: DeltaGenerator) -> None:
         return
     overview(db, found)
     titles = {one.project: one for one in found}
-    chosen = bound.pick(
-        st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title
-    )
+    chosen = url.pick(st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title)
     one_project(db, titles[chosen], by)
     st.caption(
         plain(

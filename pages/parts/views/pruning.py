@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.disable.prune_pictures import show_curves, show_importance
 from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.reports.stored_runs import drawer
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -25,7 +25,7 @@ def start() -> None:
     """Choose, and start either job."""
     shared = shared_options()
     left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
-    orders = bound.pick_many(
+    orders = url.pick_many(
         left.multiselect,
         "Remove heads in the order of",
         list(ORDERS),
@@ -60,7 +60,7 @@ def show(tools: DeltaGenerator) -> None:
     with drawer("Measure another checkpoint or task", "importance"):
         start()
     active_jobs("importance", "prune")
-    view = bound.pick(
+    view = url.pick(
         st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
     )
     with clear_errors():

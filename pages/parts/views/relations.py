@@ -14,7 +14,7 @@ from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
@@ -25,7 +25,7 @@ WAYS = {"forward": "from the first end to the second", "backward": "from the sec
 
 def pick_relations() -> list[str]:
     """Relations to look for: the paper's, and any dependency."""
-    return bound.pick_many(
+    return url.pick_many(
         st.multiselect,
         "Relations",
         list(RELATIONS),
@@ -129,7 +129,7 @@ def show(tools: DeltaGenerator) -> None:
             row = st.container(horizontal=True, vertical_alignment="bottom")  # what has no room goes below, whole
             names = list(dict.fromkeys(str(score.feature) for score in scores))
             label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
-            relation = bound.pick(
+            relation = url.pick(
                 row.selectbox, "Relation", names, key="relation", width=290, format_func=label_of.__getitem__
             )
             ends = RELATIONS.get(relation)
@@ -139,8 +139,8 @@ def show(tools: DeltaGenerator) -> None:
                 "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
                 "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
             }
-            way = bound.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=said.__getitem__)
-            value = bound.pick(
+            way = url.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=said.__getitem__)
+            value = url.pick(
                 row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
             )
             chosen = [score for score in along if score.statistic == way]

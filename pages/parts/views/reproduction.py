@@ -10,16 +10,16 @@ from core.config import settings
 from core.jobs import chain
 from core.jobs.duration_estimate import estimate_duration
 from core.report import report
-from core.report.asked import DEFAULTS, PARTS, ReportOptions
 from core.report.plan import ReportStep
 from core.report.records import records_of
 from core.report.rendering.words import About
+from core.report.report_options import DEFAULTS, PARTS, ReportOptions
 from core.store.database import Database
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
 from pages.parts.reports.reproduction_pictures import claims_table, downloads, exhibits, summary
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 
@@ -32,7 +32,7 @@ NO_REPORT = (
 def chosen_options() -> dict[str, Any] | None:
     """What to report on; None while no checkpoint is chosen."""
     left, right = st.columns([3, 2])
-    checkpoints = bound.pick_many(
+    checkpoints = url.pick_many(
         left.multiselect, "Checkpoints", pickers.checkpoint_names(), key="checkpoints", default=DEFAULTS.checkpoints,
         accept_new_options=True, help=pickers.CHECKPOINT_HELP,
     )  # fmt: skip
@@ -47,7 +47,7 @@ def chosen_options() -> dict[str, Any] | None:
     )
     with st.expander("Tasks, parts and sizes"):
         which, what = st.columns(2)
-        tasks = bound.pick_many(
+        tasks = url.pick_many(
             which.multiselect,
             "Tasks",
             list(TASKS),
@@ -55,7 +55,7 @@ def chosen_options() -> dict[str, Any] | None:
             format_func=lambda key: TASKS[key].name,
             placeholder="all there",
         )
-        parts = bound.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
+        parts = url.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
         places = st.columns(5)
         numbers = {
             "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",

@@ -17,7 +17,7 @@ from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
-from pages.parts.shell import bound, links, resources
+from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
@@ -38,7 +38,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
 
 def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
-    colour = bound.pick(
+    colour = url.pick(
         st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,
         format_func=COLOURS.__getitem__,
     )  # fmt: skip

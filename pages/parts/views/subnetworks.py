@@ -3,10 +3,10 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.probes.shipped import pick_result
+from pages.parts.probes.shipped_probes import pick_result
 from pages.parts.probes.starting import start_study
 from pages.parts.probes.subnetwork_pictures import show_curves, show_networks, warn_of_nothing_to_lose
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
@@ -23,7 +23,7 @@ def show(tools: DeltaGenerator) -> None:
         result = pick_result("subnetworks", key="pruned")
         if result is not None:
             warn_of_nothing_to_lose(result)
-            view = bound.pick(st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True,
+            view = url.pick(st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True,
                               label_visibility="collapsed")  # fmt: skip
             VIEWS[view](result)
     start_study("subnetworks", view="subnetworks")

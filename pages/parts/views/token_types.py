@@ -16,7 +16,7 @@ from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
-from pages.parts.shell import bound
+from pages.parts.shell import url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
@@ -25,7 +25,7 @@ VALUES = {"value": "attention", "effect": "excess over random tokens"}
 
 def pick_features() -> list[str]:
     """Features to look for: the papers', and any tag or dependency."""
-    return bound.pick_many(
+    return url.pick_many(
         st.multiselect,
         "Features",
         list(FEATURES),
@@ -100,14 +100,12 @@ def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score])
 def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str, str, str]:
     """A feature, a definition and which value of both. What has no room in a narrow window goes below, whole."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
-    feature = bound.pick(
+    feature = url.pick(
         row.selectbox, "Feature", list(label_of), key="feature", format_func=label_of.__getitem__, width=190
     )
     said = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
-    definition = bound.pick(
-        row.selectbox, "Definition", kinds, key="definition", width=500, format_func=said.__getitem__
-    )
-    value = bound.pick(
+    definition = url.pick(row.selectbox, "Definition", kinds, key="definition", width=500, format_func=said.__getitem__)
+    value = url.pick(
         row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
     )
     return feature, definition, value

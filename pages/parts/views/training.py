@@ -13,7 +13,7 @@ from core.tasks.glue import sampled
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, preset_for
 from pages.parts.reports.attending import task_said
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, context, links, resources
+from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
 from pages.parts.tuning.live_runs import watch
@@ -28,7 +28,7 @@ def start() -> None:
     left, right = st.columns([3, 3])
     with left:
         tasks = pickers.pick_tasks("sst2")
-    chosen = bound.pick_many(
+    chosen = url.pick_many(
         right.multiselect,
         "Initialisations",
         list(INITIALISATIONS),
@@ -37,7 +37,7 @@ def start() -> None:
         format_func=INITIALISATIONS.__getitem__,
     )
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    preset = bound.pick(
+    preset = url.pick(
         left.selectbox,
         "Recipe",
         list(PRESETS),

@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
-from pages.parts.maps.taken_apart import show_cells
+from pages.parts.maps.score_decomposition import show_cells
 from pages.parts.shell import context
 from pages.parts.shell.messages import clear_errors
 

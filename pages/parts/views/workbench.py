@@ -14,7 +14,7 @@ from core.drawing.maps_page import MapsSource, grid_of, maps_page
 from core.drawing.panes import telling_head
 from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
-from pages.parts.shell import bound, context, history, resources
+from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pin import offer_pin
@@ -137,7 +137,7 @@ def show(tools: DeltaGenerator) -> None:
     chosen = Input(asked.text or "", asked.pair_or_none)
     with tools:
         beside = inputs.pick_beside() if not asked.beside else inputs.CHECKPOINT
-        unit = bound.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
+        unit = url.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
                           label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
                           help="Tokens are the words and parts of words that the model reads")  # fmt: skip
         part = inputs.pick_part(asked.checkpoint)

@@ -11,7 +11,7 @@ import streamlit as st
 from core import config
 from core.attention import all_heads
 from core.tasks.glue import TASKS
-from pages.parts.shell import bound, context, history
+from pages.parts.shell import context, history, url
 from pages.parts.shell.context import CUT, FIELDS
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
@@ -72,7 +72,7 @@ def _say_unread(view: View, shown: list[str]) -> None:
 
 def _begin(key: str, usual: Any) -> None:
     """Give a field what was chosen, before it is first drawn on this view or when the user went back."""
-    if bound.asks_link(key):
+    if url.asks_link(key):
         chosen = getattr(context.chosen(), key)
         st.session_state[key] = usual if chosen is None else chosen
 
@@ -118,7 +118,7 @@ def _text(usual: dict[str, Any]) -> str:
 
 
 def _begin_pair(usual: dict[str, Any]) -> None:
-    if bound.asks_link("pair"):
+    if url.asks_link("pair"):
         chosen, demo = (
             context.chosen().pair,
             st.session_state["text"] == usual["text"] and context.chosen().pair is None,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import config
 from core.errors import InputError
-from core.tasks.pasted import keep_rows, kept_rows, read_pasted
+from core.tasks.pasted_rows import keep_rows, kept_rows, read_pasted
 from pages.parts.shell import resources, uploads
 from pages.parts.shell.messages import clear_errors
 

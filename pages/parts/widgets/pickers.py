@@ -12,8 +12,8 @@ from core import config
 from core.errors import InputError
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
-from core.tuning.saved import shown_folder
-from pages.parts.shell import bound, context, history, resources
+from core.tuning.saved_checkpoints import shown_folder
+from pages.parts.shell import context, history, resources, url
 from pages.parts.widgets import own_rows
 
 CHECKPOINT_HELP = (
@@ -55,7 +55,7 @@ def pick_checkpoint(
     if not names:
         st.info("No checkpoint is bundled here: type a folder or a hub id.")
     start = none or default
-    chosen = bound.pick(
+    chosen = url.pick(
         st.selectbox,
         label,
         names,
@@ -84,7 +84,7 @@ def pick_text(
 
     height: of a field of several lines, in pixels. bare: its label is only for screen readers, as in a bar.
     """
-    if bound.asks_link(key):
+    if url.asks_link(key):
         st.session_state[key] = st.query_params.get(key, default)
     field: Callable[..., str | None] = st.text_input if height is None else partial(st.text_area, height=height)
     shown = "collapsed" if bare else "visible"
@@ -97,7 +97,7 @@ def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) ->
     """Keys of tasks, and paths of files of the user's own, kept in the URL; below it the way to paste some or upload a
     file."""
     key = key or f"tasks_{default}"
-    tasks = bound.pick_many(
+    tasks = url.pick_many(
         st.multiselect,
         label,
         list(dict.fromkeys([*TASKS, *own_rows.known_lists(), context.chosen().rows or default])),
@@ -119,9 +119,7 @@ def pick_task(label: str = "Task", *, key: str) -> str:
     wanted = st.query_params.get(key) or st.session_state.get(key)
     if wanted and wanted not in names:
         names.append(wanted)
-    task = bound.pick(
-        st.selectbox, label, names, key=key, format_func=rows_name, accept_new_options=True, help=TASK_HELP
-    )
+    task = url.pick(st.selectbox, label, names, key=key, format_func=rows_name, accept_new_options=True, help=TASK_HELP)
     own_rows.offer_own_rows(lambda path: st.session_state.update({key: path}), key=key)
     return task
 

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.errors import StoreError
 from core.findings import export
 from core.report.headlines import has_headline
-from core.store import removed, shipped
+from core.store import removed_results, shipped_record
 from core.store.findings import Finding, findings
 from pages.parts.reports.headlines import headline_of
 from pages.parts.reports.provenance import known_runs, stored_run
@@ -86,12 +86,12 @@ def _open_again(finding: Finding) -> None:
 
 
 def _unpin(finding: str) -> None:
-    take_away(lambda db: removed.remove_finding(db, finding))
+    take_away(lambda db: removed_results.remove_finding(db, finding))
 
 
 def ready_to_pin() -> None:
     """The newest result of every study, with what it says and a way to pin it."""
-    every = shipped.runs()["study"].drop_duplicates()
+    every = shipped_record.runs()["study"].drop_duplicates()
     newest = [known[0] for study in every if has_headline(study) and (known := known_runs(study))]
     if newest:
         st.subheader("Results to pin")

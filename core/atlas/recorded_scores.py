@@ -1,4 +1,4 @@
-"""The scores in the record that ships (core.store.shipped): the very numbers that the other pages open with."""
+"""The scores in the record that ships (core.store.shipped_record): the very numbers that the other pages open with."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +8,7 @@ import pandas as pd
 from core import config
 from core.atlas.rows import score_row, scores_of
 from core.models.present import present_weights
-from core.store import shipped
+from core.store import shipped_record
 from core.studies.standing import hashes_of
 
 
@@ -18,7 +18,7 @@ def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
 
     task: only its scores, and those that belong to none. Without a record there are none.
     """
-    every = _every(config.RECORD, _changed(config.RECORD / shipped.RUNS))
+    every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
     if len(mine) and (now := present_weights(checkpoint)):
         mine = mine[[now in hashes_of(text) for text in mine["weights_hash"]]]
@@ -32,9 +32,9 @@ def _changed(file: Path) -> int:
 @lru_cache(maxsize=2)
 def _every(folder: Path, changed: int) -> pd.DataFrame:
     scores = []
-    for run in shipped.runs().to_dict("records"):  # newest first
+    for run in shipped_record.runs().to_dict("records"):  # newest first
         source = f"shipped record, {run['created']:%Y-%m-%d}"
-        for row in scores_of(shipped.run_rows(run["run"])):
+        for row in scores_of(shipped_record.run_rows(run["run"])):
             whose = row.get("checkpoint") or row.get("after") or run["checkpoint"]
             on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
             score = score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)

@@ -12,15 +12,15 @@ from typing import Any
 
 from core import config
 from core.errors import AtlasError, InputError
-from core.report.asked import ReportOptions
 from core.report.beside import stored_beside
 from core.report.evidence import Evidence, Origin, StepResult
 from core.report.ids import Part
 from core.report.plan import CUT_WORDS, ReportStep
-from core.report.published import REPLICATION
+from core.report.published_values import REPLICATION
 from core.report.records import Records, StepRecord, records_of
 from core.report.rendering.words import About
-from core.store import shipped
+from core.report.report_options import ReportOptions
+from core.store import shipped_record
 from core.store.rows import from_json
 from core.studies.ablation import knockout
 from core.studies.attention import redundancy
@@ -54,7 +54,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
         InputError: the record has no report, or none on one of these.
         StoreError: the record is damaged.
     """
-    reports = {run: records_of(shipped.run_rows(run)) for run in shipped.runs(REPORT)["run"]}
+    reports = {run: records_of(shipped_record.run_rows(run)) for run in shipped_record.runs(REPORT)["run"]}
     steps = _newest(step for records in reports.values() for step in records.steps)
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
@@ -81,7 +81,7 @@ def _beyond_reports() -> list[StepRecord]:
     classifier that ships, of the encoder that it was."""
     chosen = []
     for part, study in BY_COMMAND.items():
-        for run in shipped.runs(study).to_dict("records"):
+        for run in shipped_record.runs(study).to_dict("records"):
             checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
             if checkpoint:
                 about = {name: run[name] for name in ("weights_hash", "code_version", "dtype", "device", "seconds")}
@@ -124,8 +124,8 @@ def _worth(step: StepRecord) -> tuple[bool, bool, float, str]:
 
 def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:
     results = tuple(map(_result, steps))
-    tuned = shipped.runs(finetune.STUDY.name).sort_values("created", ascending=False).to_dict("records")
-    results += tuple(stored_beside(results, tuned, shipped.run_rows))
+    tuned = shipped_record.runs(finetune.STUDY.name).sort_values("created", ascending=False).to_dict("records")
+    results += tuple(stored_beside(results, tuned, shipped_record.run_rows))
     sources = {value.source for records in reports for value in records.values if value.checkpoint == name}
     own_rows = any(step.options.get("data") for step in steps)
     return Evidence(name, REPLICATION in sources, _official(results), results, bundled=not own_rows)
@@ -137,7 +137,7 @@ def _result(record: StepRecord) -> StepResult:
         options = find_study(record.study).read(record.options)
     except AtlasError as error:
         return StepResult(_step(record, None), None, (), str(error))
-    rows = shipped.run_rows(record.run) if record.run else []
+    rows = shipped_record.run_rows(record.run) if record.run else []
     if not rows:
         return StepResult(_step(record, options), None, (), record.error or "its run is not in the record")
     origin = Origin(

@@ -9,7 +9,7 @@ import streamlit as st
 from core import studies
 from core.attention import Head
 from pages.parts.charts.score_terms import token_map, waterfall
-from pages.parts.shell import bound, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
 def _group(scores: "LayerScores", cell: "Cell") -> tuple[str, Literal["key", "query"]]:
     """The group whose map is drawn, and the side that it is on; first the one of the cell's largest term."""
     with st.container(horizontal=True):
-        side = SIDES[bound.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
+        side = SIDES[url.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
                                 label_visibility="collapsed")]  # fmt: skip
         groups, most = scores.groups(side), cell.terms[0]
         decisive = most.key_group if side == "key" else most.query_group
-        group = bound.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
+        group = url.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
                            default=decisive if decisive in groups else None)  # fmt: skip
     return group, side
 
