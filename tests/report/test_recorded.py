@@ -12,9 +12,10 @@ from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
 from core.report.claims.registry import CLAIMS
+from core.report.exhibits import EXHIBITS
 from core.report.plan import CUT_WORDS
 from core.report.records import StepRecord, records_of
-from core.report.rendering import parquet
+from core.report.rendering import charts, parquet
 from core.store import shipped_record
 from core.store.rows import to_json
 from tests import record_report
@@ -50,6 +51,24 @@ def test_it_needs_no_checkpoint_and_no_rows(evidence):
     """tests/record_report.py makes it where there are no samples and no models."""
     assert all(len(known.results) for known in evidence)
     assert not any(known.causal for known in evidence)
+
+
+def measured_axes(specification):
+    """Every quantitative x and y of a chart and what it is made of."""
+    if isinstance(specification, list):
+        return [axis for part in specification for axis in measured_axes(part)]
+    if not isinstance(specification, dict):
+        return []
+    own = [specification.get("encoding", {}).get(name, {}) for name in ("x", "y")]
+    return [axis for axis in own if axis.get("type") == "quantitative"] + measured_axes(list(specification.values()))
+
+
+def test_every_measured_axis_of_its_pictures_says_what_it_is():
+    assert set(charts.QUANTITIES) == {item.id for item in EXHIBITS if item.chart == "dots"}
+    pictures = [charts.chart_of(item, record_report.records().about(item.id)) for item in EXHIBITS]
+    axes = [measured_axes(picture.to_dict()) for picture in pictures if picture is not None]
+    assert len([found for found in axes if found]) > 8
+    assert all(axis.get("title") for found in axes for axis in found)
 
 
 def test_the_file_of_claims_has_their_numbers():

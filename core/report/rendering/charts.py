@@ -158,12 +158,15 @@ def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     )
     tips = ["series", "line", alt.Tooltip("value:Q", format=".4~g"), alt.Tooltip("low:Q", format=".4~g"),
             alt.Tooltip("high:Q", format=".4~g"), "n", "note"]  # fmt: skip
-    x = alt.X("value:Q", title=None, scale=alt.Scale(zero=False))
-    rule = base.mark_rule(strokeWidth=1.5, aria=False).encode(x=alt.X("low:Q", title=None), x2="high:Q")
+    measured = QUANTITIES[item.id]
+    x = alt.X("value:Q", title=measured, scale=alt.Scale(zero=False))
+    rule = base.mark_rule(strokeWidth=1.5, aria=False).encode(x=alt.X("low:Q", title=measured), x2="high:Q")
     shape = alt.Shape("ours:N", scale=alt.Scale(domain=[True, False], range=["circle", "diamond"]), legend=None)
     dot = base.mark_point(filled=True, size=55, opacity=1).encode(x=x, shape=shape, tooltip=tips)
-    drawn_panels = alt.layer(rule, dot).properties(width=WIDE).facet(facet=_facet("panel"), columns=columns)
-    return drawn_panels.resolve_scale(x="independent", y="independent")
+    drawn = alt.layer(rule, dot).properties(width=WIDE)
+    if panels == {""}:  # all of it is one panel, which needs no name
+        return drawn
+    return drawn.facet(facet=_facet("panel"), columns=columns).resolve_scale(x="independent", y="independent")
 
 
 def _arranged(item: Exhibit, marks: Sequence[Mark]) -> tuple[list[Mark], int]:
@@ -188,7 +191,7 @@ def _by_dependency(mark: Mark) -> Mark:
 
 
 def _by_statistic(mark: Mark) -> Mark:
-    return replace(mark, panel=mark.item, line=mark.note if mark.ours else "printed")
+    return replace(mark, panel=mark.item, line=task_name(mark.note) if mark.ours else "printed")
 
 
 def _without_heads(mark: Mark) -> Mark | None:
@@ -204,6 +207,18 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
     ExhibitId.IMPORTANCE: (lambda mark: replace(mark, panel=mark.item, line=mark.task), 2),
     ExhibitId.SINK: (_without_heads, 1),
 }  # the function that places a mark, or leaves it out, and how many panels stand side by side
+QUANTITIES = {
+    ExhibitId.CLASSIFIER: "F1, or share of the labels",
+    ExhibitId.SINK: "mean weight along the links",
+    ExhibitId.TABLE_1: "score on dev rows",
+    ExhibitId.TOKENS: "mean weight",
+    ExhibitId.IMPORTANCE: "Spearman's correlation over heads",
+    ExhibitId.PRUNE: "share of the heads removed",
+    ExhibitId.STATISTICS: "value, in the unit of the heading",
+    ExhibitId.DEPENDENCIES: "accuracy",
+    ExhibitId.PROBES: "score on test sentences",
+    ExhibitId.SUBNETWORKS: "score on dev rows, or share",
+}  # what the dots of an exhibit measure
 
 
 def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
