@@ -175,7 +175,7 @@ def test_a_heading_counts_the_rows_below_it(monkeypatch):
     shown = {}
     monkeypatch.setattr(attending, "table", lambda measured, scores, columns, **more: shown.update(scores=scores))
     monkeypatch.setattr(st, "subheader", lambda text: shown.update(text=text))
-    monkeypatch.setattr(attending.bound, "switch", lambda *given, **more: shown.get("all", False))
+    monkeypatch.setattr(attending.url, "switch", lambda *given, **more: shown.get("all", False))
     some = [score("a", 0.4, q=0.01, effect=0.2), score("a", 0.1, q=0.6, effect=0.1), score("a", 0.1, q=0.9, effect=0.0)]
     some = [one.__class__(**(vars(one) | {"head": k})) for k, one in enumerate(some)]
     attending.sure_table(None, some, ["value"], by="effect", key="heads", heading="Heads above the null")

@@ -20,7 +20,7 @@ import pydantic.dataclasses
 from core import capture, config, studies
 from core.errors import InputError
 from core.scoring import effects
-from core.store.rows import Row
+from core.store.rows import Row, plain
 from core.studies.ablation import disable, disabling
 from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.records import SweptVariant
@@ -77,13 +77,13 @@ class TunedPart:
         folder: of its checkpoint.
         train_rows: how many it learned.
         constant: whether it gives every row one answer.
-        baseline: the constant predictor's score, None where it has none.
+        baseline: the constant predictor's score by each metric, None where it has none.
     """
 
     folder: str
     train_rows: int
     constant: bool
-    baseline: float | None
+    baseline: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,7 @@ def _tuned(options: CrossedOptions, run: "FinetuningRun", rows: list[TaskRow], l
         studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
         log = training_log(run.folder)
     _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
-    value = constant.get(metrics_of(run.task)[0])
-    baseline = None if value is None else finite(value)
-    return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), baseline)
+    return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), plain(constant))
 
 
 def _agreeing(options: CrossedOptions, merged: Crossed) -> list[int]:
@@ -312,6 +310,6 @@ def _parts(options: CrossedOptions, merged: Crossed) -> list[CrossedPart]:
         score = effects.counted(metric, swept.gold[mine], swept.plain[None, mine], np.ones((1, int(mine.sum()))))[0, 0]
         parts.append(CrossedPart(
             name=f"part {number + 1}", task=task.key, metric=metric, n=int(mine.sum()), score=finite(score),
-            baseline=run.baseline, train_rows=run.train_rows, constant=run.constant, folder=run.folder,
+            baseline=run.baseline.get(metric), train_rows=run.train_rows, constant=run.constant, folder=run.folder,
         ))  # fmt: skip
     return parts
