@@ -15,7 +15,7 @@ from core.models.present import present_weights
 from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
-from core.store.shipped import about as record_about
+from core.store.shipped_record import about as record_about
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
 from pages.parts.reports import headlines, result_card, result_list
