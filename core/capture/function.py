@@ -6,7 +6,7 @@ own SDPA where that can compute it. What a run wants lives in a ContextVar, neve
 one model. The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -92,10 +92,10 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 
 @contextmanager
-def ended_after(run: AttentionRun, layer: int | None) -> Iterator[None]:
-    """Forwards in the block end once this layer's weights were seen: neither its output nor what follows is computed,
-    and the model gives none. None: they do not end."""
-    run.last = layer
+def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
+    """Forwards in the block end once the last of these layers' weights were seen: neither its output nor what follows
+    is computed, and the model gives none. None, or no layer: they do not end."""
+    run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
 

@@ -96,7 +96,7 @@ def _streamed(
     sets = keys_as_values(((encoding.first or 0,), encoding.separators), len(encoding))
     needs = Needs(entropy=True, offsets=(-1, 0, 1), values=sets, blocks=reduce)
     calls = frozenset(range(checkpoint.layers))
-    with torch.no_grad(), prepared(checkpoint) as asked, lazily(), ended_after(asked, max(calls, default=None)):
+    with torch.no_grad(), prepared(checkpoint) as asked, lazily(), ended_after(asked, calls):
         asked.streamer = Streamer([needs], lambda layer, own: sums.update({layer: own[0]}), calls)
         _core(checkpoint, encoding)
     return tuple(sums[layer] for layer in range(checkpoint.layers))
@@ -153,7 +153,7 @@ def _greatest(weights: Float[Tensor, "head query key"], block: int, *, by_query:
 def _forward(checkpoint: Checkpoint, encoding: Encoding, watcher: Any, *, rows: int, layers: Any = None) -> None:
     with torch.no_grad(), prepared(checkpoint, watcher=watcher, layers=layers) as run, lazily():
         run.rows = rows
-        with ended_after(run, max(run.watched, default=None)):
+        with ended_after(run, run.watched):
             _core(checkpoint, encoding)
 
 

@@ -191,7 +191,7 @@ def _forward(
         with (
             prepared(checkpoint) as asked,
             lazily(),
-            ended_after(asked, None if whole else max(streamer.layers, default=None)),
+            ended_after(asked, None if whole else streamer.layers),
         ):
             asked.streamer = streamer
             return _model(checkpoint, whole=whole)(**inputs_of_model, **_plain(checkpoint))
@@ -201,7 +201,7 @@ def _forward(
         maps = LAYERS_MAPS * maps_bytes(len(some), checkpoint.heads, length)
         refuse_whole_maps("These measures, or this family's,", length, maps, str(checkpoint.device))
     asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
-    with asking as asked, ended_after(asked, None if whole else max(asked.watched, default=None)):
+    with asking as asked, ended_after(asked, None if whole else asked.watched):
         return checkpoint.model(**inputs_of_model)
     return None
 
@@ -252,7 +252,7 @@ def captured_parts(
 
     calls = [call for head_set in sets for call in head_set.calls]
     asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])
-    with torch.no_grad(), asking as asked, ended_after(asked, max(calls, default=None)):
+    with torch.no_grad(), asking as asked, ended_after(asked, calls):
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
     if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")

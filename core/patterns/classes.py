@@ -185,6 +185,7 @@ GPT2 = ClassSet(
 )
 
 SHIPPED = {one.name: one for one in (BERT, GPT2)}
+COLOURS = {member.name: member.colour for shipped in SHIPPED.values() for member in shipped.classes}  # by class
 
 
 def shipped_set(*, causal: bool) -> ClassSet:

@@ -41,7 +41,7 @@ COME_WITH = {
 } | {part: first for first, part in OTHER_SEEDS.items()}
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.CROSSED_LAYERS, Part.LAYERS, Part.ALONE,
-    Part.IMPORTANCE,     Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
+    Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many

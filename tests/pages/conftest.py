@@ -3,6 +3,7 @@
 import pytest
 
 from core import config
+from pages.parts.shell import resources
 from tests.pages import browsing
 
 
@@ -25,3 +26,12 @@ def record(request, tmp_path, monkeypatch) -> None:
     """Pages of a test see its own results alone; with the marker `shipped` also those that ship, as users do."""
     if request.node.get_closest_marker("shipped") is None:
         monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    """An empty database of the test's own, which the pages have open."""
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield resources.database()
+    resources.database.clear()

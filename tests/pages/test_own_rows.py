@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from core.store import jobs
 from core.store.database import Person
 from core.tasks.glue import read_rows
-from pages.parts.shell import resources, shell
+from pages.parts.shell import shell
 from pages.parts.widgets import own_rows
 from tests.pages.opening import switched
 
@@ -29,14 +29,6 @@ PLACES = {  # page: of its picker of tasks the key, and what must be chosen befo
     "disable": ("rows", {"view": "A task's rows"}),
 }
 VIEWS = [*PLACES, "disable: Training without"]
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 def opened(place: str) -> tuple[AppTest, str]:

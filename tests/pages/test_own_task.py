@@ -7,21 +7,13 @@ from streamlit.testing.v1 import AppTest
 
 from core.store import jobs
 from core.store.people import Person, RightsError
-from pages.parts.shell import resources, shell
+from pages.parts.shell import shell
 from pages.parts.widgets import pickers
 from tests.capture.conftest import tiny
 from tests.pages.opening import switched
 from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 @pytest.fixture

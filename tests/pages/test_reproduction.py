@@ -19,7 +19,7 @@ from core.report.rendering.parquet import parquet_files
 from core.report.report_options import ReportOptions
 from core.store import jobs, runs
 from pages.parts.reports.reproduction_pictures import _zipped
-from pages.parts.shell import resources, shell
+from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, serving, until, visit
 from tests.pages.opening import switched
 from tests.report.evidence_made import head_rows, layer_rows
@@ -55,14 +55,6 @@ def stored(db):
         runs.store_rows(db, run, rows[step.part])
         ended.append((run, "") if step.task != "qqp" else (None, "no such <b>rows</b>"))
     return report.finish(db, report.Report(OPTIONS, data, facts, steps), ended)
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 def opened() -> AppTest:

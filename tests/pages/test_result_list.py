@@ -9,16 +9,7 @@ from core.store import jobs, runs
 from core.store.findings import Number, findings, pin
 from core.store.runs import Provenance, record_run, store_rows
 from pages.parts.reports.result_list import numbers_beside
-from pages.parts.shell import resources
 from tests.pages.opening import opened
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 def swept(db, *, change: float, checkpoint: str = "atlas-encoder", task: str = "sst2") -> str:

@@ -20,7 +20,7 @@ from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
 from pages.parts.reports import headlines, result_card, result_list
 from pages.parts.reports.stored_runs import MOST_LISTED
-from pages.parts.shell import resources, shell
+from pages.parts.shell import shell
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import job_progress
@@ -39,14 +39,6 @@ OWN_LISTS = {
 PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what needs a treebank, or groups of heads
 OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
 NOTHING = re.compile(r"\b(nothing|no \w+)\b.*\byet\b|\byet\b.*\b(nothing|nobody)\b", re.IGNORECASE)
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 def opened(name, **query):

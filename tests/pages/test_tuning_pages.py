@@ -12,7 +12,7 @@ from core.studies.tuning import change, finetune
 from core.studies.tuning.finetuning_results import live_file
 from core.studies.tuning.records import TunedScore
 from core.tuning.live import Live
-from pages.parts.shell import resources, shell
+from pages.parts.shell import shell
 from pages.parts.tuning import table_one
 from tests.capture.conftest import tiny
 from tests.pages.opening import switched
@@ -47,14 +47,6 @@ def done(tmp_path_factory):
     )
     after = tuning[1][0]["folder"]
     return tuning, rows_of(change.STUDY, {"before": str(place / "tiny"), "after": [after], "limit": 6})
-
-
-@pytest.fixture
-def db(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    resources.database.clear()
-    yield resources.database()
-    resources.database.clear()
 
 
 def opened(name: str) -> AppTest:

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
-from core.patterns.classes import SHIPPED
+from core.patterns.classes import COLOURS
 from core.report.exhibits import Exhibit
 from core.report.ids import ExhibitId
 from core.report.records import HeadRecord, Records, ValueRecord
@@ -107,8 +107,7 @@ def _stacked(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
     """A pattern class has the colour that it has on every page; where a name has none, the palette's are taken."""
-    known = {member.name: member.colour for shipped in SHIPPED.values() for member in shipped.classes}
-    colours = [known[name] for name in names if name in known]
+    colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
 

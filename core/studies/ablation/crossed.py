@@ -11,7 +11,7 @@ are over rows, for the models at hand: what another fine-tuning would give is to
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -32,7 +32,7 @@ from core.studies.outcomes import finite, metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.studies.tuning import finetune
-from core.tasks.glue import TaskRow, fingerprint, must_have_labels, read_rows, task_of
+from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe, Seeds
 from core.tuning.saved_checkpoints import shown_folder, training_log
@@ -277,17 +277,9 @@ def _tuned(options: CrossedOptions, run: "FinetuningRun", rows: list[TaskRow], l
     """The model of the other parts; one that learned these rows by this recipe already is not trained again."""
     base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own_rows = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
-    decides = {
-        "base_hash": base.weights_hash,
-        "recipe": run.recipe.as_options(),
-        "seeds": asdict(run.seeds),
-        "train_rows_hash": fingerprint(others),
-        "dev_rows_hash": fingerprint(own_rows),
-    }
-    log = training_log(run.folder)
-    if {name: log.get(name) for name in decides} != decides:
+    if not studies.tuning.finetuning_run.is_trained(base, run, others, own_rows):
         studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
-        log = training_log(run.folder)
+    log = training_log(run.folder)
     _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
     return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), plain(constant))
 

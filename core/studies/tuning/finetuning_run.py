@@ -25,7 +25,7 @@ from core.tuning.batches import encode
 from core.tuning.live import Live
 from core.tuning.model import initialised
 from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved_checkpoints import shown_folder
+from core.tuning.saved_checkpoints import shown_folder, training_log
 from core.tuning.saving import save_tuned
 from core.tuning.training import Fit, TrainingOutcome
 
@@ -86,6 +86,21 @@ def tune_on(base: Checkpoint, run: FinetuningRun, train: list[TaskRow], dev: lis
     return _tuned(run, outcome, train, dev, cut)
 
 
+def is_trained(base: Checkpoint, run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> bool:
+    """Whether the run's folder has what this recipe made of these rows already."""
+    log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
+    return {name: log.get(name) for name in decides} == decides
+
+
+def _decides(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> dict[str, Any]:
+    return {
+        "recipe": run.recipe.as_options(),
+        "train_rows_hash": fingerprint(train),
+        "dev_rows_hash": fingerprint(dev),
+        "seeds": asdict(run.seeds),
+    }
+
+
 def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
     held = (
         {}
@@ -97,12 +112,9 @@ def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: in
         "initialisation": run.initialisation,
         "seed": run.seeds.order,
         "preset": run.preset,
-        "recipe": run.recipe.as_options(),
         "data": run.data or "bundled samples",
         "rows": {"train": len(train), "dev": len(dev), "cut": cut},
-        "train_rows_hash": fingerprint(train),
-        "dev_rows_hash": fingerprint(dev),
-        "seeds": asdict(run.seeds),
+        **_decides(run, train, dev),
         **held,
     }
 

@@ -7,10 +7,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core import patterns
 from core.drawing.theme import theme
-from core.patterns.classes import SHIPPED
+from core.patterns.classes import COLOURS as CLASSES
 from pages.parts.shell import resources
 
-CLASSES = {member.name: member.colour for known in SHIPPED.values() for member in known.classes}
 ROLES = {
     "previous": "#0072B2", "next": "#56B4E9", "separator": "#D55E00", "first": "#E69F00", "broad": "#009E73",
     "other": "#8C8C8C", "nan": "#8C8C8C",
