@@ -39,7 +39,7 @@ def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.RaceOptio
         if own.margin is not None or own.anytime:
             raise InputError("--margin and --anytime are options of a race; a sweep was asked for: add --race.")
         return None
-    shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "device", "seed", "what", "operator", "heads",
+    shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip
     given = {name: getattr(options, name) for name in shared}
     return racing.STUDY, racing.STUDY.read(given | {"margin": own.margin, "anytime": own.anytime})

@@ -25,6 +25,7 @@ from core.store.rows import from_json
 from core.studies.ablation import knockout
 from core.studies.attention import redundancy
 from core.studies.circuits import gates, pairs, shapley
+from core.studies.contract import WITHDRAWN
 from core.studies.lookup import find_study
 from core.studies.tuning import finetune
 from core.studies.tuning.records import TunedScore
@@ -109,7 +110,7 @@ def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
     in which they stand."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
-        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, *ROWS)}
+        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, *ROWS, *WITHDRAWN)}
         same = json.dumps([step.part, step.study, step.checkpoint, step.task, asked], sort_keys=True)
         if same not in chosen or _worth(step) > _worth(chosen[same]):
             chosen[same] = step

@@ -30,6 +30,8 @@ from core.store.runs import Provenance
 from core.studies.headline import Headline
 from core.studies.records import Result
 
+WITHDRAWN = frozenset({"device"})  # options of earlier versions, in stored jobs and runs: ATLAS_DEVICE alone says it
+
 O = TypeVar("O")  # noqa: E741 - the options' type
 P = TypeVar("P")
 
@@ -189,12 +191,13 @@ class Study(Generic[O, P]):
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Options by name, the others at their defaults; earlier names are known too.
+        """Options by name, the others at their defaults; earlier names are known too, and WITHDRAWN ones left out.
 
         Raises:
             InputError: naming an option that there is not, or one that cannot have its value.
         """
-        return read_options(self.options, self.name, {self.renamed.get(name, name): given[name] for name in given})
+        kept = {self.renamed.get(name, name): given[name] for name in given if name not in WITHDRAWN}
+        return read_options(self.options, self.name, kept)
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
         """The rows of some of the units, or of all."""

@@ -13,14 +13,13 @@ KEPT = 2  # open checkpoints: the most that one unit looks at
 
 
 def checkpoint(
-    name: str, *, head: HeadKind = "none", dtype: str = "float32", device: str = "auto", revision: str | None = None
+    name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
     """An opened checkpoint, kept while no two others are asked for; one whose files changed is opened again.
 
     Raises CheckpointError.
     """
-    chosen = config.settings().device if device == "auto" else device
-    return _checkpoint(name, head, dtype, chosen, revision, _changed(name))
+    return _checkpoint(name, head, dtype, config.settings().device, revision, _changed(name))
 
 
 def pipeline(name: str | None) -> Any:

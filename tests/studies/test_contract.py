@@ -8,9 +8,12 @@ import pytest
 
 from core.attention import Head
 from core.errors import InputError
+from core.jobs import worker
 from core.scoring.intervals import Means
 from core.studies.ablation import disable
-from core.studies.contract import Study, as_json, declared, identity
+from core.studies.contract import WITHDRAWN, Study, as_json, declared, identity
+from core.studies.frames import frame_heads
+from core.studies.lookup import find_study, study_modules
 from core.studies.transport import decode, encode
 
 
@@ -71,7 +74,18 @@ def test_a_declaration_has_defaults_and_help():
     known = declared(disable.DisableOptions)
     assert known["checkpoint"].required
     assert (known["limit"].default, known["limit"].help[:9]) == (500, "most rows")
-    assert known["device"].flag is None
+    assert declared(frame_heads.FrameHeadsOptions)["rows"].flag is None
+
+
+def test_what_a_job_of_before_says_of_the_device_is_left_to_the_machine():
+    """Stored jobs, runs and the record have it among their options: they open, and are the same job as one of today."""
+    for name in study_modules():
+        study = find_study(name)
+        assert not WITHDRAWN & set(declared(study.options)), name
+    now = disable.STUDY.read({"checkpoint": "c"})
+    before = as_json(now) | {"device": "cpu"}
+    assert disable.STUDY.read(before) == now
+    assert worker.complete(disable.STUDY, before) == as_json(now)
 
 
 def test_what_units_left_stands_one_after_another_unless_a_study_says_otherwise():

@@ -43,7 +43,6 @@ class DisableOptions:
     split: Split = "dev"
     limit: Limit = 500
     dtype: Dtype = "float32"
-    device: str = "auto"
     seed: Seed = 0
     what: Annotated[
         str, Flag("heads, layers, all-but-one, groups, duplicates; taken out whole: blocks, feedforward, layers-whole")

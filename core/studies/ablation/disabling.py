@@ -42,8 +42,6 @@ class DisablingOptions(Protocol):
     @property
     def limit(self) -> int | None: ...
     @property
-    def device(self) -> str: ...
-    @property
     def seed(self) -> int: ...
 
 
@@ -80,7 +78,7 @@ class Opened:
 def opened(options: DisablingOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
-    classifier = studies.worker_cache.checkpoint(options.checkpoint, head="classifier", device=options.device)
+    classifier = studies.worker_cache.checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
 

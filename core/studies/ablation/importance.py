@@ -47,7 +47,6 @@ class ImportanceOptions:
     split: Split = "train"
     limit: Limit = 500
     dtype: Dtype = "float32"
-    device: str = "auto"
     seed: Seed = 0
     reading: Reading = "example"
     normalize: Normalize = True

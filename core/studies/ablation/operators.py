@@ -41,7 +41,6 @@ class OperatorsOptions:
     split: Split = "dev"
     limit: Limit = 200
     dtype: Dtype = "float32"
-    device: str = "auto"
     seed: Seed = 0
     operators: Annotated[tuple[str, ...], Flag("give several", name="--operator")] = DEFAULT
     reference: Reference = references.ROWS

@@ -42,7 +42,6 @@ class PruneOptions:
     split: Split = "dev"
     limit: Limit = 500
     dtype: Dtype = "float32"
-    device: str = "auto"
     seed: Seed = 0
     orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
         "importance",

@@ -46,7 +46,6 @@ class RaceOptions:
     split: Split = "dev"
     limit: Limit = None
     dtype: Dtype = "float32"
-    device: str = "auto"
     seed: Seed = 0
     what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
     operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (

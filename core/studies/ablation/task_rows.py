@@ -16,7 +16,6 @@ class RowOptions:
     data: Data = None
     split: Split = "dev"
     limit: Limit = 500
-    device: str = "auto"
     seed: Seed = 0
 
 

@@ -50,7 +50,6 @@ class TranslationOptions:
     train: Annotated[str | None, Flag("file of train rows, for orders and positions; default: the bundled ones")] = None
     limit: Limit = 300
     order_rows: Annotated[int, Flag("train rows that orders and positions come from", least=2)] = 300
-    device: str = "auto"
     dtype: Dtype = "float32"
     seed: Seed = 0
 
@@ -106,9 +105,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
         """One measurement."""
-        checkpoint = studies.worker_cache.checkpoint(
-            options.checkpoint, head="language", dtype=options.dtype, device=options.device
-        )
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]

@@ -73,8 +73,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         """Effects of the edges and of those beside them."""
         opened = disabling.opened(options)
         about = {
-            name: getattr(options, name)
-            for name in ("checkpoint", "task", "data", "split", "limit", "device", "seed", "kind")
+            name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
         }
         circuit_options = CircuitOptions(**about, answers="any")
         pairs = circuit_pairs.made_pairs(circuit_options, opened)

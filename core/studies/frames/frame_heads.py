@@ -61,7 +61,6 @@ class FrameHeadsOptions:
     draws: Annotated[int | None, Flag("of each permutation null; default: enough for the heads")] = None
     seed: Seed = 0
     dtype: str = "float32"
-    device: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.inputs]
         provenance = Provenance(

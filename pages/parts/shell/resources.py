@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
+    from core.models.opening import HeadKind
 
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
 READER = Person("", "viewer")
@@ -50,7 +51,7 @@ MAPS_ROOM = 750_000_000  # bytes of captured inputs; 14 MB each at 144 heads and
 _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$")
 
 
-def checkpoint(name: str, head: str = "none") -> "Checkpoint":
+def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
     """An opened checkpoint; `name` is a bundled name, a folder, or a hub id with an optional "@revision".
 
     Raises CheckpointError. A download shows a progress bar.
@@ -302,7 +303,11 @@ def _maps() -> SizedCache[Shown]:
 
 
 def open_checkpoint(
-    name: str, revision: str | None, head: str, stamp: int, on_progress: Callable[[float, str], None] | None = None
+    name: str,
+    revision: str | None,
+    head: "HeadKind",
+    stamp: int,
+    on_progress: Callable[[float, str], None] | None = None,
 ) -> "Checkpoint":
     """The checkpoint as it stands on disk now; shows nothing itself, so that it can be opened before anybody asks.
 
@@ -312,15 +317,15 @@ def open_checkpoint(
     def make() -> "Checkpoint":
         _models().make_room(models.opening.weights_taken(name))
         opened = models.opening.open_checkpoint(
-            name, revision=revision, head=head, dtype="auto", device=config.settings().device, on_progress=on_progress  # type: ignore[arg-type]
-        )  # fmt: skip
+            name, revision=revision, head=head, dtype="auto", on_progress=on_progress
+        )
         _settle()
         return opened
 
     return _models().get((name, revision, head, stamp), make, lambda opened: opened.size)
 
 
-def _head_of(name: str) -> str:
+def _head_of(name: str) -> "HeadKind":
     """An encoder-decoder is opened with its language head, because it says what its decoder reads."""
     return "none" if parts_of(split_revision(name)[0]) == ("",) else "language"
 
