@@ -6,7 +6,6 @@ import scipy  # its parts load when they are used
 
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
 from core.report.claims.registry import claim
-from core.report.claims.rules import OF_COUNTS
 from core.report.records import ClaimRecord
 from core.scoring.discoveries import standing
 from core.studies.estimate import Estimate
@@ -32,7 +31,7 @@ def power(records: Sequence[ClaimRecord]) -> str:
 def p_of(record: ClaimRecord) -> float | None:
     """p of a test, two-sided, as its interval has it; None of what rests on a count of heads, or has no interval."""
     known = claim(record.claim)
-    if not was_tested(record) or known is None or known.rule.correction in OF_COUNTS:
+    if not was_tested(record) or known is None or known.correction.counts:
         return None
     if None in (record.statistic, record.low, record.high, record.margin):
         return None
@@ -51,7 +50,7 @@ def together(records: Sequence[ClaimRecord]) -> str:
     decided = [(record, one) for (record, _), one in zip(tests, stands, strict=True) if record.outcome != UNDECIDED]
     fallen = list(dict.fromkeys(record.claim for record, one in decided if not one))
     counts = sum(
-        record.outcome in DECIDED and (known := claim(record.claim)) is not None and known.rule.correction in OF_COUNTS
+        record.outcome in DECIDED and (known := claim(record.claim)) is not None and known.correction.counts
         for record in records
     )
     sentence = f"{power(records)} Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at "

@@ -11,10 +11,10 @@ from core.models.present import present_weights
 from core.report.beside import stored_beside
 from core.report.claims.claim import Claim
 from core.report.claims.outcomes import UNTESTED, Outcome
-from core.report.claims.registry import CLAIMS
+from core.report.claims.registry import claims
 from core.report.data import Data, Facts, facts_of, find_data, rows_in_both
 from core.report.evidence import Evidence, Origin, StepResult
-from core.report.exhibits import EXHIBITS, Exhibit
+from core.report.exhibits import Exhibit, exhibits
 from core.report.ids import Part
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import head_maps
@@ -95,7 +95,7 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
     parts: of the plan, that were asked for; exhibits and claims of others are left out (none: all).
     """
-    chosen = [item for item in EXHIBITS if not parts or set(item.parts) & _shown(parts)]
+    chosen = [item for item in exhibits() if not parts or set(item.parts) & _shown(parts)]
     ids = {item.id for item in chosen}
     return Records(
         [_step(result) for known in evidence for result in known.results],
@@ -108,7 +108,7 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
         ],
         [
             outcome
-            for claim in CLAIMS
+            for claim in claims()
             for known in evidence
             if claim.exhibit in ids and known.causal in claim.causal
             for outcome in outcomes(claim, known)
@@ -153,7 +153,7 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
             outcome.task, outcome.outcome, outcome.said + _learned(evidence, outcome) + _unseen(evidence, outcome),
             outcome.n, outcome.run, outcome.needed,
             tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
-            claim.rule.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
+            claim.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
             outcome.needed_seeds,
         )  # fmt: skip
 
@@ -179,7 +179,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
     """Those of the rows; where they are of one checkpoint, fine-tuned once, one."""
     if outcome.seeds is not None or outcome.outcome == UNTESTED:
         return outcome.seeds
-    return 1 if claim.rule.tuned else None
+    return 1 if claim.tuned else None
 
 
 # ---------------------------------------------------------------- the store

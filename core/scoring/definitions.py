@@ -36,24 +36,6 @@ def kind_of(row: dict[str, float | None]) -> str:
     return kind
 
 
-# Layer means over the heads of bert-base-uncased on QQP, layers 1 to 12, of Kovaleva et al. 2019, Fig 6: recovered from
-# the published figure's colours to 0.01.
-PAPER_LAYERS = {
-    "start": {
-        "pre-trained": (0.12, 0.38, 0.33, 0.21, 0.04, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01),
-        "fine-tuned": (0.19, 0.29, 0.24, 0.13, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01, 0.02, 0.01),
-    },
-    "separator": {
-        "pre-trained": (0.07, 0.08, 0.09, 0.16, 0.29, 0.32, 0.33, 0.34, 0.37, 0.38, 0.45, 0.37),
-        "fine-tuned": (0.05, 0.07, 0.07, 0.17, 0.29, 0.27, 0.30, 0.33, 0.33, 0.31, 0.36, 0.31),
-    },
-    "noun": {
-        "pre-trained": (0.05, 0.03, 0.03, 0.04, 0.03, 0.03, 0.03, 0.02, 0.03, 0.04, 0.04, 0.03),
-        "fine-tuned": (0.06, 0.05, 0.05, 0.05, 0.05, 0.06, 0.06, 0.04, 0.07, 0.08, 0.04, 0.04),
-    },
-}
-
-
 def drift(means: list[float]) -> float:
     """Where in the model a feature is attended to: the mean depth of its layer means, 0 first layer, 1 last layer."""
     total = sum(means)

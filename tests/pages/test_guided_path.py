@@ -7,7 +7,7 @@ from core.atlas import example
 from core.attention import Head
 from core.config import ENCODER
 from core.models.present import present_weights
-from core.report.published_values import QQP_CHANGE
+from core.report.published_values import printed_changes
 from core.store import runs
 from core.studies.attention.records import ChangeScore
 from pages.parts.shell import resources
@@ -80,5 +80,5 @@ def test_the_figure_has_both_models_on_one_axis_of_depth():
     assert [(row["depth"], round(row["value"], 6)) for row in ours] == [(0.0, 0.1), (0.5, 0.5), (1.0, 0.2)]
     assert [(round(row["low"], 6), round(row["high"], 6)) for row in ours][1] == (0.45, 0.6)
     theirs = [row["value"] for row in rows if "paper" in row["of"]]
-    assert theirs == [1 - value for value in QQP_CHANGE]
+    assert theirs == [1 - value for value in printed_changes()]
     assert "another model" in sentence_of_depth(scores)

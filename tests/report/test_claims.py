@@ -4,9 +4,9 @@ import pytest
 
 from core.report.claims import changes, disabling, heads_and_layers, maps, scores
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
-from core.report.claims.registry import CLAIMS
+from core.report.claims.registry import claims
 from core.report.claims.separators import made_by_blocks, no_op
-from core.report.exhibits import EXHIBITS
+from core.report.exhibits import exhibits
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
 from core.report.readings import prune_curves
@@ -25,14 +25,14 @@ def span(low, high):
 
 
 def test_every_claim_leads_to_an_exhibit_and_every_exhibit_is_measured():
-    ids = [item.id for item in EXHIBITS]
+    ids = [item.id for item in exhibits()]
     assert len(set(ids)) == len(ids)
-    assert {claim.exhibit for claim in CLAIMS} <= set(ids)
+    assert {claim.exhibit for claim in claims()} <= set(ids)
     assert set(ids) == set(MEASURES)
-    assert {part for item in EXHIBITS for part in item.parts} - {"sink", "sinkless"} == set(PARTS)
+    assert {part for item in exhibits() for part in item.parts} - {"sink", "sinkless"} == set(PARTS)
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)
 def test_without_evidence_a_claim_cannot_be_tested(claim):
     for one in claim.test(evidence(found("heads", (), "rte", error="no such file"))):
         assert one.outcome == UNTESTED

@@ -11,8 +11,8 @@ import core.__main__
 from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
-from core.report.claims.registry import CLAIMS
-from core.report.exhibits import EXHIBITS
+from core.report.claims.registry import claims
+from core.report.exhibits import exhibits
 from core.report.plan import CUT_WORDS
 from core.report.records import StepRecord, records_of
 from core.report.rendering import charts, parquet
@@ -64,8 +64,8 @@ def measured_axes(specification):
 
 
 def test_every_measured_axis_of_its_pictures_says_what_it_is():
-    assert set(charts.QUANTITIES) == {item.id for item in EXHIBITS if item.chart == "dots"}
-    pictures = [charts.chart_of(item, record_report.records().about(item.id)) for item in EXHIBITS]
+    assert set(charts.QUANTITIES) == {item.id for item in exhibits() if item.chart == "dots"}
+    pictures = [charts.chart_of(item, record_report.records().about(item.id)) for item in exhibits()]
     axes = [measured_axes(picture.to_dict()) for picture in pictures if picture is not None]
     assert len([found for found in axes if found]) > 8
     assert all(axis.get("title") for found in axes for axis in found)
@@ -123,7 +123,7 @@ def planted(monkeypatch, *made):
 
 def claimed(claim, evidence):
     """What the report says of one claim."""
-    (asked,) = [one for one in CLAIMS if one.id == claim]
+    (asked,) = [one for one in claims() if one.id == claim]
     return [one for known in evidence for one in report.outcomes(asked, known)]
 
 

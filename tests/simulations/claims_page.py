@@ -2,8 +2,7 @@
 
 import re
 
-from core.report.claims.registry import CLAIMS
-from core.report.claims.rules import meanings
+from core.report.claims.registry import claims
 from tests.simulations.claim_worlds import DRAWS, PLANTED, limit
 
 START = """# What the report's sentences are tested by
@@ -65,9 +64,8 @@ No worlds are planted for {missing}: they are data, arithmetic or without rows, 
 def declared() -> str:
     """What the code says of each claim."""
     lines = []
-    for known in CLAIMS:
-        rule = known.rule
-        margin = "" if rule.margin is None else f"{rule.margin:.3g}"
+    for known in claims():
+        margin = "" if known.margin is None else f"{known.margin:.3g}"
         source = f"{known.source} {known.section}".strip()
         cells = (
             known.id,
@@ -75,11 +73,11 @@ def declared() -> str:
             known.sentence,
             known.statistic,
             margin,
-            rule.correction,
-            "yes" if rule.tuned else "",
+            known.correction.says,
+            "yes" if known.tuned else "",
         )
         lines.append(f"| {' | '.join(cells)} |\n")
-    meant = [f"| {known.id} | {' | '.join(meanings(known.rule))} |\n" for known in CLAIMS]
+    meant = [f"| {known.id} | {' | '.join(known.meanings)} |\n" for known in claims()]
     return START + "".join(lines) + MEANT + "".join(meant)
 
 
@@ -99,7 +97,7 @@ def page(rates: dict[str, dict[str, float]]) -> str:
         f"| {name} | {n[name]} | " + " | ".join(f"{100 * rate:.1f} %" for rate in of_claim.values()) + " |\n"
         for name, of_claim in rates.items()
     ]
-    missing = ", ".join(f"*{known.id}*" for known in CLAIMS if known.id not in n)
+    missing = ", ".join(f"*{known.id}*" for known in claims() if known.id not in n)
     opened = ", ".join(f"*{name}*" for name, of_claim in rates.items() if of_claim["undecided_at_2x"] > 0.5) or "none"
     end = END.format(missing=missing, open=opened)
     return declared() + WORLDS_START.format(draws=DRAWS, limit=limit(DRAWS)) + "".join(lines) + end

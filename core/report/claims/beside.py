@@ -1,13 +1,10 @@
 """Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside."""
 
-from core.report.claims.claim import Claim
 from core.report.claims.outcomes import MARGIN, UNTESTED, Outcome, found_by, no_loss, points
 from core.report.claims.seeds import needs, score_of, welch, with_luck
 from core.report.evidence import Evidence, StepResult
-from core.report.exhibits import ENCODERS
-from core.report.ids import ExhibitId, Part
+from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
-from core.report.published_values import BLOG
 from core.studies.tuning.records import finetuned_task
 
 
@@ -47,11 +44,3 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
     decision = needs(no_loss([change]), difference, both, -MARGIN)
     return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))
-
-
-BESIDE = (
-    Claim("classified-by-separator", "Classifying by [SEP] does as well as by [CLS].", BLOG, "", ExhibitId.TABLE_1,
-          by_separator, ENCODERS),
-    Claim("fresh-last-layers", "Re-initialising the last two layers costs nothing.", BLOG, "", ExhibitId.TABLE_1,
-          fresh_last_layers, ENCODERS),
-)  # fmt: skip

@@ -1,32 +1,51 @@
-"""What a claim is: a sentence of a source and the test of it."""
+"""What a claim is: a sentence of a source, the test of it, and by what that decides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.report.claims.outcomes import Test
-from core.report.claims.rules import RULES, Rule
-from core.report.exhibits import BOTH
 from core.report.ids import ExhibitId
 
 
 @dataclass(frozen=True)
+class Correction:
+    """What is done about many heads, layers or classes. holds, fails, undecided: what these outcomes then mean; counts:
+    whether it is decided by counting, not by one interval."""
+
+    says: str
+    holds: str
+    fails: str
+    undecided: str
+    counts: bool = False
+
+
+@dataclass(frozen=True)
 class Claim:
-    """A sentence of a source. test: on the evidence of one checkpoint; error: what is known to be wrong with it."""
+    """A sentence of a source. test: on the evidence of one checkpoint; causal: of which checkpoints, decoders (True) or
+    encoders; margin: what its statistic is held against (of two numbers that are compared, their difference), None of
+    what is no test or has a floor of its own on each task; tuned: whether it is about what fine-tuning changes, so that
+    its seeds are said; error: what is known to be wrong with it."""
 
     id: str
     sentence: str
     source: str
-    section: str
     exhibit: ExhibitId
     test: Test
-    causal: tuple[bool, ...] = BOTH
+    correction: Correction
+    section: str = ""
+    causal: Sequence[bool] = (False, True)
+    margin: float | None = None
+    tuned: bool = False
     error: str = ""
-
-    @property
-    def rule(self) -> Rule:
-        """By what the test decides."""
-        return RULES[self.id]
 
     @property
     def statistic(self) -> str:
         """What the test tests, in the words of its function."""
         return " ".join((self.test.__doc__ or "").split())
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What holds, does not hold and undecided mean of it."""
+        margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
+        said = (self.correction.holds, self.correction.fails, self.correction.undecided)
+        return tuple(meaning.format(margin=margin) for meaning in said)

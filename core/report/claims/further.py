@@ -3,8 +3,6 @@
 import numpy as np
 
 from core.report import readings
-from core.report.claims import changes
-from core.report.claims.claim import Claim
 from core.report.claims.heads_and_layers import percent
 from core.report.claims.maps import NO_SPECIAL_TOKENS, over
 from core.report.claims.outcomes import (
@@ -27,15 +25,13 @@ from core.report.claims.outcomes import (
 from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
 from core.report.estimates import among, as_share, share_interval
 from core.report.evidence import Evidence, StepResult
-from core.report.exhibits import BOTH, ENCODERS
-from core.report.ids import ExhibitId, Part
-from core.report.published_values import BLOG, PAPER, REPLICATION, SUMMARIES, printed
+from core.report.ids import Part
+from core.report.published_values import PAPER, printed
 from core.studies.comparison.records import MatchSummary
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
-HERE = "a question of this project"
 MOST = 0.5  # of the heads
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 PRINTED_GAIN = 35.9
@@ -163,22 +159,3 @@ def late_stripes(evidence: Evidence) -> list[Outcome]:
     if evidence.causal:
         return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
     return of_each(evidence, Part.FEATURES, test)
-
-
-TABLE, CHANGE = ExhibitId.TABLE_1, ExhibitId.CHANGE
-FURTHER = (
-    Claim("random-below-untuned", "Random weights, fine-tuned, score below pre-trained weights that were not.",
-          f"{REPLICATION}, {BLOG}", "", TABLE, tuned_random_below_untuned),
-    Claim("keeps-its-heads", "(Here:) fine-tuning keeps heads: most are found again at their own place.", HERE, "",
-          CHANGE, fine_tuning_keeps_heads),
-    Claim("mean-gain", "(Known error:) fine-tuning gains 35.9 points on average.", BLOG, "", TABLE, mean_gain, BOTH,
-          "It mixes accuracy with correlation, against a head that was never trained."),
-    Claim("sixteen-layers", "(Known error:) BERT-base has 12 heads in 16 layers.", BLOG, "", ExhibitId.HEADS,
-          sixteen_layers, ENCODERS, "A slip: it has 12 layers."),
-    Claim("fifth-layer", "Disabling layer 5 helps most on RTE (others: the first).", BLOG, "", ExhibitId.LAYERS,
-          fifth_layer_helps),
-    Claim("little-change", "Most attention weights change little with fine-tuning.", SUMMARIES, "", CHANGE,
-          changes.most_change_little),
-    Claim("late-stripes", "Vertical patterns of the last layers are the final [SEP] and punctuation.", SUMMARIES, "",
-          ExhibitId.FEATURES, late_stripes, ENCODERS),
-)  # fmt: skip

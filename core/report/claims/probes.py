@@ -21,7 +21,6 @@ from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer,
 from core.studies.probing.subnetwork_records import Subnetwork
 from core.studies.tuning.records import BestLayer, Transferred
 
-LIN, LIU, GORDON, HTUT = "Lin et al. 2019", "Liu et al. 2019", "Gordon et al. 2020", "Htut et al. 2019"
 PRUNED = 0.3  # the lower end of "30 to 40 %"
 READING = "mean over tokens"
 

@@ -4,7 +4,6 @@ that matter, and what no rows can test yet."""
 import numpy as np
 
 from core.report.claims.changes import gains_by_seed, said_of_seeds
-from core.report.claims.claim import Claim
 from core.report.claims.disabling import MOST_HEADS, clear_losses
 from core.report.claims.heads_and_layers import PARTS
 from core.report.claims.maps import over
@@ -24,9 +23,7 @@ from core.report.claims.outcomes import (
 from core.report.claims.seeds import decided_over_seeds
 from core.report.estimates import among
 from core.report.evidence import Evidence, StepResult
-from core.report.exhibits import BOTH, DECODERS, ENCODERS
-from core.report.ids import ExhibitId, Part
-from core.report.published_values import BLOG, REPLICATION, SUMMARIES
+from core.report.ids import Part
 from core.report.readings import sweep
 from core.studies.ablation.records import LinkContrast
 from core.studies.attention.records import RepeatedShare, Score
@@ -156,18 +153,3 @@ def frames_help(evidence: Evidence) -> list[Outcome]:
     can tell: GLUE's have labels and no annotated frames, FrameNet's have frames and no label, and links can be cut
     here, not given more weight by steps."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} ({evidence.checkpoint})")]
-
-
-REMAINING = (
-    Claim("first-and-last", "GPT-2 looks at the first and the last token before fine-tuning, and not after.",
-          REPLICATION, "attention", ExhibitId.FEATURES, first_and_last, DECODERS,
-          "Its fine-tuned passes have one block of twelve, so what they show is not GPT-2's."),
-    Claim("words-of-both", "The heads that STS-B and RTE share look at words of both sentences.", BLOG, "",
-          ExhibitId.HEADS, words_of_both, ENCODERS),
-    Claim("repeated-patterns", "Patterns are repeated in different heads.", REPLICATION, "patterns",
-          ExhibitId.SHARES, repeated_patterns, BOTH),
-    Claim("adjectives-matter", "Nouns and adjectives matter more for sentiment than nouns and prepositions.", SUMMARIES,
-          "", ExhibitId.FEATURES, adjectives_matter, BOTH),
-    Claim("frames-help", "Attention to frames helps up to a threshold.", REPLICATION, "linguistic knowledge",
-          ExhibitId.FRAMES, frames_help, BOTH),
-)  # fmt: skip

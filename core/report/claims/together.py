@@ -1,19 +1,13 @@
 """Sentences on what heads do together, and on the ways to rank them, as tests of Shapley values, gates and pairs."""
 
-from collections.abc import Callable
-
-from core.report.claims.claim import Claim
 from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found_by, of_each, said
 from core.report.evidence import Evidence, StepResult
-from core.report.exhibits import BOTH
-from core.report.ids import ExhibitId, Part
-from core.report.published_values import MICHEL, SUMMARIES
+from core.report.ids import Part
 from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
 from core.studies.estimate import Estimate
 
 ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
 AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
-WHOSE = "a question of this project"
 
 
 def agrees(evidence: Evidence, part: Part, names: frozenset[str]) -> list[Outcome]:
@@ -96,21 +90,3 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
     pairs = HeadPair.among(found.rows) if found else []
     interacting = sum(pair.verdict != "open" for pair in pairs)
     return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact beyond luck" if pairs else ""
-
-
-def _claim(id: str, sentence: str, source: str, section: str, test: Callable[[Evidence], list[Outcome]]) -> Claim:
-    return Claim(id, sentence, source, section, ExhibitId.IMPORTANCE, test, BOTH)
-
-
-TOGETHER = (
-    _claim("gradient-and-effect", "(Here:) importance by gradient ranks heads as taking each out does.", WHOSE, "",
-           gradient_and_effect),
-    _claim("gradient-and-shapley", "(Here:) importance by gradient ranks heads as their Shapley values do.", WHOSE, "",
-           gradient_and_shapley),
-    _claim("gradient-and-gate", "(Here:) importance by gradient ranks heads as trained gates do.", WHOSE, "",
-           gradient_and_gate),
-    _claim("greedy-by-gradient", "Heads can go greedily by gradient importance (here: as well as by Shapley value).",
-           MICHEL, "4", greedy_by_gradient),
-    _claim("all-combinations", "Trying all combinations of heads is not feasible.", SUMMARIES, "",
-           all_combinations),
-)  # fmt: skip

@@ -10,10 +10,9 @@ from core.attention import Head
 from core.report import readings
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.published_values import FRAME_HEADS
+from core.report.published_values import frame_heads, printed_layers
 from core.report.readings import by_layer, over_heads
 from core.report.verdicts import Measured
-from core.scoring.definitions import PAPER_LAYERS
 from core.studies.attention.records import DependencyScore, Score
 from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
@@ -57,7 +56,7 @@ def shares(evidence: Evidence) -> list[Measured]:
 def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
     frames = readings.frames(result.rows)
     ranked = sorted(frames.heads, key=lambda frame_head: -frame_head.estimate.value)
-    named = {str(head) for head in FRAME_HEADS} | {frame_head.name for frame_head in ranked[:TOP]}
+    named = {str(head) for head in frame_heads()} | {frame_head.name for frame_head in ranked[:TOP]}
     n, of, run = frames.summary.n, frames.summary.average, result.run
 
     def measured(item: Item, estimate: Estimate, note: str = "") -> Measured:
@@ -119,7 +118,7 @@ def _feature(result: StepResult, some: Sequence[Score], feature: str, condition:
         return []
     item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(some[0].n or 0)
     whole = Measured(ExhibitId.FEATURES, result.task, item, condition, mean, n, "inputs that have it", result.run)
-    return [whole, *(layers_of(by_layer(some), whole, feature) if feature in PAPER_LAYERS else ())]
+    return [whole, *(layers_of(by_layer(some), whole, feature) if feature in printed_layers() else ())]
 
 
 def classifying(evidence: Evidence) -> list[Measured]:

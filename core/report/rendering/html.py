@@ -20,7 +20,7 @@ from core.errors import StoreError
 from core.report.claims.outcomes import OutcomeWord
 from core.report.claims.registry import claim
 from core.report.discoveries import together
-from core.report.exhibits import EXHIBITS, Exhibit
+from core.report.exhibits import Exhibit, exhibits
 from core.report.records import Records, ValueRecord
 from core.report.rendering.charts import chart_of
 from core.report.rendering.markdown import markdown, pictures
@@ -61,7 +61,7 @@ class _Part:
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
     """The whole page. shelf: maps of the checkpoints, for its reader to explore."""
-    shown = [(item, mine) for item in EXHIBITS if (mine := records.about(item.id))]
+    shown = [(item, mine) for item in exhibits() if (mine := records.about(item.id))]
     charts = {item.id: chart for item, mine in shown if (chart := chart_of(item, mine)) is not None}
     figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": theme.ranges()}
     scripts = scripts_of(maps=bool(shelf.grids), charts=True)

@@ -10,7 +10,7 @@ from core.drawing import theme
 from core.report.claims.outcomes import UNTESTED, OutcomeWord
 from core.report.claims.registry import claim
 from core.report.discoveries import together
-from core.report.exhibits import EXHIBITS
+from core.report.exhibits import exhibits
 from core.report.records import ClaimRecord, Records
 from core.report.rendering.charts import chart_of
 from core.report.rendering.words import About, command_of, numbers_of, short
@@ -19,7 +19,7 @@ from core.tasks.glue import task_name
 
 def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
-    charts = {item.id: chart_of(item, records.about(item.id)) for item in EXHIBITS}
+    charts = {item.id: chart_of(item, records.about(item.id)) for item in exhibits()}
     return {
         id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": _colours()})
         for id, chart in charts.items()

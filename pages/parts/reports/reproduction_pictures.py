@@ -14,7 +14,8 @@ from core.atlas.example_grid import example_grids
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
 from core.report.discoveries import together
-from core.report.exhibits import EXHIBITS, Exhibit
+from core.report.exhibits import Exhibit
+from core.report.exhibits import exhibits as every_exhibit
 from core.report.records import ClaimRecord, Records, ValueRecord
 from core.report.rendering.charts import chart_of
 from core.report.rendering.html import html_of
@@ -113,7 +114,7 @@ def _cell(claims: Sequence[ClaimRecord]) -> str:
 def exhibits(records: Records) -> None:
     """Every figure and table in the sources' order."""
     with st.container(key="exhibits"):  # a picture that is wider than the window shrinks to it
-        for item in EXHIBITS:
+        for item in every_exhibit():
             mine = records.about(item.id)
             if mine:
                 _exhibit(item, mine)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.report.published_values import QQP_CHANGE
+from core.report.published_values import printed_changes
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import ChangeOptions
 from core.tasks.glue import TaskRow, read_rows
@@ -92,10 +92,11 @@ def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> 
         | {"value": score.value, "low": score.low, "high": score.high}
         for score in layers
     ]
-    if statistic == "cosine" and max(score.layer for score in layers) + 1 == len(QQP_CHANGE):
+    paper = printed_changes()
+    if statistic == "cosine" and max(score.layer for score in layers) + 1 == len(paper):
         lines += [
             {"layer": k, "task": "QQP, the paper's", "value": 1 - value, "low": 1 - value, "high": 1 - value}
-            for k, value in enumerate(QQP_CHANGE, 1)
+            for k, value in enumerate(paper, 1)
         ]
     return lines
 

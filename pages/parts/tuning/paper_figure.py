@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.report.published_values import QQP_CHANGE
+from core.report.published_values import printed_changes
 from core.studies.attention.records import ChangeScore
 from core.tasks.glue import sampled, task_name
 from pages.parts.charts.curves import line_with_band
@@ -33,9 +33,10 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
          "value": _turned(score.value), "low": _turned(score.high), "high": _turned(score.low)}
         for score in layers
     ]  # fmt: skip
+    paper = printed_changes()
     lines += [
-        {"depth": k / (len(QQP_CHANGE) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
-        for k, value in enumerate(QQP_CHANGE)
+        {"depth": k / (len(paper) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
+        for k, value in enumerate(paper)
     ]
     axes = Axes(x="depth", y="value", low="low", high="high", colour="of", x_title="depth (0: first layer, 1: last)",
                 y_title="1 − cosine")  # fmt: skip
@@ -50,9 +51,10 @@ def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
     """Which layer changed most here and in the paper, and what may not be compared."""
     layers = _layers(scores)
     most = min(layers, key=lambda score: score.value or 0.0)
-    theirs = min(range(len(QQP_CHANGE)), key=lambda k: QQP_CHANGE[k])
+    paper = printed_changes()
+    theirs = paper.index(min(paper))
     return (
         f"Here layer {most.layer + 1} of {len(layers)} changed most, in the paper layer {theirs + 1} of "
-        f"{len(QQP_CHANGE)}. The shape may be compared, the height not: this is another model on another task, and the "
+        f"{len(paper)}. The shape may be compared, the height not: this is another model on another task, and the "
         "paper's maps were padded to 200 tokens, which makes them look more alike."
     )

@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
+from core.report.published_values import printed_layers
+from core.scoring.definitions import DEFINITIONS, drift
 from core.scoring.few_inputs import FEWEST
 from core.studies.attention.records import Score
 from core.tasks.features import FEATURES
@@ -58,7 +59,7 @@ def by_layer(measured: attending.ShownScores[Score], scores: Sequence[Score], fe
         for place, some in by_place(of_one(scores, "max")).items()
         for layer, mean in layer_means(some, feature).items()
     ]
-    for kind, means in PAPER_LAYERS[feature].items():
+    for kind, means in printed_layers()[feature].items():
         lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
     chart = line_with_band(
         pd.DataFrame(lines), Axes(x="layer", y="mean", colour="of"), title=f"{FEATURES[feature].label}: mean over heads"
@@ -152,7 +153,7 @@ def show(tools: DeltaGenerator) -> None:
     classifying(measured, scores)
     st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
     st.subheader("From [CLS] to [SEP] over the layers")
-    for special in PAPER_LAYERS:
+    for special in printed_layers():
         if special in names:
             by_layer(measured, scores, special)
     say_drift(measured, scores)
