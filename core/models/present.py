@@ -27,15 +27,29 @@ def present_weights(name: str) -> str | None:
         return None
 
 
+def stamp_of(name: str) -> int:
+    """Another number whenever a file of a local checkpoint was written, replaced or taken away: what is kept of an
+    opened checkpoint is kept under it, by workers and pages alike. 0 where there is no such folder, as of hub ids."""
+    try:
+        folder = _local(name)
+        if folder is None or not config.within(folder):
+            return 0
+        return hash(marks_of(sorted(file for file in folder.iterdir() if file.is_file())))
+    except (OSError, ValueError, RuntimeError):  # no such folder or user: opening it says so
+        return 0
+
+
 def _folder(name: str) -> Path | None:
+    return _local(name) or (_downloaded(name) if _HUB_ID.fullmatch(name) else None)
+
+
+def _local(name: str) -> Path | None:
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     if Path(name).name == name and (config.BUNDLED_MODELS / name / "config.json").is_file():
         return config.BUNDLED_MODELS / name
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    return _downloaded(name) if _HUB_ID.fullmatch(name) else None
+    return folder if folder.is_dir() else None
 
 
 def _downloaded(name: str) -> Path | None:

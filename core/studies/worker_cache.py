@@ -1,12 +1,12 @@
 """The checkpoints and pipelines that a worker keeps open for its next unit: the one cache of them below the pages."""
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from core import config
 from core.models.checkpoint import Checkpoint
 from core.models.opening import HeadKind, open_checkpoint
+from core.models.present import stamp_of
 from core.studies.tagging import open_pipeline
 
 KEPT = 2  # open checkpoints: the most that one unit looks at
@@ -19,7 +19,7 @@ def checkpoint(
 
     Raises CheckpointError.
     """
-    return _checkpoint(name, head, dtype, config.settings().device, revision, _changed(name))
+    return _checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name))
 
 
 def pipeline(name: str | None) -> Any:
@@ -28,20 +28,10 @@ def pipeline(name: str | None) -> Any:
 
 
 @lru_cache(maxsize=KEPT)
-def _checkpoint(name: str, head: HeadKind, dtype: str, device: str, revision: str | None, changed: int) -> Checkpoint:
+def _checkpoint(name: str, head: HeadKind, dtype: str, device: str, revision: str | None, stamp: int) -> Checkpoint:
     return open_checkpoint(name, head=head, dtype=dtype, device=device, revision=revision)
 
 
 @lru_cache(maxsize=1)
 def _pipeline(name: str | None) -> Any:
     return open_pipeline(name)
-
-
-def _changed(name: str) -> int:
-    """When the files of a local folder last changed, in nanoseconds; 0 where there is no such folder."""
-    try:
-        folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
-        files = (file for folder in folders if folder.is_dir() for file in folder.iterdir())
-        return max((file.stat().st_mtime_ns for file in files), default=0)
-    except (OSError, ValueError, RuntimeError):  # no such folder or user: opening it says so
-        return 0

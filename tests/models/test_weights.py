@@ -10,6 +10,9 @@ from safetensors.numpy import load_file, save_file
 from core import config
 from core.errors import AtlasError
 from core.models.opening import open_checkpoint
+from core.models.present import stamp_of
+from core.studies import worker_cache
+from pages.parts.shell import resources
 from tests.robustness.doors import one_sentence
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -132,3 +135,24 @@ VOCABULARIES = {
 def test_a_vocabulary_that_is_not_the_models_is_refused(given, name):
     VOCABULARIES[name](given)
     refused(given)
+
+
+def test_a_checkpoint_is_opened_again_when_any_of_its_files_changed_by_one_rule_for_workers_and_pages(given):
+    """Where the time is set back too, and where the vocabulary alone is another one."""
+    file, name = given / "model.safetensors", str(given)
+    asked = (lambda: worker_cache.checkpoint(name), lambda: resources.open_checkpoint(name, None, "none"))
+    before = [ask() for ask in asked]
+    assert all(ask() is kept for ask, kept in zip(asked, before, strict=True))
+    times = file.stat()
+    save_file(other_weights(given), file, metadata=META)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    changed = [ask() for ask in asked]
+    assert all(now.weights_hash != kept.weights_hash for now, kept in zip(changed, before, strict=True))
+    os.utime(given / "tokenizer.json")
+    assert not any(ask() is kept for ask, kept in zip(asked, changed, strict=True))
+
+
+def test_what_is_no_local_checkpoint_has_no_stamp(given, tmp_path):
+    assert stamp_of(config.ENCODER)
+    for name in ("owner/model", "owner/model@v2", "", "\0", "~nobody-here/model", str(tmp_path)):  # the last: not given
+        assert stamp_of(name) == 0, name

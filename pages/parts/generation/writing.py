@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from core import capture, models
+from core.models.present import stamp_of
 from pages.parts.generation.asking import Prompt
 from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
@@ -35,9 +36,7 @@ def generated(name: str, asked: Prompt) -> "Generated":
         )
 
     with st.spinner("Writing on ..."):
-        made = _generations().get(
-            (name, asked, resources.stamp(resources.split_revision(name)[0])), make, lambda made: made.size
-        )
+        made = _generations().get((name, asked, stamp_of(name)), make, lambda made: made.size)
     place.empty()
     return made
 

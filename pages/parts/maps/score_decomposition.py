@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import studies
 from core.attention import Head
+from core.models.present import stamp_of
 from pages.parts.charts.score_terms import token_map, waterfall
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -78,7 +79,7 @@ def _layer(name: str, text: str, pair: str | None, layer: int, part: str, stamp:
 
 def _scores(name: str, text: str, pair: str | None, head: Head) -> "LayerScores":
     resources.checkpoint(name)
-    scores = _layer(name, text, pair, head.layer, head.part, resources.stamp(name))
+    scores = _layer(name, text, pair, head.layer, head.part, stamp_of(name))
     scores.check(head.head, 0, 0)
     return scores
 

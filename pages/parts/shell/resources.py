@@ -20,6 +20,7 @@ from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
 from core.models.parts import parts_of
+from core.models.present import stamp_of
 from core.scoring.registry import MAP_SCORES, SCORES, map_scores
 from core.store.database import Database
 from core.store.people import Person
@@ -65,7 +66,7 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
         def tell(share: float, taken: str) -> None:
             place.caption(plain(taken))
 
-        opened = open_checkpoint(plain_name, revision, head, stamp(plain_name), tell)
+        opened = open_checkpoint(plain_name, revision, head, tell)
         place.empty()
     _share_cores(opened)
     return opened
@@ -94,7 +95,7 @@ def shown(
     """
     if example.stored(name, text, pair) is None:
         checkpoint(name, _head_of(name))  # its progress bar is drawn here and not in the cached part
-    key = (name, text, pair, words, most, stamp(split_revision(name)[0]), part)
+    key = (name, text, pair, words, most, stamp_of(name), part)
     with st.spinner("Computing attention ..."):
         return _maps().get(
             key,
@@ -106,7 +107,7 @@ def shown(
 def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
     """Block maxima of every head on an input too long to show whole. Raises CheckpointError, InputError."""
     model = checkpoint(name)
-    key = (name, text, pair, stamp(split_revision(name)[0]))
+    key = (name, text, pair, stamp_of(name))
     with st.spinner("Computing attention, some rows at a time ..."):
         return _blocks().get(
             key,
@@ -190,7 +191,7 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
     """One score of every head on each of these inputs [input, layer, head]. Raises CheckpointError, InputError."""
     opened = checkpoint(name)
     with st.spinner("Scoring every head on every input ..."):
-        return _input_scores(name, texts, key, stamp(split_revision(name)[0]), opened)
+        return _input_scores(name, texts, key, stamp_of(name), opened)
 
 
 # ---------------------------------------------------------------- behind them
@@ -236,15 +237,6 @@ def _exists(name: str) -> bool:
         return Path(name).expanduser().exists()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
         return False
-
-
-def stamp(name: str) -> int:
-    """When the weights of a local checkpoint last changed, so that a retrained folder is opened again."""
-    try:
-        folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
-        return max((file.stat().st_mtime_ns for folder in folders for file in folder.glob("*.safetensors")), default=0)
-    except (OSError, ValueError, RuntimeError):  # no such folder, or no such user: opening it says so
-        return 0
 
 
 @st.cache_resource(show_spinner=False)
@@ -306,7 +298,6 @@ def open_checkpoint(
     name: str,
     revision: str | None,
     head: "HeadKind",
-    stamp: int,
     on_progress: Callable[[float, str], None] | None = None,
 ) -> "Checkpoint":
     """The checkpoint as it stands on disk now; shows nothing itself, so that it can be opened before anybody asks.
@@ -322,7 +313,7 @@ def open_checkpoint(
         _settle()
         return opened
 
-    return _models().get((name, revision, head, stamp), make, lambda opened: opened.size)
+    return _models().get((name, revision, head, stamp_of(name)), make, lambda opened: opened.size)
 
 
 def _head_of(name: str) -> "HeadKind":
@@ -344,7 +335,7 @@ def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> t
         return kept.encoding, kept.maps
 
     plain_name, revision = split_revision(name)
-    model = open_checkpoint(plain_name, revision, _head_of(name), stamp(plain_name))
+    model = open_checkpoint(plain_name, revision, _head_of(name))
     if model.family.translates and pair is None:
         pair = capture.generating.translated(model, text)
     encoding = model.encode(text, pair, max_length=most)

@@ -120,7 +120,7 @@ def load() -> None:
 
     loading.begin()
     try:
-        opened = resources.open_checkpoint(config.ENCODER, None, "none", resources.stamp(config.ENCODER))
+        opened = resources.open_checkpoint(config.ENCODER, None, "none")
         capture.running.capture(opened, opened.encode("The first run of a model costs more than those after it."))
         loading.end()
         importlib.import_module("altair")  # half a second that a page whose maps draw themselves need not wait for
