@@ -16,6 +16,7 @@ from core.scoring.mean_patterns import redundancy_agreement
 from core.scoring.roles import TIMES
 from core.store.rows import Row
 from core.studies.attention import features, relations, roles, statistics
+from core.studies.attention.attending import Attending
 from core.tasks.features import FEATURES, feature_of, is_role
 from tests.simulations import planted_attention as planting
 from tests.simulations.planted_draws import FEW, INPUTS, MANY, sums_of
@@ -33,19 +34,24 @@ def claimed(rows: Iterable[Row], way: bool = False) -> frozenset[str]:
     return frozenset(f"{row['feature']}: {row['statistic']}" if way else str(row["feature"]) for row in sure)
 
 
+def rows_of(study: Attending[Any, Any], sums: object) -> list[Row]:
+    """The rows of these sums."""
+    return [score.as_row() for score in study.scores(study.read({}), sums)]
+
+
 def relation_rows(*world: object, **how: object) -> list[Row]:
     """Of `study relations`."""
-    return relations.rows_of(sums_of("relations", *world, **how))
+    return rows_of(relations.STUDY, sums_of("relations", *world, **how))
 
 
 def feature_rows(*world: object, **how: object) -> list[Row]:
     """Of `study features`."""
-    return features.rows_of(sums_of("features", *world, **how))
+    return rows_of(features.STUDY, sums_of("features", *world, **how))
 
 
 def role_rows(*world: object, **how: object) -> list[Row]:
     """Of `study roles`."""
-    return roles.rows_of(sums_of("roles", *world, **how), times=TIMES)
+    return rows_of(roles.STUDY, sums_of("roles", *world, **how))
 
 
 def relation_claims(*world: object, **how: object) -> frozenset[str]:

@@ -20,7 +20,7 @@ from core.studies.frames.frame_partials import links_in_pieces
 from core.studies.frames.frame_scoring import score_sentences
 from core.tasks.conllu import GoldSentence
 from tests.simulations import planted_attention as planting
-from tests.simulations.attention_worlds import FEW, INPUTS, NATS, TYPES, claimed
+from tests.simulations.attention_worlds import FEW, INPUTS, NATS, TYPES, claimed, rows_of
 from tests.simulations.planted_draws import AT, of_world, worlds_with
 from tests.simulations.registry import Case, Planted, known
 
@@ -110,7 +110,7 @@ def norm_claims(values: str, allowed: frozenset[str], inputs: int, seed: int) ->
     checkpoint = planting.planted(planting.WORLDS["uniform"], texts, seed, values=values)
     measure = NormMeasure(checkpoint, features.FEATURES, seed=0)
     measure.observe(planting.pipeline(), [SourceText(k, str(k), str(text), None) for k, text in enumerate(texts)])
-    return float(bool(claimed(norms.rows_of(measure.sums(AT))) - allowed))
+    return float(bool(claimed(rows_of(norms.STUDY, measure.sums(AT))) - allowed))
 
 
 def _cases() -> list[Case]:

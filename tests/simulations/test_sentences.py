@@ -16,6 +16,7 @@ from core.report.claims.outcomes import UNDECIDED, UNTESTED
 from core.store.database import Database
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies.attention import dependencies, features, relations, roles, statistics
+from core.studies.attention.records import Score
 from core.tasks.features import FEATURES
 from pages.parts.reports.attending import above_null
 from tests.report.evidence_made import evidence, found
@@ -62,7 +63,7 @@ def test_headlines_outlines_and_the_claim_on_nouns_and_pronouns_find_no_head(wor
     along = relation_rows(world, INPUTS, SEED)
     said = relations.STUDY.headline(along)
     assert said.sentence.startswith(f"None of {_judged(along):,} heads and links is above its null beyond luck")
-    assert not above_null(relations.Score.among(along))
+    assert not above_null(Score.among(along))
     looked = feature_rows(world, INPUTS, SEED)
     if not _allowed(world, "features"):
         assert features.STUDY.headline(looked).sentence.startswith("None of ")

@@ -155,15 +155,14 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
         measure = features.STUDY.measure(options, checkpoint)
         passes.observe(checkpoint, pipeline, inputs.sources(options, inputs.PASTED), [measure])
         seen.append(measure.sums(InputOffset(str(seed), inputs.PASTED, 0)))
-    rows = features.difference_rows(*seen)
     left, right = (
-        {(r["layer"], r["head"], r["statistic"]): r["value"] for r in features.rows_of(m) if "layer" in r} for m in seen
+        {(score.layer, score.head, score.statistic): score.value for score in features.scores_of(sums)} for sums in seen
     )
-    for row in rows:
-        key = (row["layer"], row["head"], row["statistic"])
-        assert row["value"] == pytest.approx(left[key] - right[key], abs=1e-9)
-        assert row["low"] <= row["high"]
-        assert np.isnan(row["p"])  # of three inputs
+    for score in features.difference_scores(*seen):
+        key = (score.layer, score.head, score.statistic)
+        assert score.value == pytest.approx(left[key] - right[key], abs=1e-9)
+        assert score.low <= score.high
+        assert np.isnan(score.p)  # of three inputs
 
 
 @pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])

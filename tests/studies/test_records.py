@@ -28,7 +28,7 @@ SHIPPED: dict[str, tuple[type[Result], ...]] = {
         patterns.MovedShare,
     ),
     "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf, disabling.MeanOverHeads),
-    "effective": (scores.Score, scores.LengthCorrelation),
+    "effective": (scores.EffectiveScore, scores.LengthCorrelation),
     "features": (scores.Score,),
     "finetune": (tuning.TunedScore,),
     "frame-heads": (frames.FrameSummary, frames.FrameHead, frames.FrameSentence),

@@ -2,23 +2,26 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
 from core import studies
 from core.store.rows import Row
-from core.studies.attention.inputs import PASTED, InputChunk, Text, chunks, pair_of, sources
+from core.studies.attention.inputs import PASTED, InputChunk, SourceText, Text, chunks, pair_of, sources
 from core.studies.attention.partials import InputOffset, Sums, added
+from core.studies.attention.records import S
 from core.studies.contract import Done, Flag, P, Study, Unit
 from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed
 from core.studies.provenance import provenance
+from core.studies.records import Result
 
 if TYPE_CHECKING:
     from core.scoring.intervals import StatisticEstimate
-    from core.studies.attention.passes import Measure
+    from core.studies.attention.passes import Measurement
 
 Tasks = Annotated[
     tuple[str, ...], Flag("a GLUE task, a CSV of your own, or a .txt of any length; several times", name="--task")
@@ -51,13 +54,21 @@ class AttendingOptions:
 
 
 class Attending(Study[A, P], Generic[A, P]):
-    """A study whose units are chunks of rows, and whose partial results are sums over them in its one field."""
+    """A study whose units are chunks of rows, and whose partial results are sums over them, in one field."""
 
     arguments = InputChunk
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
-    def measure(self, options: A, checkpoint: Any) -> "Measure":
+    def measure(self, options: A, checkpoint: Any) -> "Measurement":
         """The study's measurement on one checkpoint."""
+        raise NotImplementedError
+
+    def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
+        """Show these inputs to the study's measurement: one forward pass, unless a study says otherwise."""
+        studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
+
+    def scores(self, options: A, sums: Any) -> Sequence[Result]:
+        """What the sums of one checkpoint and task say."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
@@ -74,9 +85,8 @@ class Attending(Study[A, P], Generic[A, P]):
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure = self.measure(options, checkpoint)
-        studies.attention.passes.observe(
-            checkpoint, studies.attention.passes.pipeline_for(measure, options.pipeline), inputs, [measure]
-        )
+        pipeline = studies.attention.passes.pipeline_for(measure, options.pipeline)
+        self.observe(measure, checkpoint, pipeline, inputs)
         self.after(options, measure, chunk.start)
         sums = measure.sums(InputOffset(chunk.checkpoint, chunk.task, chunk.start))
         return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
@@ -89,17 +99,60 @@ class Attending(Study[A, P], Generic[A, P]):
         (name,) = (field.name for field in fields(self.partial))
         return self.partial(tuple(added(piece for part in partials for piece in getattr(part, name))))
 
+    def results(self, options: A, merged: P) -> Sequence[Result]:
+        """One a head and statistic, by checkpoint and task."""
+        (name,) = (field.name for field in fields(self.partial))
+        return [score for sums in getattr(merged, name) for score in self.scores(options, sums)]
+
     def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         measure = self.measure(options, checkpoint)
-        studies.attention.passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
+        self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
         self.after(options, measure, 0)
         return self.rows(options, self.partial((measure.sums(InputOffset(options.checkpoint, PASTED, 0)),)))
 
 
-def facts(sums: Sums) -> Row:
-    """The columns that say of what a row is."""
-    return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
+def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
+    """A score of these sums: of no head yet, or where there is no number a `note` why."""
+    score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
+    return replace(score, n=0, note=note) if note else score
+
+
+def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
+    """The score of one head, with its interval, which goes up to `most`: 1 of a share."""
+    number, low, high = ends(value, layer, head, most=most)
+    return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
+
+
+def of_heads(
+    kind: type[S],
+    sums: Sums,
+    value: "StatisticEstimate",
+    statistic: str,
+    feature: str | None = None,
+    *,
+    otherwise: str,
+) -> list[S]:
+    """The scores of all heads; where no input has any, one without a head that says `otherwise`."""
+    if not value.n[0]:
+        return [score_of(kind, sums, statistic, feature, note=otherwise)]
+    about = score_of(kind, sums, statistic, feature)
+    return [at_head(about, value, *cell) for cell in np.ndindex(sums.layers, sums.heads)]
+
+
+def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
+    """The head's score with what it is beyond its baseline."""
+    above, low, high = ends(effect, layer, head)
+    baseline = None if score.value is None else score.value - above
+    return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
+
+
+def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
+    """The head's score with its contrast, where there is one."""
+    if contrast is None:
+        return score
+    value, low, high = ends(contrast, layer, head)
+    return replace(score, contrast=value, contrast_low=low, contrast_high=high)
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
@@ -109,18 +162,3 @@ def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = mat
         float(value.low[layer, head, 0]),
         min(float(value.high[layer, head, 0]), most),  # NaN stays
     )
-
-
-def contrast_columns(value: "StatisticEstimate | None", layer: int, head: int) -> Row:
-    """The columns of a contrast, where there is one."""
-    return (
-        {}
-        if value is None
-        else dict(zip(("contrast", "contrast_low", "contrast_high"), ends(value, layer, head), strict=True))
-    )
-
-
-def estimate(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> Row:
-    """The columns of a head score; its interval goes up to `most`: 1 of a share."""
-    columns, low, high = ends(value, layer, head, most=most)
-    return {"layer": layer, "head": head, "value": columns, "low": low, "high": high, "n": int(value.n[0])}

@@ -10,7 +10,7 @@ the two directions gets more links right on dev (a causal model sees some links 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,7 @@ from core.scoring.corrections import q_values
 from core.scoring.definitions import DIRECTIONS
 from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
-from core.studies.attention.attending import contrast_columns, estimate
+from core.studies.attention.attending import at_head, contrasted
 from core.studies.attention.inputs import ROWS_A_UNIT
 from core.studies.attention.partials import InputOffset, RelationSums, added
 from core.studies.attention.records import DependencyScore
@@ -115,28 +115,25 @@ class Dependencies(Study[DependenciesOptions, DependencyPartial]):
         """The sums of each part of the treebank."""
         return DependencyPartial(tuple(added(piece for part in partials for piece in part.pieces)))
 
-    def rows(self, options: DependenciesOptions, merged: DependencyPartial) -> list[Row]:
+    def results(self, options: DependenciesOptions, merged: DependencyPartial) -> list[DependencyScore]:
         """One a relation and direction; none while a part has not been looked at."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(PARTS):
             return []
         dev, test = (parts[part] for part in PARTS)
-        rows: list[Row] = []
+        scores: list[DependencyScore] = []
         again = studies.attention.measures.relations_again
         results = zip(*(again(sums, _relations()).result() for sums in (dev, test)), strict=True)
         for number, label in enumerate(RELATIONS):
             ways = []
             for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):
                 distances = [visible(sums.distances[number], direction, causal=sums.causal) for sums in (dev, test)]
-                about = {"checkpoint": options.checkpoint, "statistic": direction, "feature": label}
-                ways.append(about | best_of_dev(on_dev["accuracy"], on_test["accuracy"], *distances))
-                ways[-1] |= beyond_kinds(ways[-1], on_test)
-            best = max(ways, key=lambda row: row.get("dev", 0) * row.get("dev_n", 0))
-            rows += [row | {"chosen": row is best} for row in ways]
-        tested = [row for row in rows if row.get("p") is not None]
-        for row, q in zip(tested, q_values(np.array([[row["p"] for row in tested]], dtype=float))[0], strict=True):
-            row["q"] = float(q)
-        return rows
+                about = DependencyScore(checkpoint=options.checkpoint, statistic=direction, feature=label)
+                best = best_of_dev(about, on_dev["accuracy"], on_test["accuracy"], *distances)
+                ways.append(beyond_kinds(best, on_test))
+            best = max(ways, key=lambda score: (score.dev or 0) * (score.dev_n or 0))
+            scores += [replace(score, chosen=score is best) for score in ways]
+        return _corrected(scores)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         chosen = [score for score in DependencyScore.of_heads(rows) if score.chosen]
@@ -178,28 +175,41 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
     ]
 
 
-def beyond_kinds(row: Row, on_test: dict[str, StatisticEstimate]) -> Row:
-    """Contrast and p of the row's head: that it looks along the links more than distance and kinds of words explain."""
-    if row.get("layer") is None:
-        return {}
-    layer, head = row["layer"], row["head"]
-    p = np.maximum(on_test["excess"].p_above(), on_test["contrast"].p_above())[layer, head, 0]
-    return contrast_columns(on_test["contrast"], layer, head) | {"p": float(p) if np.isfinite(p) else None}
+def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
+    """With contrast and p of its head: that it looks along the links more than distance and kinds of words explain."""
+    if score.layer is None or score.head is None:
+        return score
+    cell = score.layer, score.head
+    p = np.maximum(on_test["excess"].p_above(), on_test["contrast"].p_above())[(*cell, 0)]
+    return replace(contrasted(score, on_test["contrast"], *cell), p=float(p))
+
+
+def _corrected(scores: Sequence[DependencyScore]) -> list[DependencyScore]:
+    """With q over all that have a p."""
+    q = q_values(np.array([[np.nan if score.p is None else score.p for score in scores]]))[0]
+    return [
+        score if np.isnan(value) else replace(score, q=float(value)) for score, value in zip(scores, q, strict=True)
+    ]
 
 
 def best_of_dev(
-    on_dev: StatisticEstimate, on_test: StatisticEstimate, dev_distances: "Counter[int]", test_distances: "Counter[int]"
-) -> Row:
-    """The best head of dev on test, beside the best distance of dev on test."""
+    score: DependencyScore,
+    on_dev: StatisticEstimate,
+    on_test: StatisticEstimate,
+    dev_distances: "Counter[int]",
+    test_distances: "Counter[int]",
+) -> DependencyScore:
+    """The score of the best head of dev on test, beside the best distance of dev on test."""
     if not on_dev.n[0] or not on_test.n[0]:
-        return {"n": int(on_test.n[0]), "note": "too few links of this label"}
+        return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]
     layer, head = (int(k) for k in np.unravel_index(np.nanargmax(accuracies), accuracies.shape))
     distance, share = scoring.tokens.best_distance(dev_distances)
-    return estimate(on_test, layer, head, most=1.0) | {
-        "baseline": test_distances[distance] / sum(test_distances.values()),
-        "distance": distance,
-        "dev": float(accuracies[layer, head]),
-        "dev_n": int(on_dev.n[0]),
-        "dev_baseline": share,
-    }
+    return replace(
+        at_head(score, on_test, layer, head, most=1.0),
+        baseline=test_distances[distance] / sum(test_distances.values()),
+        distance=distance,
+        dev=float(accuracies[layer, head]),
+        dev_n=int(on_dev.n[0]),
+        dev_baseline=share,
+    )

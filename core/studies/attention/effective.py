@@ -7,7 +7,7 @@ and n inputs; one a head with statistic "correlation": mean Pearson r of raw and
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -15,14 +15,17 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
-from core.studies.attention.inputs import PASTED, InputChunk, sources
-from core.studies.attention.partials import EffectiveSums, InputOffset
-from core.studies.attention.records import Score
-from core.studies.contract import Done, Unit
+from core.studies.attention.attending import Attending, AttendingOptions, of_heads
+from core.studies.attention.inputs import InputChunk, SourceText
+from core.studies.attention.partials import EffectiveSums
+from core.studies.attention.records import EffectiveScore, LengthCorrelation
+from core.studies.contract import Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Limit
-from core.studies.provenance import provenance
+from core.studies.records import Result
+
+if TYPE_CHECKING:
+    from core.studies.attention.measures import EffectiveMeasure
 
 ROWS_A_UNIT = 32
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
@@ -61,30 +64,25 @@ class Effective(Attending[EffectiveOptions, EffectivePartial]):
                 all_units.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
         return all_units
 
-    def run(self, options: EffectiveOptions, unit: Unit) -> Done[EffectivePartial]:
-        """The sums of one unit's inputs."""
-        chunk: InputChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
-        inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        partial = self._seen(options, checkpoint, inputs, InputOffset(chunk.checkpoint, chunk.task, chunk.start))
-        return Done(partial, provenance(checkpoint, [source.row_id for source in inputs]))
+    def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
+        """Both kinds of attention on one checkpoint."""
+        return studies.attention.measures.EffectiveMeasure(checkpoint)
 
-    def _seen(self, options: EffectiveOptions, checkpoint: Any, inputs: list[Any], at: InputOffset) -> EffectivePartial:
-        measure = studies.attention.measures.EffectiveMeasure(checkpoint)
+    def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
+        """Inputs one after another."""
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
-        return EffectivePartial((measure.sums(at),))
 
-    def measured_now(self, options: EffectiveOptions, checkpoint: Any, pipeline: Any) -> list[Row]:
-        """Rows of the options' texts, at once, with what is already open. Raises InputError."""
-        at = InputOffset(options.checkpoint, PASTED, 0)
-        return self.rows(options, self._seen(options, checkpoint, sources(options, PASTED), at))
-
-    def rows(self, options: EffectiveOptions, merged: EffectivePartial) -> list[Row]:
-        """One a head and statistic, by checkpoint and task."""
-        return [row for sums in merged.pieces for row in rows_of(sums)]
+    def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
+        """Every kind and token type, r, and r by length."""
+        whole, scores = sums.means.result(), list[Result]()
+        named: list[tuple[str, str | None]] = [(kind, kind_type) for kind in KINDS for kind_type in TYPES]
+        for number, name in enumerate([*named, ("correlation", None)]):
+            value = whole.part(number)
+            scores += of_heads(EffectiveScore, sums, value, *name, otherwise="no input has such tokens")
+        return scores + _by_length(sums)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        heads = [score for score in Score.of_heads(rows) if score.statistic == "correlation"]
+        heads = [score for score in EffectiveScore.of_heads(rows) if score.statistic == "correlation"]
         least = min(heads, key=lambda score: defined(score.value))
         mean = sum(defined(score.value) for score in heads) / len(heads)
         return Headline(
@@ -100,32 +98,20 @@ class Effective(Attending[EffectiveOptions, EffectivePartial]):
 STUDY = Effective()
 
 
-def rows_of(sums: EffectiveSums) -> list[Row]:
-    """Rows of every kind and token type, of r, and of r by length."""
-    whole, rows = sums.means.result(), []
-    names: list[tuple[str, Any]] = [(kind, kind_type) for kind in KINDS for kind_type in TYPES] + [
-        ("correlation", None)
-    ]
-    for index, (kind, token_type) in enumerate(names):
-        value, about = whole.part(index), facts(sums) | {"statistic": kind, "feature": token_type}
-        if not value.n[0]:
-            rows.append(about | {"n": 0, "note": "no input has such tokens"})
-        else:
-            rows += [about | estimate(value, *head) for head in np.ndindex(sums.layers, sums.heads)]
-    return rows + _rows_by_length(sums)
-
-
-def _rows_by_length(sums: EffectiveSums) -> list[Row]:
+def _by_length(sums: EffectiveSums) -> list[LengthCorrelation]:
     """Mean r of each bin of lengths, with Student's interval over its inputs where there are two."""
     bins: dict[int, np.ndarray] = {}
     for length, (total, inputs) in sorted(sums.by_length.items()):
         seen = np.array([total, inputs, sums.squares.get(length, np.nan)])
         low = (length - 1) // BIN * BIN + 1
         bins[low] = bins.get(low, np.zeros(3)) + seen
-    rows = []
+    results = []
     for low, (total, inputs, squares) in bins.items():
-        about = facts(sums) | {"statistic": "correlation by length", "length_from": low, "length_to": low + BIN - 1}
-        interval = scoring.intervals.student(total, squares, int(inputs))
-        ends = {} if interval is None else {"low": interval[0], "high": interval[1]}
-        rows.append(about | {"mean": total / inputs, "n": int(inputs)} | ends)
-    return rows
+        least, most = scoring.intervals.student(total, squares, int(inputs)) or (None, None)
+        results.append(
+            LengthCorrelation(
+                checkpoint=sums.at.checkpoint, task=sums.at.task, length_from=low, length_to=low + BIN - 1,
+                mean=total / inputs, low=least, high=most, n=int(inputs),
+            )
+        )  # fmt: skip
+    return results

@@ -10,7 +10,7 @@ less second, with a two-sided p.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all, q_values
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, contrast_columns, ends, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, at_head, beside_null, contrasted, score_of
 from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import FeatureSums
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
-from core.studies.records import picked
+from core.studies.records import Result, picked
 from core.tasks.features import feature_of
 
 if TYPE_CHECKING:
@@ -83,16 +83,20 @@ class Features(Attending[FeaturesOptions, FeaturePartial]):
         """Attention to the features on one checkpoint."""
         return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
-    def rows(self, options: FeaturesOptions, merged: FeaturePartial) -> list[Row]:
+    def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
+        """Every feature and definition."""
+        return scores_of(sums)
+
+    def results(self, options: FeaturesOptions, merged: FeaturePartial) -> list[Result]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
-        rows = [row for sums in merged.pieces for row in rows_of(sums)]
+        scores = list(super().results(options, merged))
         first, second = options.checkpoint, options.compare
         if second and second != first:
             for (checkpoint, task), sums in by_place.items():
                 if checkpoint == first and (second, task) in by_place:
-                    rows += difference_rows(sums, by_place[second, task])
-        return rows
+                    scores += difference_scores(sums, by_place[second, task])
+        return scores
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = Score.among(rows)
@@ -107,9 +111,9 @@ class Features(Attending[FeaturesOptions, FeaturePartial]):
 STUDY = Features()
 
 
-def rows_of(sums: FeatureSums) -> list[Row]:
-    """One row a head, feature and definition; one row without a head where no input has the feature."""
-    observer, rows = studies.attention.measures.features_again(sums), []
+def scores_of(sums: FeatureSums) -> list[Score]:
+    """One a head, feature and definition; one without a head where no input has the feature."""
+    observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
         p, contrast = effect.p_above()[..., 0], None
@@ -120,37 +124,30 @@ def rows_of(sums: FeatureSums) -> list[Row]:
         differences[key] = (value, effect, contrast, p)
     together = q_of_all([p for _, _, _, p in differences.values()])
     for (key, (value, effect, contrast, p)), q in zip(differences.items(), together, strict=True):
-        about = facts(sums) | {"statistic": key[0], "feature": key[1]}
         if not value.n[0]:
-            rows.append(about | {"n": 0, "note": "no input has this feature"})
+            scores.append(score_of(Score, sums, *key, note="no input has this feature"))
             continue
-        for layer, head in np.ndindex(*p.shape):
-            above, low, high = ends(effect, layer, head)
-            rows.append(
-                about
-                | estimate(value, layer, head)
-                | {"baseline": float(value.value[layer, head, 0]) - above}
-                | {"effect": above, "effect_low": low, "effect_high": high}
-                | contrast_columns(contrast, layer, head)
-                | {"p": float(p[layer, head]), "q": float(q[layer, head])}
-            )
-    return rows
+        about = score_of(Score, sums, *key)
+        for cell in np.ndindex(p.shape):
+            score = beside_null(at_head(about, value, *cell), effect, *cell)
+            scores.append(replace(contrasted(score, contrast, *cell), p=float(p[cell]), q=float(q[cell])))
+    return scores
 
 
-def difference_rows(first: FeatureSums, second: FeatureSums) -> list[Row]:
+def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
     """First checkpoint less second, paired by input, with a two-sided p; none where the shapes differ."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
-    rows = []
-    about = {"checkpoint": "difference", "task": first.at.task}
-    for (definition, feature), (value, _) in scoring.features.by_feature(
+    scores = []
+    for key, (value, _) in scoring.features.by_feature(
         studies.attention.measures.features_again(first), first.means.result(minus=second.means)
     ).items():
         if value.n[0]:
-            columns, p = about | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]
+            about = replace(score_of(Score, first, *key), checkpoint="difference")
+            p = value.p_either()[..., 0]
             q = q_values(p)
-            rows += [
-                columns | estimate(value, *cell) | {"p": float(p[cell]), "q": float(q[cell])}
-                for cell in np.ndindex(*p.shape)
+            scores += [
+                replace(at_head(about, value, *cell), p=float(p[cell]), q=float(q[cell]))
+                for cell in np.ndindex(p.shape)
             ]
-    return rows
+    return scores

@@ -276,6 +276,8 @@ class PatternMeasure:
 class EffectiveMeasure:
     """Means per head of attention to token types, raw and effective, and of r; and r by length."""
 
+    tags = False
+
     def __init__(self, checkpoint: Checkpoint):
         self.checkpoint = checkpoint
         self.means = Means(checkpoint.layers, checkpoint.heads, len(KINDS) * len(TYPES) + 1)

@@ -8,24 +8,25 @@ paper finds that separators and punctuation get weight but have short vectors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import pydantic.dataclasses
 
 from core import studies
 from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
 from core.studies.attention import features
-from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
-from core.studies.attention.inputs import PASTED, InputChunk, sources
-from core.studies.attention.partials import InputOffset, NormSums
+from core.studies.attention.attending import Attending, AttendingOptions, of_heads
+from core.studies.attention.inputs import SourceText
+from core.studies.attention.partials import NormSums
 from core.studies.attention.records import Score
-from core.studies.contract import Done, Flag, Unit
+from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline, defined, percent
-from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.tasks.features import feature_of
+
+if TYPE_CHECKING:
+    from core.studies.attention.norm_measure import NormMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -58,29 +59,23 @@ class Norms(Attending[NormsOptions, NormPartial]):
             feature_of(name)
         return super().units(options)
 
-    def run(self, options: NormsOptions, unit: Unit) -> Done[NormPartial]:
-        """The sums of one unit's inputs."""
-        chunk: InputChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
-        inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        sums = self._sums(options, checkpoint, studies.worker_cache.pipeline(options.pipeline), inputs, chunk)
-        return Done(NormPartial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
+    def measure(self, options: NormsOptions, checkpoint: Any) -> "NormMeasure":
+        """Norms on one checkpoint."""
+        return studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
 
-    def measured_now(self, options: NormsOptions, checkpoint: Any, pipeline: Any) -> list[Row]:
-        """Rows of the options' texts, at once, with what is already open. Raises InputError."""
-        at = InputChunk(options.checkpoint, PASTED, 0, len(options.texts))
-        return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
-
-    def _sums(
-        self, options: NormsOptions, checkpoint: Any, pipeline: Any, inputs: list[Any], at: InputChunk
-    ) -> NormSums:
-        measure = studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
+    def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
+        """One pass that hands over values beside weights."""
         measure.observe(pipeline, inputs)
-        return measure.sums(InputOffset(at.checkpoint, at.task, at.start))
 
-    def rows(self, options: NormsOptions, merged: NormPartial) -> list[Row]:
-        """One a head and score, by checkpoint and task."""
-        return [row for sums in merged.pieces for row in rows_of(sums)]
+    def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
+        """Every statistic, token type and feature."""
+        whole, lengths = sums.statistics.means.result(), sums.means.result()
+        none, scores = "not defined on these inputs", []
+        for number, name in enumerate(STATISTICS):
+            scores += of_heads(Score, sums, whole.part(number), name, otherwise=none)
+        for number, name in enumerate(TYPES):
+            scores += of_heads(Score, sums, lengths.part(number), "vector norm", name, otherwise=none)
+        return scores + (features.scores_of(sums.features) if sums.features.features else [])
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         first = [score for score in Score.of_heads(rows) if score.feature is None]
@@ -94,18 +89,3 @@ class Norms(Attending[NormsOptions, NormPartial]):
 
 
 STUDY = Norms()
-
-
-def rows_of(sums: NormSums) -> list[Row]:
-    """Rows of every statistic, feature and token type."""
-    rows, heads = [], list(np.ndindex(sums.layers, sums.heads))
-    whole, lengths = sums.statistics.means.result(), sums.means.result()
-    named = [({"statistic": name}, whole.part(k)) for k, name in enumerate(STATISTICS)]
-    named += [({"statistic": "vector norm", "feature": name}, lengths.part(k)) for k, name in enumerate(TYPES)]
-    for about, value in named:
-        columns = facts(sums) | about
-        if value.n[0]:
-            rows += [columns | estimate(value, *head) for head in heads]
-        else:
-            rows.append(columns | {"n": 0, "note": "not defined on these inputs"})
-    return rows + (features.rows_of(sums.features) if sums.features.features else [])

@@ -40,17 +40,21 @@ class Prepared:
         return [self.encoding.pieces_of(tagged.spans, sentence) for sentence, tagged in enumerate(self.tagged)]
 
 
-@runtime_checkable
-class Measure(Protocol):
+class Measurement(Protocol):
     """One kind of measurement on one checkpoint. tags: whether it looks at words as a language pipeline tags them."""
 
     tags: bool
 
-    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Get ready for a pass over these inputs; returns what observes it."""
-
     def sums(self, at: InputOffset) -> Sums:
         """What was seen."""
+
+
+@runtime_checkable
+class Measure(Measurement, Protocol):
+    """A measurement that can share a pass with others."""
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Get ready for a pass over these inputs; returns what observes it."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
@@ -108,6 +112,6 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def pipeline_for(measure: Measure, name: str | None) -> Any:
+def pipeline_for(measure: Measurement, name: str | None) -> Any:
     """The language pipeline that a measure needs, which this worker keeps open; None where it needs none."""
     return worker_cache.pipeline(name) if measure.tags else None

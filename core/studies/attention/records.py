@@ -21,12 +21,10 @@ class Score(Result):
     study says; None in rows of before it was asked for. note: why there is no number.
     """
 
-    statistic: str | None = None
-    feature: str | None = None
     checkpoint: str | None = None
     task: str | None = None
-    kind: str | None = None
-    part: str | None = None
+    statistic: str | None = None
+    feature: str | None = None
     layer: int | None = None
     head: int | None = None
     value: float | None = None
@@ -43,6 +41,8 @@ class Score(Result):
     p: float | None = None
     q: float | None = None
     note: str | None = None
+    kind: str | None = None
+    part: str | None = None
 
     @property
     def name(self) -> str:
@@ -122,17 +122,25 @@ class PlaceScore(Score):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EffectiveScore(Score):
+    """A head's attention to one token type (feature), raw or effective (statistic); feature: None of their r."""
+
+    feature: str | None = stated()
+
+
+@dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
     """Mean r of raw and effective attention over n inputs of so many pieces."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
+    checkpoint: str | None = None
     task: str
+    statistic: str = stated("correlation by length")
     length_from: int
     length_to: int
     mean: float
     n: int
-    checkpoint: str | None = None
     low: float | None = None
     high: float | None = None
 

@@ -22,7 +22,7 @@ from core import scoring, studies
 from core.attention import Head
 from core.errors import InputError
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, facts
+from core.studies.attention.attending import Attending, AttendingOptions
 from core.studies.attention.partials import PatternSums
 from core.studies.attention.records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
 from core.studies.contract import Flag, Unit
@@ -102,7 +102,7 @@ def alike(sums: PatternSums, *, groups: int) -> list[Result]:
     grouping = scoring.mean_patterns.grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
     results: list[Result] = []
     for number in range(len(distances)):
-        where = facts(sums) | _head(sums, number)
+        where = _facts(sums) | _head(sums, number)
         group, clear = int(grouping.group[number]) + 1, float(grouping.clear[number])
         other = str(Head(*divmod(others[number], sums.heads)))
         results += [
@@ -113,8 +113,13 @@ def alike(sums: PatternSums, *, groups: int) -> list[Result]:
     for number, pattern in enumerate(grouping.patterns):
         heads = int((grouping.group == number).sum())
         shape = [[round(float(cell), 5) for cell in line] for line in pattern]
-        results.append(HeadGroup(**facts(sums), group=number + 1, heads=heads, pattern=shape))
+        results.append(HeadGroup(**_facts(sums), group=number + 1, heads=heads, pattern=shape))
     return results
+
+
+def _facts(sums: PatternSums) -> Row:
+    """The columns that say of what a row is."""
+    return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
 def _head(sums: PatternSums, number: int) -> Row:
@@ -129,7 +134,7 @@ def repeated(sums: PatternSums) -> list[Result]:
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []
-    mine, about = draws[0], facts(sums)
+    mine, about = draws[0], _facts(sums)
     results: list[Result] = [
         RepeatedHead(
             **about, **_head(sums, number), value=float(mine.value[number]), low=float(mine.low[number]),
@@ -162,7 +167,7 @@ def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Likenes
         change = "both" if change == "checkpoint" and first.at.task != other.at.task else change
         results.append(
             LikenessKept(
-                between=change, **facts(first), other_checkpoint=other.at.checkpoint, other_task=other.at.task,
+                between=change, **_facts(first), other_checkpoint=other.at.checkpoint, other_task=other.at.task,
                 r=agreement.r, low=agreement.low, high=agreement.high, p=agreement.p, pairs=agreement.pairs,
                 n=first.layers * first.heads,
             )

@@ -11,7 +11,7 @@ links where the head looks there most, beside the accuracy of the best fixed dis
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,10 +21,19 @@ from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, Tasks, contrast_columns, ends, estimate, facts
+from core.studies.attention.attending import (
+    Attending,
+    AttendingOptions,
+    Tasks,
+    at_head,
+    beside_null,
+    contrasted,
+    ends,
+    score_of,
+)
 from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import RelationSums
-from core.studies.attention.records import Score
+from core.studies.attention.records import RelationScore
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
 from core.tasks.relations import relation_of
@@ -75,51 +84,41 @@ class Relations(Attending[RelationsOptions, RelationPartial]):
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
-    def rows(self, options: RelationsOptions, merged: RelationPartial) -> list[Row]:
-        """One a head and statistic, by checkpoint and task."""
-        return [row for sums in merged.pieces for row in rows_of(sums)]
+    def scores(self, options: RelationsOptions, sums: RelationSums) -> list[RelationScore]:
+        """One a head, relation and direction; one without a head where there is no link."""
+        scores, relations = [], [relation_of(name) for name in sums.relations]
+        results = list(studies.attention.measures.relations_again(sums, relations).result())
+        p_of = [
+            np.maximum(quantities["excess"].p_above(), quantities["contrast"].p_above())[..., 0]
+            for *_, quantities in results
+        ]
+        for (name, direction, quantities), p, q in zip(results, p_of, q_of_all(p_of), strict=True):
+            weight = quantities["weight"]
+            if not weight.n[0]:
+                note = "no input has this relation in this direction"
+                scores.append(score_of(RelationScore, sums, direction, name, note=note))
+                continue
+            about, number = score_of(RelationScore, sums, direction, name), sums.relations.index(name)
+            if not relations[number].across:  # where no distance means anything
+                about = _with_distances(about, visible(sums.distances[number], direction, causal=sums.causal))
+            for cell in np.ndindex(p.shape):
+                score = beside_null(at_head(about, weight, *cell, most=1.0), quantities["excess"], *cell)
+                right, low, high = ends(quantities["accuracy"], *cell, most=1.0)
+                score = replace(
+                    score, p=float(p[cell]), q=float(q[cell]), accuracy=right, accuracy_low=low, accuracy_high=high
+                )
+                scores.append(contrasted(score, quantities["contrast"], *cell))
+        return scores
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return above_null(
-            Score.among(rows), "heads and links", lambda score: f"looks along {score.feature} ({score.statistic}) most"
+            RelationScore.among(rows),
+            "heads and links",
+            lambda score: f"looks along {score.feature} ({score.statistic}) most",
         )
 
 
 STUDY = Relations()
-
-
-def rows_of(sums: RelationSums) -> list[Row]:
-    """One row a head, relation and direction; one row without a head where there is no link."""
-    rows, relations = [], [relation_of(name) for name in sums.relations]
-    results = list(studies.attention.measures.relations_again(sums, relations).result())
-    p_of = [
-        np.maximum(quantities["excess"].p_above(), quantities["contrast"].p_above())[..., 0]
-        for *_, quantities in results
-    ]
-    for (name, direction, quantities), p, q in zip(results, p_of, q_of_all(p_of), strict=True):
-        number = sums.relations.index(name)
-        columns = facts(sums) | {"statistic": direction, "feature": name}
-        weight, excess, accuracy = (quantities[quantity] for quantity in ("weight", "excess", "accuracy"))
-        if not weight.n[0]:
-            rows.append(columns | {"n": 0, "note": "no input has this relation in this direction"})
-            continue
-        distances = visible(sums.distances[number], direction, causal=sums.causal)
-        across = relations[number].across  # no distance means anything there
-        fixed = {} if across else fixed_distances(distances)
-        for layer, head in np.ndindex(*p.shape):
-            effect, effect_low, effect_high = ends(excess, layer, head)
-            right, right_low, right_high = ends(accuracy, layer, head, most=1.0)
-            rows.append(
-                columns
-                | estimate(weight, layer, head, most=1.0)
-                | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
-                | {"baseline": float(weight.value[layer, head, 0]) - effect}
-                | contrast_columns(quantities["contrast"], layer, head)
-                | {"p": float(p[layer, head]), "q": float(q[layer, head]), "accuracy": right}
-                | {"accuracy_low": right_low, "accuracy_high": right_high}
-                | fixed
-            )
-    return rows
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
@@ -129,13 +128,14 @@ def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "C
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})
 
 
-def fixed_distances(distances: "Counter[int]") -> Row:
-    """Accuracies of the best fixed distance, and of the previous and the next word."""
+def _with_distances(score: RelationScore, distances: "Counter[int]") -> RelationScore:
+    """The accuracies of the best fixed distance, and of the previous and the next word."""
     chosen, share = scoring.tokens.best_distance(distances)
-    total = sum(distances.values())
-    return {
-        "best_distance": chosen,
-        "best_distance_accuracy": share,
-        "previous_accuracy": distances[-1] / total if total else None,
-        "next_accuracy": distances[1] / total if total else None,
-    }
+    previous, following = (distances[d] / max(1, sum(distances.values())) for d in (-1, 1))
+    return replace(
+        score,
+        best_distance=chosen,
+        best_distance_accuracy=share,
+        previous_accuracy=previous,
+        next_accuracy=following,
+    )

@@ -8,7 +8,7 @@ roles or none; and one a head of "copying", which is of the weights alone and ha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -16,10 +16,9 @@ import pydantic.dataclasses
 
 from core import studies
 from core.errors import InputError
-from core.scoring.intervals import StatisticEstimate
 from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, ends, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, at_head, beside_null, score_of
 from core.studies.attention.partials import RoleSums
 from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
@@ -73,9 +72,29 @@ class Roles(Attending[RolesOptions, RolePartial]):
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
-    def rows(self, options: RolesOptions, merged: RolePartial) -> list[Row]:
-        """One a head and role, by checkpoint and task."""
-        return [row for sums in merged.pieces for row in rows_of(sums, times=options.times)]
+    def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
+        """Every role, as it is and without the sink, and copying; one without a head where no input has it."""
+        roles = RoleMeans(sums.layers, sums.heads)
+        roles.means = sums.means
+        q, scores = role_q(roles, times=options.times), []
+        for role, whole in roles.result().items():
+            for name, value, effect in (
+                (role, whole.weight, whole.effect),
+                (f"{role} without sink", whole.without_sink, whole.effect_without_sink),
+            ):
+                about = replace(score_of(RoleScore, sums, name), role=role)
+                if not value.n[0]:
+                    note = "not without the sink" if whole.weight.n[0] else "no input has such tokens"
+                    scores.append(replace(about, n=0, note=note))
+                    continue
+                for head in np.ndindex(sums.layers, sums.heads):
+                    score = beside_null(at_head(about, value, *head), effect, *head)
+                    scores.append(replace(score, q=float(q[role][head]), has=bool(q[role][head] < SURE)))
+        copying = score_of(RoleScore, sums, "copying")
+        return scores + [
+            replace(copying, layer=layer, head=head, value=float(value))
+            for (layer, head), value in np.ndenumerate(sums.copying)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
@@ -90,40 +109,3 @@ class Roles(Attending[RolesOptions, RolePartial]):
 
 
 STUDY = Roles()
-
-
-def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
-    """Rows of every role, as it is and without the sink, and of copying; one without a head where no input has it."""
-    roles = RoleMeans(sums.layers, sums.heads)
-    roles.means = sums.means
-    q, rows = role_q(roles, times=times), []
-    for role, whole in roles.result().items():
-        for name, value, effect in (
-            (role, whole.weight, whole.effect),
-            (f"{role} without sink", whole.without_sink, whole.effect_without_sink),
-        ):
-            columns = facts(sums) | {"statistic": name, "role": role}
-            if not value.n[0]:
-                note = "not without the sink" if whole.weight.n[0] else "no input has such tokens"
-                rows.append(columns | {"n": 0, "note": note})
-                continue
-            rows += [
-                columns | _columns(value, effect, *head) | _verdict(float(q[role][head]))
-                for head in np.ndindex(sums.layers, sums.heads)
-            ]
-    rows += [
-        facts(sums) | {"statistic": "copying", "layer": layer, "head": head, "value": float(value)}
-        for (layer, head), value in np.ndenumerate(sums.copying)
-    ]
-    return rows
-
-
-def _columns(value: StatisticEstimate, effect: StatisticEstimate, layer: int, head: int) -> Row:
-    above, low, high = ends(effect, layer, head)
-    row = estimate(value, layer, head)
-    columns, _, _ = ends(value, layer, head)
-    return row | {"baseline": columns - above, "effect": above, "effect_low": low, "effect_high": high}
-
-
-def _verdict(q: float) -> Row:
-    return {"q": q, "has": bool(q < SURE)}

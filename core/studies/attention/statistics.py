@@ -6,7 +6,7 @@ Jensen-Shannon distance to all other heads. stress says how well the picture kee
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
 from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, of_heads, score_of
 from core.studies.attention.partials import StatisticsSums
 from core.studies.attention.records import PlaceScore, Score
 from core.studies.contract import Flag, Unit
@@ -63,9 +63,12 @@ class Statistics(Attending[StatisticsOptions, StatisticsPartial]):
         """Statistics and distances on one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
-    def rows(self, options: StatisticsOptions, merged: StatisticsPartial) -> list[Row]:
-        """One a head and statistic, by checkpoint and task."""
-        return [row for sums in merged.pieces for row in rows_of(sums, seed=options.seed)]
+    def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
+        """Every statistic, then the places of the heads."""
+        whole, scores = sums.means.result(), []
+        for number, name in enumerate(STATISTICS):
+            scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
+        return scores + _places(sums, whole, options.seed)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         places = picked(PlaceScore.among(rows), statistic="place")
@@ -82,38 +85,20 @@ class Statistics(Attending[StatisticsOptions, StatisticsPartial]):
 STUDY = Statistics()
 
 
-def rows_of(sums: StatisticsSums, *, seed: int) -> list[Row]:
-    """Rows of every statistic, then the places of the heads."""
-    whole, rows = sums.means.result(), []
-    for number, name in enumerate(STATISTICS):
-        value, columns = whole.part(number), facts(sums) | {"statistic": name}
-        if not value.n[0]:
-            rows.append(columns | {"n": 0, "note": "not defined on these inputs"})
-        else:
-            rows += [columns | estimate(value, *cell) for cell in np.ndindex(sums.layers, sums.heads)]
-    return rows + _places(sums, whole, seed)
-
-
-def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[Row]:
+def _places(sums: StatisticsSums, whole: StatisticEstimate, seed: int) -> list[PlaceScore]:
     distances = studies.attention.measures.distances_again(sums).result()
     if np.isnan(distances).any() or len(distances) < 2:
         return []
     places, stress = scoring.distances.picture(distances, seed=seed)
     others, kinds = distances.sum(1) / (len(distances) - 1), kinds_of(whole)
-    rows = []
-    for number, (layer, head) in enumerate(np.ndindex(sums.layers, sums.heads)):
-        rows.append(
-            facts(sums)
-            | {"statistic": "place", "layer": layer, "head": head, "value": float(others[number])}
-            | {
-                "n": int(whole.n.max()),
-                "queries": sums.rows,
-                "x": float(places[number, 0]),
-                "y": float(places[number, 1]),
-            }
-            | {"kind": kinds[number], "stress": stress, "sum": float(others[number] * sums.rows)}
+    about = replace(score_of(PlaceScore, sums, "place"), n=int(whole.n.max()), queries=sums.rows, stress=stress)
+    return [
+        replace(
+            about, layer=layer, head=head, value=float(others[number]), x=float(places[number, 0]),
+            y=float(places[number, 1]), kind=kinds[number], sum=float(others[number] * sums.rows),
         )
-    return rows
+        for number, (layer, head) in enumerate(np.ndindex(sums.layers, sums.heads))
+    ]  # fmt: skip
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
