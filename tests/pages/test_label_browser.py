@@ -88,6 +88,9 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
         done = int(root.get_attribute("data-done"))
         assert done >= 7
         all_saved(root, 9 + done - 4)
+        page.get_by_role("button", name="More maps").click()
+        expect(root).to_have_attribute("data-sheets", "2")  # a queue of what is left, which counts what is done
+        expect(root).to_have_attribute("data-done", str(done))
     events, decided = stored(tmp_path)
     assert [event["kind"] for event in events[:9]] == ["label"] * 5 + ["skip", "undo", "undo", "flag"]
     assert [event["class"] for event in events[:4]] == ["vertical", "diagonal", "vertical+diagonal", "block"]

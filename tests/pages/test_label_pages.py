@@ -254,39 +254,6 @@ def test_progress_is_of_the_choice_and_not_of_what_is_left(filled):
     assert progress(db, replace(bob, layer=99)) == (0, 0)
 
 
-def sent_by_a_browser(events, **other):
-    box = {"database": resources.database().id, "batch": "tab-1", "events": events}
-    return {"boxes": [box | other], "secret": "s"}
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        None,
-        7,
-        {"boxes": 7},
-        {"boxes": [7, {}, {"database": 1}]},
-        {"boxes": [{"database": "another", "batch": "tab-1", "events": [{"sequence": 1}]}]},
-    ],
-)
-def test_what_is_no_outbox_of_this_database_is_left_alone(filled, sent):
-    page = opened("label")
-    page.text_input(key="annotator").input("cyd").run()
-    page.session_state["label_sheet"] = {"events": sent}
-    page.run()
-    assert not page.exception
-    assert labels.decided(resources.database(), BERT.name, "cyd") == {}
-
-
-def test_events_that_the_browser_sent_are_stored_from_the_return_value(filled):
-    page = opened("label")
-    page.text_input(key="annotator").input("cyd").run()
-    sent = event(1, "m3", annotator="cyd", batch="tab-1")
-    page.session_state["label_sheet"] = {"events": sent_by_a_browser([sent])}
-    page.run()
-    assert labels.decided(resources.database(), BERT.name, "cyd") == {"m3": "vertical"}
-
-
 def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     db = resources.database()
     with db.write() as cursor:

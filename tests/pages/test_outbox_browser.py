@@ -1,6 +1,6 @@
 """The outbox of the labelling sheet as a machine, in a real browser: two tabs, outages, reloads, a full storage.
 
-The sheet's own script runs in chromium, with its real storage; the server is a model of what `label_sheet.apply` does.
+The sheet's own script runs in chromium, with its real storage; the server is a model of what `project_sheet.take` does.
 """
 
 from pathlib import Path
@@ -14,12 +14,11 @@ pytestmark = pytest.mark.browser
 SCRIPT = Path(__file__).resolve().parents[2] / "pages" / "parts" / "label" / "label_outbox.js"
 ADDRESS = "http://sheet.test/"
 HELPERS = """
-const showStatus = () => {}, fillBar = () => {};
+const showStatus = () => {}, fillBar = () => {}, send = (_, value) => { window.sent = value; };
 const newSheet = (database) => {
   const sheet = { database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [],
     parked: new Map(), saved: 0, last: 0, scale: "own", mode: "single",
-    header: { class_set: "bert", annotator: "ada", pass: 1 },
-    send: (value) => { window.sent = value; } };
+    header: { class_set: "bert", annotator: "ada", pass: 1 } };
   openOutbox(sheet, database);
   flush(sheet);
   return sheet;
@@ -64,7 +63,7 @@ class Server:
         self.sessions: dict[object, dict[str, int]] = {}
 
     def take(self, tab, *, answer: bool = True) -> None:
-        """Store what the tab sent last, as `label_sheet.apply` does, and acknowledge it unless the answer is lost."""
+        """Store what the tab sent last, as `project_sheet.take` does, and acknowledge it unless the answer is lost."""
         sent, acknowledged = tab.evaluate("window.sent"), self.sessions.setdefault(tab, {})
         for box in sent["boxes"] if sent else []:
             batch, sequences = box["batch"], [event["sequence"] for event in box["events"]]

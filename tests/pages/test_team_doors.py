@@ -78,6 +78,22 @@ def test_labels_are_stored_acknowledged_and_kept_once(client, project):
     assert len(maps_of(client, project)["maps"]) == 2
 
 
+def test_a_label_outside_any_project_comes_by_the_same_door(client, project):
+    db = resources.database()
+    name = maps_of(client, project)["maps"][0]["id"]
+    sent = {"database": db.id, "batch": "tab-1", "events": [event(1, name, "vertical", annotator="cyd")]}
+    reply = client.post("/team/labels", json={"boxes": [sent], "secret": "s"}).json()
+    assert reply == {"acknowledged": {"tab-1": 1}, "feedback": [], "word": "", "more": False}
+    assert labels.decided(db, "bert", "cyd") == {name: "vertical"}
+
+
+def test_what_is_no_outbox_of_this_database_is_left_alone(client, project):
+    elsewhere = {"database": "another", "batch": "tab-1", "events": [{"sequence": 1}]}
+    for boxes in (7, [7, {}, {"database": 1}], [elsewhere], [elsewhere | {"database": None}]):
+        assert client.post("/team/labels", json={"boxes": boxes}).json()["acknowledged"] == {}, boxes
+    assert labels.all_events(resources.database()) == []
+
+
 def test_what_cannot_be_kept_is_said_and_can_be_dropped(client, project):
     maps = maps_of(client, project)["maps"]
     sent = box(project, maps)

@@ -12,6 +12,7 @@ from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
 from core.store.projects import Heading
 from pages.parts.shell import resources
+from pages.parts.team import project_sheet
 from tests.labelling.test_projects import Hand, fill
 from tests.pages.opening import switched
 from tests.store.labelling import event
@@ -144,9 +145,7 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     (name,) = {row["map_id"] for row in labels.all_events(db) if row["class"] == "vertical"}
     decision = event(1, name, "block", annotator="dan", batch="tab-1", queue_order="adjudication") | {"pass": 100}
     box = {"database": db.id, "batch": "tab-1", "events": [decision]}
-    page.session_state["label_sheet"] = {"events": {"boxes": [box], "secret": "s"}}
-    page.run()
-    assert not page.error
+    assert project_sheet.take(resources.database(), {"boxes": [box], "secret": "s"})["acknowledged"] == {"tab-1": 1}
     page.session_state["queue"] = None
     page.run()
     assert "No map is in dispute" in text_of(page)

@@ -59,13 +59,13 @@ function accepting(sheet, does) {
 
 /** @param {Sheet} sheet */
 function turning(sheet, does) {
-  const { header } = sheet, older = sheet.older.reduce((sum, box) => sum + box.events.length, 0);
+  const older = sheet.older.reduce((sum, box) => sum + box.events.length, 0);
   return [
     button("Back", "PgUp", does(() => turn(sheet, -1)), { name: "back" }),
     button("On", "PgDn", does(() => turn(sheet, 1)), { name: "on" }),
     ...(older ? [button(`Save ${older} older labels here`, "", () => adoptOlder(sheet), { name: "older",
       title: "Labels that this browser kept before an update, if they belong to this database" })] : []),
-    button("More maps", "", () => (header.project ? fetchMaps(sheet) : sheet.ask(Date.now())), { name: "more", title: "Fetch the next maps of the queue" }),
+    button("More maps", "", () => askMore(sheet), { name: "more", title: "Fetch the next maps of the queue" }),
   ];
 }
 

@@ -129,9 +129,7 @@ function flush(sheet, more = {}) {
   const boxes = [...sheet.left, own].filter((box) => box.events.length).map(({ batch, events }) => ({ database, batch, events }));
   showStatus(sheet);
   if (!boxes.length) return;
-  const sent = { boxes, secret: secretOf(), ...more };
-  if (sheet.header && sheet.header.project) sendByDoor(sheet, sent);
-  else sheet.send(sent);
+  send(sheet, { boxes, secret: secretOf(), ...more });
 }
 
 /** @param {Sheet} sheet */

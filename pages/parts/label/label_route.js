@@ -1,9 +1,11 @@
-// How the sheet of a project speaks with the server: labels and maps go through doors of their own (team/http_routes.py), so
-// that no page runs at a label. One request at a time; what failed is sent again until the store acknowledges it.
+// How the sheet speaks with the server: labels, and the maps of a project, go through doors of their own
+// (team/http_routes.py), so that no page runs at a label. One request at a time; what failed is sent again until the store
+// acknowledges it.
 
 const SLOWEST = 5000; // ms between two tries
 const VERDICT = 72; // pixels of the map beside its verdict
 const AT_ONCE = 200; // events of an outbox in one request; the next ones go when the store has them
+const LASTING = 60000; // characters of a request that goes on when the tab is closed: a browser takes no longer one
 
 const doorOf = (name) => new URL(`team/${name}`, location.href.split("?")[0]).href;
 
@@ -12,15 +14,18 @@ function tokenOf() {
   return found ? decodeURIComponent(found.slice("_streamlit_xsrf=".length)).replace(/^"|"$/g, "") : "";
 }
 
-const post = (name, body) => fetch(doorOf(name), { method: "POST", credentials: "same-origin", body: JSON.stringify(body),
-  headers: { "Content-Type": "application/json", "X-Xsrftoken": tokenOf() } });
+function post(name, asked) {
+  const body = JSON.stringify(asked);
+  return fetch(doorOf(name), { method: "POST", credentials: "same-origin", body, keepalive: body.length < LASTING,
+    headers: { "Content-Type": "application/json", "X-Xsrftoken": tokenOf() } });
+}
 
 // The first events of each outbox: after a long outage a whole one is more than a request may hold.
 const earliestOf = (sent) => ({ ...sent, boxes: sent.boxes.map((box) => ({ ...box, events: box.events.slice(0, AT_ONCE) })) });
 
 // Send what waits; of several calls while one is on its way, the last one goes after it.
 /** @param {Sheet} sheet */
-async function sendByDoor(sheet, sent) {
+async function send(sheet, sent) {
   sheet.unsent = sent;
   if (sheet.sending) return;
   sheet.sending = true;
@@ -47,6 +52,14 @@ async function sendByDoor(sheet, sent) {
   if (!sheet.stopped) onwards(sheet);
 }
 
+// The next maps of the queue, once the store has what was said of these.
+/** @param {Sheet} sheet */
+function askMore(sheet) {
+  if (sheet.header.project) { fetchMaps(sheet); return; }
+  sheet.asking = true;
+  if (!sheet.sending) onwards(sheet);
+}
+
 // What the server says of the labels: which it has, what was right, and how the person stands.
 /** @param {Sheet} sheet */
 function heard(sheet, reply) {
@@ -57,6 +70,7 @@ function heard(sheet, reply) {
     sheet.root.dataset.feedback = one.right ? "right" : "wrong";
   }
   sheet.refused = reply.refused || "";
+  sheet.storeRefuses = Boolean(reply.again); // everything, now: nothing of it need be dropped
   sheet.root.dataset.refused = sheet.refused;
   if (reply.word !== undefined) sheet.word = reply.word;
   showWord(sheet);
@@ -81,9 +95,11 @@ function showVerdict(sheet, { map_id: id, right }) {
 /** @param {Sheet} sheet */
 const allDecided = (sheet) => Boolean(sheet.header.project) && sheet.header.maps.every((map) => stateOf(sheet, map.id));
 
-// When everything on a project's sheet is decided and stored, the next maps come.
+// When everything on a project's sheet is decided and stored, the next maps come; elsewhere when they are asked for.
 /** @param {Sheet} sheet */
 function onwards(sheet) {
+  if (sheet.asking) sheet.ask(Date.now());
+  sheet.asking = false;
   if (!sheet.header || sheet.refused || !sheet.header.maps.length) return;
   if (allDecided(sheet) && !sheet.outbox.length) fetchMaps(sheet);
 }
@@ -117,7 +133,7 @@ function showWord(sheet) {
   const held = HELD.size ? `This browser's storage takes no more: ${HELD.size} of what you did waits in this tab alone. Leave it open until it is saved.` : "";
   const said = [held, sheet.refused, sheet.word, ...((map && map.said) || [])].filter(Boolean);
   line.replaceChildren(...(sheet.told ? [verdictLine(sheet)] : []), ...said.map((text) => made("div", {}, text)));
-  if (sheet.refused) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
+  if (sheet.refused && !sheet.storeRefuses) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
   sheet.root.dataset.word = sheet.word || "";
 }
 

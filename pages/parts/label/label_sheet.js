@@ -12,7 +12,6 @@ export default function ({ data, parentElement, setStateValue }) {
     sheet = startSheet(root);
     SHEETS.set(root, sheet);
   }
-  sheet.send = (value) => setStateValue("events", value);
   sheet.ask = (value) => setStateValue("more", value);
   if (!sheet.fetched || data.queue !== sheet.first) sheet.wanted = sheet.first = data.queue; // or what was fetched since
   open(sheet);
@@ -251,8 +250,7 @@ function startSheet(root) {
 /** @param {Sheet} sheet */
 function listen(sheet) {
   const resized = () => { if (sheet.header) { paintAll(sheet); bringCursor(sheet); } };
-  const heard = { pointerup: () => { sheet.stroke = null; }, "atlas-saved": (message) => acknowledged(sheet, message.detail),
-    "atlas-labels": () => open(sheet), resize: resized };
+  const heard = { pointerup: () => { sheet.stroke = null; }, "atlas-labels": () => open(sheet), resize: resized };
   const seen = () => { if (sheet.database && document.visibilityState === "visible") lookAgain(sheet); }; // another tab was closed, say
   const scrolled = () => { if (sheet.header) look(sheet); };
   const grown = new ResizeObserver(() => { if (sheet.header && !fits(sheet)) resized(); });

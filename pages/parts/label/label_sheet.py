@@ -1,7 +1,7 @@
-"""The labelling sheet: a queue of maps on one canvas, and its outbox of label events (see label_sheet.js).
+"""The labelling sheet: a queue of maps on one canvas (see label_sheet.js).
 
-The browser keeps every event until the store has acknowledged it, and sends all of them each time; events are
-applied from the component's return value, so a restarted server finds what it missed.
+Its labels come through a door of the server (team/http_routes.py): the browser keeps every event until the store has
+acknowledged it, and sends all of them each time.
 """
 
 import hashlib
@@ -9,15 +9,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from core import patterns
 from core.drawing.payload import as_bytes, packed
-from core.errors import AtlasError, StoreError
-from core.labelling import assignment_service
 from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
 from core.patterns.classes import TOO_SMALL, ClassSet
 from core.patterns.classifier_registry import open_classifier
@@ -29,7 +27,6 @@ from core.store.database import Database
 from core.store.rows import Row
 from pages.parts.maps.components import drawing_component
 from pages.parts.shell import loading
-from pages.parts.shell.messages import clear_errors, plain
 
 PER_SHEET = 96  # at most; a sheet is as many as the window holds
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
@@ -41,12 +38,6 @@ _maps = st.components.v2.component(
     "atlas_label_maps",
     js="export default function ({ data }) {\n"
     "  window.atlasLabels = data;\n  window.dispatchEvent(new Event('atlas-labels'));\n}\n",
-    html="<span></span>\n",
-)
-_saved = st.components.v2.component(
-    "atlas_label_saved",
-    js="export default function ({ data }) {\n"
-    "  window.dispatchEvent(new CustomEvent('atlas-saved', { detail: data || {} }));\n}\n",
     html="<span></span>\n",
 )
 
@@ -149,95 +140,14 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
 
 
 def send_maps(data: bytes) -> None:
-    """Hand the browser the maps of the queue; in the page itself, so that the fragment of the sheet is light."""
+    """Hand the browser the maps of the queue."""
     _maps(key="label_maps", data=data)
 
 
-@st.fragment
-def show_sheet(db: Database, queue: str, wish: QueueOptions) -> None:
-    """Mount the sheet, store what it sends, and acknowledge it; reruns alone at every label."""
-    with clear_errors():
-        result = _sheet(
-            key="label_sheet", data={"queue": queue}, on_events_change=lambda: None, on_more_change=lambda: None
-        )
-        refused = apply(db, result.events)
-        _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
-        said = st.empty()  # every run empties it: what a run leaves out stays where another fragment's follows at once
-        if refused:
-            with said.container():
-                say_refused(db, refused, result.events)
-        if result.more and result.more != st.session_state.get("more_answered"):
-            st.session_state["more_answered"] = result.more
-            st.session_state.pop("queue", None)
-            st.rerun()
+def show_sheet(queue: str) -> None:
+    """Mount the sheet; where it asks for more maps, the page makes its queue anew."""
+    _sheet(key="label_sheet", data={"queue": queue}, on_more_change=_make_anew)
 
 
-def say_refused(db: Database, refused: AtlasError, sent: Any) -> None:
-    """Why labels were refused, how many wait for it, and what can be done."""
-    waiting = sum(len(missing) for _, missing in missing_of(db, sent))
-    st.error(plain(f"{refused} Waiting in this browser: {waiting}."), icon=":material/info:")
-    if isinstance(refused, StoreError):
-        st.button("Save again", help="What is not saved waits in this browser.")  # a click runs the fragment again
-    else:
-        st.button("Drop the labels that cannot be kept", on_click=drop, args=(db, sent))
-
-
-class Box(NamedTuple):
-    """One outbox as a browser sent it. events: each with a whole number as its sequence."""
-
-    batch: str
-    events: list[dict[str, Any]]
-
-
-def boxes_for(db: Database, sent: Any) -> list[Box]:
-    """The outboxes that belong to this database; what has another form, or another database, is left alone."""
-    outboxes = sent.get("boxes") if isinstance(sent, dict) else None
-    belonging = []
-    for box in outboxes if isinstance(outboxes, list) else []:
-        if isinstance(box, dict) and box.get("database") == db.id and isinstance(box.get("events"), list):
-            good = [event for event in box["events"] if isinstance(event, dict) and type(event.get("sequence")) is int]
-            belonging.append(Box(str(box.get("batch")), good))
-    return belonging
-
-
-def missing_of(db: Database, sent: Any) -> list[Box]:
-    """The outboxes for this database with what was not acknowledged yet, those that have any."""
-    acknowledged = st.session_state.setdefault("acknowledged", {})
-    boxes = [
-        Box(batch, [event for event in events if event["sequence"] > acknowledged.get(batch, 0)])
-        for batch, events in boxes_for(db, sent)
-    ]
-    return [box for box in boxes if box.events]
-
-
-def apply(db: Database, sent: Any) -> AtlasError | None:
-    """Store the events of every outbox that came; acknowledgements go to the session. Returns why one was refused."""
-    refused = None
-    for batch, missing in missing_of(db, sent):
-        try:
-            st.session_state["acknowledged"][batch] = _record(db, sent, batch, missing).acknowledged
-        except AtlasError as error:
-            refused = error
-    return refused
-
-
-def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> assignment_service.Recorded:
-    return assignment_service.record(
-        db, [{**event, "batch": batch} for event in events], secret=str(sent.get("secret") or "")
-    )
-
-
-def drop(db: Database, sent: Any) -> None:
-    """Store what can be stored, one by one, and acknowledge the rest too, so that the browser forgets it.
-
-    Where the store itself takes nothing, nothing is dropped.
-    """
-    for batch, events in boxes_for(db, sent):
-        for event in events:
-            try:
-                _record(db, sent, batch, [event])
-            except StoreError:
-                return
-            except AtlasError:
-                continue  # this is one that cannot be kept
-        st.session_state["acknowledged"][batch] = max((event["sequence"] for event in events), default=0)
+def _make_anew() -> None:
+    st.session_state.pop("queue", None)

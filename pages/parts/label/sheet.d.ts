@@ -106,11 +106,12 @@ interface Sheet {
   saved: number;
   unsent?: SentBoxes | null;
   sending?: boolean;
-  send: (sent: SentBoxes) => void; // to the page
-  ask: (when: number) => void; // the page for more maps
+  asking?: boolean; // for more maps, once nothing is on its way
+  ask: (when: number) => void; // the page for them
 
   // what the server says
   refused?: string;
+  storeRefuses?: boolean; // whatever is sent, now
   word?: string;
   verdicts: Map<string, boolean>;
   told?: string;

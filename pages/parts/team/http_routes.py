@@ -1,4 +1,4 @@
-"""Two doors of the server for a project's labelling sheet: labels in, the next maps out; no page runs for either.
+"""Two doors of the server for the labelling sheet: labels in, the next maps of a project out; no page runs for either.
 
 Who may pass is asked as it is for a page: the host and origin, the token against forgery, the signed cookie of a
 sign-in; then the store asks for the role, as always.

@@ -1,4 +1,4 @@
-"""The labelling sheet of a project: the maps somebody holds, and what becomes of the labels they send."""
+"""The labelling sheet of a project: the maps somebody holds; and what becomes of the labels that any sheet sends."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from core.labelling.events import Standing
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
-from pages.parts.label.label_sheet import boxes_for, with_maps
+from pages.parts.label.label_sheet import with_maps
 
 MOST_BOXES, MOST_EVENTS = 10, 200  # outboxes of a request, and events of each: some seconds of the store's time
 
@@ -74,6 +74,23 @@ def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> 
     if empty:
         return "No map is free for you now: others hold the rest. Come back when their claims lapse."
     return ""
+
+
+class Box(NamedTuple):
+    """One outbox as a browser sent it. events: each with a whole number as its sequence."""
+
+    batch: str
+    events: list[dict[str, Any]]
+
+
+def boxes_for(db: Database, sent: dict[str, Any]) -> list[Box]:
+    """The outboxes that belong to this database; what has another form, or another database, is left alone."""
+    outboxes, belonging = sent.get("boxes"), []
+    for box in outboxes if isinstance(outboxes, list) else []:
+        if isinstance(box, dict) and box.get("database") == db.id and isinstance(box.get("events"), list):
+            good = [event for event in box["events"] if isinstance(event, dict) and type(event.get("sequence")) is int]
+            belonging.append(Box(str(box.get("batch")), good))
+    return belonging
 
 
 def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import assignment_service
-from core.labelling.queue import QueueOptions
 from core.patterns.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
@@ -47,7 +46,7 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
         st.session_state["project_sheet"] = kept
     sheet = kept[1]
     send_maps(sheet.data)
-    show_sheet(db, sheet.name, QueueOptions(project.class_set, annotator))
+    show_sheet(sheet.name)
     board = assignment_service.board_of(db, project.project)
     st.caption(
         plain(

@@ -6,7 +6,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import adjudicating
-from core.labelling.queue import QueueOptions
 from core.patterns.snapshot import known_class_set
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.shell import people, resources, url
@@ -42,7 +41,7 @@ def show(tools: DeltaGenerator) -> None:
     if not found:
         st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
     send_maps(data)
-    show_sheet(db, queue_name, QueueOptions(class_set, annotator, adjudicating.PASS, "adjudication"))
+    show_sheet(queue_name)
     doubted = sum(one.doubt is not None for one in found)
     st.caption(
         plain(

@@ -70,7 +70,7 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     send_maps(data)
     with st.container(horizontal=True, wrap=False, key="station"):
         with st.container(key="station_sheet"):
-            show_sheet(db, queue_name, settings.wish)
+            show_sheet(queue_name)
         with st.container(width=260 if docked else "content", key="station_codebook"):
             if docked:
                 label_tools.docked_codebook(db, classes)
