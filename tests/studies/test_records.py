@@ -10,8 +10,10 @@ from core.store import shipped_record
 from core.studies.ablation import pruning_records as pruning
 from core.studies.ablation import records as disabling
 from core.studies.attention import records as scores
+from core.studies.contract import Study
 from core.studies.estimate import Estimate
 from core.studies.frames import records as frames
+from core.studies.lookup import find_study, study_modules
 from core.studies.metric_columns import RANKING, Metric, Metrics
 from core.studies.patterns import records as patterns
 from core.studies.records import Result
@@ -70,6 +72,11 @@ def test_no_study_writes_a_kind_of_row_by_hand():
         if isinstance(key, ast.Constant) and key.value == Result.BY and isinstance(value, ast.Constant)
     ]
     assert not by_hand, "make these rows from their records"
+
+
+def test_every_study_gives_records():
+    by_itself = [name for name in study_modules() if type(find_study(name)).rows is not Study.rows]
+    assert not by_itself, "rows are what results write"
 
 
 def test_a_column_that_every_such_row_has_is_missed():

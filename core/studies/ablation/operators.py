@@ -26,6 +26,7 @@ from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.metric_columns import Metrics
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import task_of
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
@@ -128,13 +129,12 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         changes = np.concatenate([part.changes for part in partials])
         return Effects(first.layers, first.heads, names, first.plain, changes, fitting)
 
-    def rows(self, options: OperatorsOptions, merged: Effects) -> list[Row]:
+    def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
         """The baseline, a row per head and operator, then a row per pair of operators."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
-        baseline = Untouched(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about).as_row()
-        body = _effects(options, merged, about)
-        return [baseline, *body, *_agreement(options, merged, about)]
+        baseline = Untouched(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)
+        return [baseline, *_effects(options, merged, about), *_agreement(options, merged, about)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         untouched, effects = Untouched.among(rows)[0], OperatorEffect.among(rows)
@@ -158,10 +158,10 @@ def _fitting(opened: disabling.Opened, options: OperatorsOptions) -> np.ndarray:
     return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
 
 
-def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[Row]:
+def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorEffect]:
     operators, heads, n = merged.changes.shape
     p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
-    rows = []
+    results = []
     for number, operator in enumerate(merged.operators):
         intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
         for head in range(heads):
@@ -173,20 +173,20 @@ def _effects(options: OperatorsOptions, merged: Effects, about: Any) -> list[Row
                 p=float(p[number, head]), statistic=f"{operator} loss change", feature=task_of(options.task).key,
                 **about, **dict(zip(fits, merged.fitting[:, head].tolist() if fits else (), strict=True)),
             )  # fmt: skip
-            rows.append(effect.as_row())
-    return rows
+            results.append(effect)
+    return results
 
 
-def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[Row]:
+def _agreement(options: OperatorsOptions, merged: Effects, about: Any) -> list[OperatorAgreement]:
     operators, heads, n = merged.changes.shape
     if operators < 2 or heads < 3 or n < 4:
         return []
     agreement = operators_agree(merged.changes, seed=options.seed)
-    rows = []
+    results = []
     for index, first in enumerate(merged.operators):
         for other, second in enumerate(merged.operators[index + 1 :], index + 1):
             figures = {name: getattr(agreement, name)[index, other] for name in ("low", "high", "same_rows")}
             figures |= {"itself": agreement.itself(index, other), "kendall": agreement.tau[index, other]}
             numbers: Any = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
-            rows.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **numbers, **about).as_row())
-    return rows
+            results.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **numbers, **about))
+    return results

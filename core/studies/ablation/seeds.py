@@ -39,6 +39,7 @@ from core.studies.headline import SURE, Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.studies.tuning import finetune
 from core.studies.tuning.finetuning_results import TunedRun, run_key
 from core.tasks.glue import TaskRow, read_rows, task_of
@@ -126,9 +127,9 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         runs = (run for part in partials for run in part.runs)
         return SeedRuns(tuple(sorted(runs, key=lambda run: (run.seeds.head, run.seeds.rows))))
 
-    def rows(self, options: SeedsOptions, merged: SeedRuns) -> list[Row]:
+    def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
         """Runs, sources, spread, overlaps and heads."""
-        return _Table(options, merged.runs).rows()
+        return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         """Which seed has most of the spread, and how many of the most important heads two runs share."""
@@ -182,7 +183,7 @@ def _importance(opened: disabling.Opened, rows: Sequence[TaskRow]) -> np.ndarray
 
 
 class _Table:
-    """The rows of the study, from all its runs."""
+    """The results of the study, from all its runs."""
 
     def __init__(self, options: SeedsOptions, runs: Sequence[SeedRun]):
         self.options, self.runs = options, runs
@@ -198,10 +199,10 @@ class _Table:
         self.halves = [scoring.seeds.top_heads(flat[:, half], self.top) for half in range(HALVES)]
         self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
-    def rows(self) -> list[Row]:
+    def results(self) -> list[Result]:
         """What the runs there are can say: sources of a whole square, spread and overlaps of two runs and more."""
         if len(self.runs) < 2:
-            return self._runs()
+            return [*self._runs()]
         return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
 
     def _named(self, k: int) -> str:
@@ -210,7 +211,7 @@ class _Table:
     def _head(self, number: int | np.integer) -> Head:
         return Head(*divmod(int(number), self.heads))
 
-    def _runs(self) -> list[Row]:
+    def _runs(self) -> list[SeededRun]:
         return [
             SeededRun(
                 task=self.task.key, metric=self.metric, name=_written(run.seeds),
@@ -218,22 +219,22 @@ class _Table:
                 score=finite(self.scores[k]), constant=run.tuned.constant, train_rows=run.tuned.train_rows,
                 dev_rows=run.tuned.dev_rows, baseline=run.tuned.baseline.get(self.metric), heads=self._named(k),
                 folder=run.tuned.folder,
-            ).as_row()
+            )
             for k, run in enumerate(self.runs)
         ]  # fmt: skip
 
-    def _sources(self) -> list[Row]:
+    def _sources(self) -> list[SeedSource]:
         whole = len(self.runs) == self.options.side**2
         if not whole or np.isnan(self.scores).any():  # still running; a correlation that is undefined in some run
             return []
         parts = scoring.seeds.sources(self.scores, self.options.side)
         corrected = _holm([part.p for part in parts[:3]])
         return [
-            SeedSource(name=name, **self.about, **asdict(part) | {"p": p}).as_row()
+            SeedSource(name=name, **self.about, **asdict(part) | {"p": p})
             for name, part, p in zip((*SOURCES, "rest"), parts, (*corrected, None), strict=True)
         ]
 
-    def _spread(self) -> Row:
+    def _spread(self) -> SeedSpread:
         """The standard deviation over runs beside the standard error of one run's score over the dev rows."""
         first = self.runs[0].tuned
         rows = len(first.gold)
@@ -244,9 +245,9 @@ class _Table:
             **self.about, mean=finite(self.scores.mean()), deviation=finite(deviation),
             least=finite(self.scores.min()), most=finite(self.scores.max()), dev_error=finite(np.nanstd(drawn_scores)),
             dev_rows=first.dev_rows, constant=sum(run.tuned.constant for run in self.runs),
-        ).as_row()  # fmt: skip
+        )  # fmt: skip
 
-    def _overlaps(self) -> list[Row]:
+    def _overlaps(self) -> list[HeadOverlap]:
         """Of all pairs of runs, of those that share a seed, of those that share none; beside the same run's halves."""
         cells = [asdict(run.seeds) for run in self.runs]
         every = [(i, j) for i in range(len(cells)) for j in range(i)]
@@ -268,9 +269,9 @@ class _Table:
             name="same run, other rows", top=self.top, by_chance=chance, value=float(same.mean()), low=None, high=None,
             pairs=0, **self.about,
         )  # fmt: skip
-        return [overlap.as_row() for overlap in (*overlaps, beside)]
+        return [*overlaps, beside]
 
-    def _heads(self) -> list[Row]:
+    def _heads(self) -> list[StableHead]:
         counts = self.chosen.sum(0)
         order = sorted(np.flatnonzero(counts), key=lambda number: (-counts[number], number))
         return [
@@ -281,7 +282,7 @@ class _Table:
                 runs=int(counts[number]),
                 top=self.top,
                 **self.about,
-            ).as_row()
+            )
             for number in order
         ]
 

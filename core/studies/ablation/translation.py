@@ -30,6 +30,7 @@ from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.translation import Translation, read_translations
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
             provenance(checkpoint, [translated.id for translated in rows]),
         )
 
-    def rows(self, options: TranslationOptions, merged: TranslationPartial) -> list[Row]:
+    def results(self, options: TranslationOptions, merged: TranslationPartial) -> list[Result]:
         """The untouched model, then a row per head or step of each measurement."""
-        made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
-        return [row for measurement in merged.seen for row in made[measurement.what](measurement, options.seed)]
+        made = {"sweep": _swept, "importance": _important, "prune": _pruned, "align": _aligned}
+        return [result for measurement in merged.seen for result in made[measurement.what](measurement, options.seed)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         untouched, zeroed = UntouchedTranslation.among(rows)[0], ZeroedHead.among(rows)
@@ -229,12 +230,13 @@ def _about(name: str) -> Any:
     return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
 
 
-def _sweep_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
+def _swept(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     before, after = measurement.exact[0], measurement.exact[1:]
     p = effects.max_t(before, after, seed=seed)
     intervals = effects.mean_intervals(before, after)
     tokens = effects.mean_intervals(measurement.share[0], measurement.share[1:])
-    rows: list[Row] = [_baseline(measurement)]
+    exact, share = float(before.mean()), float(measurement.share[0].mean())
+    results: list[Result] = [UntouchedTranslation(name="untouched", exact=exact, tokens=share, n=len(before))]
     for k, name in enumerate(measurement.names):
         head = ZeroedHead(
             **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
@@ -242,29 +244,22 @@ def _sweep_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
             flipped=int((before != after[k]).sum()),
             tokens_change=tokens[k].value, tokens_low=tokens[k].low, tokens_high=tokens[k].high,
         )  # fmt: skip
-        rows.append(head.as_row())
-    return rows
+        results.append(head)
+    return results
 
 
-def _baseline(measurement: TranslationMeasurement) -> Row:
-    exact, tokens = float(measurement.exact[0].mean()), float(measurement.share[0].mean())
-    return UntouchedTranslation(
-        name="untouched", exact=exact, tokens=tokens, n=int(measurement.exact.shape[1])
-    ).as_row()
-
-
-def _importance_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
+def _important(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     return [
-        ImportantTranslationHead(**_about(name), statistic="importance", value=float(value)).as_row()
+        ImportantTranslationHead(**_about(name), statistic="importance", value=float(value))
         for name, value in zip(measurement.names, measurement.values, strict=True)
     ]
 
 
-def _prune_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
+def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
     intervals = effects.mean_intervals(measurement.exact[0], measurement.exact[1:])
     whole = float(measurement.exact[0].mean())
-    rows: list[Row] = []
+    results: list[Result] = []
     for part, column in COLUMNS.items():
         mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
         none = effects.Interval(0.0, 0.0, 0.0)
@@ -275,11 +270,11 @@ def _prune_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
                 exact=whole + (change.value or 0), change=change.value, low=change.low, high=change.high,
                 n=int(measurement.exact.shape[1]), baseline=whole,
             )  # fmt: skip
-            rows.append(pruned.as_row())
-    return rows
+            results.append(pruned)
+    return results
 
 
-def _align_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
+def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
 
     best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
@@ -296,6 +291,6 @@ def _align_rows(measurement: TranslationMeasurement, seed: int) -> list[Row]:
             high=alone[k].high, baseline=float(by_row[0].mean()), above=intervals[k].value, above_low=intervals[k].low,
             above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(measurement.exact.shape[1]),
             best=k == best,
-        ).as_row()
+        )
         for k, name in enumerate(measurement.names)
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from core.studies.records import Result
+from core.studies.records import Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class ScoreShare(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("score share",)
-    kind: str = "score share"
+    kind: str = stated("score share")
     checkpoint: str
     task: str
     layer: int
@@ -33,10 +33,10 @@ class ScoreShare(Result):
     key_part: str
     weighting: str
     share: float
-    low: float | None = None
-    high: float | None = None
+    low: float | None = stated()
+    high: float | None = stated()
     n: int
-    null: float | None = None
+    null: float | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +56,14 @@ class RemovalAgreement(Result):
     kind: str
     checkpoint: str
     task: str
-    layer: int | None = None
-    head: int | None = None
+    layer: int | None = stated()
+    head: int | None = stated()
     scale: str
     agreement: float
-    low: float | None = None
-    high: float | None = None
+    low: float | None = stated()
+    high: float | None = stated()
     parts: int
-    heads: int | None = None
+    heads: int | None = stated()
     n: int
 
 
@@ -80,18 +80,18 @@ class SortScore(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head score",)
-    kind: str = "head score"
-    statistic: str = "score share"
+    kind: str = stated("head score")
+    statistic: str = stated("score share")
     checkpoint: str
     task: str
     layer: int
     head: int
     feature: str
     value: float
-    low: float | None = None
-    high: float | None = None
+    low: float | None = stated()
+    high: float | None = stated()
     n: int
-    baseline: float | None = None
+    baseline: float | None = stated()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ held scale agree with those of recomputed scale. The split is that of Elhage et 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -28,6 +28,7 @@ from core.studies.explanation.records import Removal, RemovalAgreement, ScoreSha
 from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.provenance import provenance
+from core.studies.records import Result
 
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
@@ -130,14 +131,13 @@ class Why(Study[WhyOptions, WhyPartial]):
             whole[key] = whole[key].merge(sums) if key in whole else sums
         return WhyPartial(tuple(whole.values()))
 
-    def rows(self, options: WhyOptions, merged: WhyPartial) -> list[Row]:
+    def results(self, options: WhyOptions, merged: WhyPartial) -> list[Result]:
         """Shares by layer and head, then what removal did."""
-        rows: list[Row] = []
+        results: list[Result] = []
         for sums in merged.pieces:
             shares = list(share_records(sums, options.least))
-            records = (*shares, *removal_records(sums), *score_records(sums, shares))
-            rows += [asdict(record) for record in records]
-        return rows
+            results += (*shares, *removal_records(sums), *score_records(sums, shares))
+        return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]

@@ -22,6 +22,7 @@ from core.store import frames
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Flag, Study, Unit
+from core.studies.frames.records import IndexedSlice
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader
 DOCUMENTS_A_SLICE = 12
@@ -56,15 +57,6 @@ class Indexed:
         """The sentences, in our own form."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
-
-    def row(self) -> Row:
-        """What a person reads of it."""
-        return {
-            "release": self.release,
-            "folder": self.folder,
-            "annotations": self.annotations,
-            "skipped": self.skipped_lines,
-        }
 
     @property
     def skipped_lines(self) -> list[Row]:
@@ -117,9 +109,14 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         )
         return Done(Slices((indexed,)))
 
-    def rows(self, options: IndexFramesOptions, merged: Slices) -> list[Row]:
+    def results(self, options: IndexFramesOptions, merged: Slices) -> list[IndexedSlice]:
         """How many annotations each slice has, and what was skipped."""
-        return [piece.row() for piece in merged.slices]
+        return [
+            IndexedSlice(
+                release=piece.release, folder=piece.folder, annotations=piece.annotations, skipped=piece.skipped_lines
+            )
+            for piece in merged.slices
+        ]
 
     def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
         """Store the annotations; a release that was indexed before is replaced. InputError where the run came without

@@ -9,7 +9,7 @@ drawn at random and labelled without a suggestion are scored; all are trained on
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Seed
+from core.studies.patterns.records import FinalClassifier
 from core.studies.patterns.trained_classifier import ON, RECIPE, keep_classifier
 from core.studies.patterns.training_rows import Fold, Predictions, answers_of, curve, details, of_checkpoints, scored
+from core.studies.records import Result
 
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold
@@ -133,22 +135,22 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
         return Done(Trained((_predictions(kept, classifier, fold, train, test, measured),)))
 
-    def rows(self, options: TrainPatternsOptions, merged: Trained) -> list[Row]:
-        """Rows by `part`: scores (headline and beside it), checkpoint, curve, final; class, confusion, calibration and
-        map of the headline; held out: what was said of every map in each part."""
+    def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
+        """By `part`: scores (headline, then beside it), checkpoint, curve, final; class, confusion, calibration and map
+        of the headline; held out: what was said of every map in each part."""
         kept = read(options.snapshot)
-        rows: list[Row] = []
+        results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
         parts = {part: [fold for fold in folds if fold.of.part == part] for part in ON}
         measured = [part for part in ON if parts[part]]
         for part in measured:
-            rows.append(scored(part, parts[part], kept, kind=options.kind, seed=options.seed))
-        rows += of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
-        rows += details(parts[measured[0]], kept, seed=options.seed) if measured else []
-        rows += [answers_of({ON[part]: parts[part] for part in measured})] if measured else []
-        rows += curve(folds, kept)
-        labels = {"n_labels": len(kept.maps)}
-        return rows + [{"part": "final", **asdict(final), **labels} for final in merged.finals]
+            results.append(scored(part, parts[part], kept, kind=options.kind, seed=options.seed))
+        results += of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
+        results += details(parts[measured[0]], kept, seed=options.seed) if measured else []
+        results += [answers_of({ON[part]: parts[part] for part in measured})] if measured else []
+        results += curve(folds, kept)
+        labels = len(kept.maps)
+        return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
         """Store the classifier, under the beginning of the run's name."""

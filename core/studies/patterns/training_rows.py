@@ -2,14 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core import patterns
 from core.patterns.snapshot import Snapshot
-from core.store.rows import Row
+from core.studies.patterns.records import (
+    Calibration,
+    ClassScore,
+    Confusion,
+    HeldOutAnswers,
+    HeldOutMap,
+    HeldOutScore,
+    LearningPoint,
+)
 from core.studies.patterns.trained_classifier import ON
+from core.studies.records import Result
+
+if TYPE_CHECKING:
+    from core.patterns.evaluation import Scores
 
 
 @dataclass(frozen=True)
@@ -54,80 +66,71 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
     return truth, likely, [group for fold in folds for group in fold.groups]
 
 
-def scored(part: str, folds: Sequence[Predictions], kept: Snapshot, *, kind: str, seed: int) -> Row:
+def scored(part: str, folds: Sequence[Predictions], kept: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
     """How good the fits are on what one part left out, beside a guess from the head alone."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
     identity = patterns.evaluation.scores(truth, guessed, groups, kept.classes, seed=seed)
+    return HeldOutScore(
+        part="scores", on=ON[part], kind=kind, **_score_columns(held_out), inputs=held_out.inputs,
+        identity_f1=identity.macro_f1, identity_low=identity.low, identity_high=identity.high,
+        n_labels=len(kept.maps), folds=len({fold.of.fold for fold in folds}), **_sureness(folds, kept),
+    )  # fmt: skip
+
+
+def _score_columns(scores: "Scores") -> Any:
+    return {name: getattr(scores, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "macro_f1_all")}
+
+
+def _sureness(folds: Sequence[Predictions], kept: Snapshot) -> Any:
+    """The calibration error with its interval over heads, and shares of maps: wrong though it was sure, unsure, beyond
+    what it was trained on."""
+    truth, likely, _ = _numbers(folds)
+    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    heads = [of[name] for fold in folds for name in fold.map_ids]
     return {
-        "part": "scores",
-        "on": ON[part],
-        "kind": kind,
-        **{name: getattr(held_out, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "inputs")},
-        **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
-        "n_labels": len(kept.maps),
-        "folds": len({fold.of.fold for fold in folds}),
-        "macro_f1_all": held_out.macro_f1_all,
-        **_calibrated(folds, kept),
-        **_doubts(folds),
+        **patterns.evaluation.calibration_figures(likely, truth, heads),
+        "unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)),
+        "outside": float(np.mean(np.concatenate([fold.outside for fold in folds]))),
     }
 
 
-def _calibrated(folds: Sequence[Predictions], kept: Snapshot) -> dict[str, float]:
-    """The calibration error with its interval over heads, and the share of maps that are wrong though it was sure."""
-    truth, likely, _ = _numbers(folds)
-    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
-    return patterns.evaluation.calibration_figures(likely, truth, [of[name] for fold in folds for name in fold.map_ids])
-
-
-def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
-    """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
-    likely = np.concatenate([fold.probabilities for fold in folds])
-    outside = np.concatenate([fold.outside for fold in folds])
-    return {"unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)), "outside": float(np.mean(outside))}
-
-
-def of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
+def of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[HeldOutScore]:
     """How good the classifier was on each checkpoint when it was the one left out."""
-    rows: list[Row] = []
+    results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
         truth, likely, groups = _numbers(mine)
         held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
-        about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
-        about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
-        rows.append(about | {"macro_f1_all": held_out.macro_f1_all} | _calibrated(mine, kept) | _doubts(mine))
-    return rows
+        about = {**_score_columns(held_out), **_sureness(mine, kept)}
+        results.append(HeldOutScore(part="checkpoint", checkpoint=name, **about))
+    return results
 
 
-def details(folds: Sequence[Predictions], kept: Snapshot, *, seed: int) -> list[Row]:
+def details(folds: Sequence[Predictions], kept: Snapshot, *, seed: int) -> list[Result]:
     """Classes, confusion, calibration and maps of the headline."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
-    rows: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
-    rows += [
-        {"part": "confusion", "truth": a, "predicted": b, "n": int(held_out.confusion[i, j])}
+    results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
+    results += [
+        Confusion(truth=a, predicted=b, n=int(held_out.confusion[i, j]))
         for i, a in enumerate(kept.classes)
         for j, b in enumerate(kept.classes)
     ]
     reliability, error = patterns.evaluation.calibration(likely, truth)
-    rows += [{"part": "calibration", **row, "error": error} for row in reliability]
+    results += [Calibration.of(row | {"error": error}) for row in reliability]
     names = [name for fold in folds for name in fold.map_ids]
-    return rows + [
-        {
-            "part": "map",
-            "map_id": name,
-            "group": group,
-            "truth": kept.classes[number],
-            "predicted": kept.classes[int(p.argmax())],
-            "probability": float(p.max()),
-        }
+    return results + [
+        HeldOutMap(
+            map_id=name, group=group, truth=kept.classes[number], predicted=kept.classes[int(p.argmax())],
+            probability=float(p.max()),
+        )
         for name, group, number, p in zip(names, groups, truth.tolist(), likely, strict=True)
-    ]
+    ]  # fmt: skip
 
 
-def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> Row:
+def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
     """What was said of every scored map when it was left out, by what was left out; for comparisons with a later
     training."""
     facts = {
@@ -144,21 +147,15 @@ def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> Row:
             "probability": [round(float(likely[name].max()), 3) if name in likely else None for name in facts],
         }
     groups, truth = zip(*facts.values(), strict=True)
-    return {
-        "part": "held out",
-        "map_ids": list(facts),
-        "groups": list(groups),
-        "truth": list(truth),
-        "answers": answers,
-    }
+    return HeldOutAnswers(map_ids=list(facts), groups=groups, truth=truth, answers=answers)
 
 
-def curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
+def curve(every: Sequence[Predictions], kept: Snapshot) -> list[LearningPoint]:
     """Macro F1 of the same folds at each number of labels, the full number last."""
     parts = [fold for fold in every if fold.of.part == "curve"]
     whole = [fold for fold in every if fold.of.part == "fold"]
     numbers = {fold.of.fold for fold in parts}
-    rows = []
+    points = []
     for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
         chosen = (
             [fold for fold in whole if fold.of.fold in numbers]
@@ -170,14 +167,13 @@ def curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
         truth, likely, groups = _numbers(chosen)
         held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
         maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
-        rows.append(
-            {
-                "part": "curve",
-                "labels": round(float(np.mean(maps))),
-                "macro_f1": held_out.macro_f1,
-                "low": held_out.low,
-                "high": held_out.high,
-                "maps": held_out.maps,
-            }
+        points.append(
+            LearningPoint(
+                labels=round(float(np.mean(maps))),
+                macro_f1=held_out.macro_f1,
+                low=held_out.low,
+                high=held_out.high,
+                maps=held_out.maps,
+            )
         )
-    return rows
+    return points

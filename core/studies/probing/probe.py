@@ -29,6 +29,7 @@ from core.studies.options import Checkpoint, Seed
 from core.studies.probing.records import MixingWeight, ProbedLayer
 from core.studies.probing.syntax import RANDOM, TRAINED, Treebank, TreeLimit
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks import diagnostic
 from core.tasks.treebank import read_part
 
@@ -140,17 +141,17 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
-    def rows(self, options: ProbeOptions, merged: Probed) -> list[Row]:
+    def results(self, options: ProbeOptions, merged: Probed) -> list[Result]:
         """Probes of the trained weights with the random ones' beside them, then mixing weights."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}
         trained = [answered for answered in merged.answered if answered.source == TRAINED]
-        rows = [
-            row
-            for answered in trained
-            for row in probe_rows(answered, fresh.get((answered.property, answered.probe)), options.seed)
-        ]
-        return rows + [row for mixed in merged.mixed for row in mixing_rows(mixed)]
+        results: list[Result] = []
+        for answered in trained:
+            results += _probed(answered, fresh.get((answered.property, answered.probe)), options.seed)
+        for mixed in merged.mixed:
+            results += _mixing(mixed)
+        return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         layers = [layer for layer in ProbedLayer.defined(rows) if layer.selectivity is not None]
@@ -198,9 +199,9 @@ def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return counts
 
 
-def probe_rows(of: Answered, fresh: Answered | None, seed: int) -> list[Row]:
+def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer]:
     """One a layer. p-free: intervals are over sentences, differences paired by sentence."""
-    rows = []
+    results = []
     for layer in range(len(of.right)):
         share = share_of(of.right[layer], of.words, seed=seed)
         selective = share_difference(of.right[layer], of.control[layer], of.words, seed=seed)
@@ -219,11 +220,11 @@ def probe_rows(of: Answered, fresh: Answered | None, seed: int) -> list[Row]:
                 gain_low=more.low,
                 gain_high=more.high,
             )
-        rows.append(probed.as_row())
-    return rows
+        results.append(probed)
+    return results
 
 
-def mixing_rows(mixed: Mixed) -> list[Row]:
+def _mixing(mixed: Mixed) -> list[MixingWeight]:
     """Weights of all layers, then their centre of gravity: the layer at which they balance."""
     layers = mixed.weights.shape[1]
     weights = [
@@ -249,4 +250,4 @@ def mixing_rows(mixed: Mixed) -> list[Row]:
     if len(centres) > 2:
         reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
         centre = replace(centre, low=float(centres[0] - reach), high=float(centres[0] + reach))
-    return [weight.as_row() for weight in (*weights, centre)]
+    return [*weights, centre]

@@ -85,19 +85,16 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         """There is one."""
         return partials[0]
 
-    def rows(self, options: RepresentationOptions, merged: Alike) -> list[Row]:
+    def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
         """One a statistic and layer."""
         values = dict(zip(KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in KINDS[1:]}
         task = task_of(options.task).key
-        rows = [
-            _layer(name, layer, some[:, layer], task).as_row()
-            for name, some in values.items()
-            for layer in range(some.shape[1])
+        layers = [
+            _layer(name, layer, some[:, layer], task) for name, some in values.items() for layer in range(some.shape[1])
         ]
-        return rows + [
-            _layer(ENTROPY, layer + 1, merged.entropy[:, layer], task).as_row()
-            for layer in range(merged.entropy.shape[1])
+        return layers + [
+            _layer(ENTROPY, layer + 1, merged.entropy[:, layer], task) for layer in range(merged.entropy.shape[1])
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:

@@ -38,6 +38,7 @@ from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, Task
 from core.studies.outcomes import metrics_of
 from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe
@@ -204,7 +205,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         orders = tuple(order for part in partials for order in part.orders)
         return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, pruned, orders)
 
-    def rows(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Row]:
+    def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
@@ -214,8 +215,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             replace(network, metric=metric, constant=merged.baseline)
             for network in (*curve(merged, metric), *retrained(merged, metric))
         ]
-        rows = [network.as_row() for network in (baseline, *networks)]
-        return [*rows, *component_rows(merged.orders), *class_rows(merged.orders)]
+        return [baseline, *networks, *_components(merged.orders), *_survivor_classes(merged.orders)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         networks = Subnetwork.defined(rows)
@@ -322,11 +322,11 @@ def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
     return rows
 
 
-def component_rows(orders: Sequence[Order]) -> list[Row]:
+def _components(orders: Sequence[Order]) -> list[SubnetworkComponent]:
     """In how many seeds each head and block survived, and its mean place in the order (1: the first to go)."""
     if not orders:
         return []
-    rows = []
+    components = []
     for name in sorted(orders[0].order):
         places = [order.order.index(name) + 1 for order in orders]
         kept = sum(name in order.kept for order in orders)
@@ -337,16 +337,16 @@ def component_rows(orders: Sequence[Order]) -> list[Row]:
             place=float(np.mean(places)),
             of_components=len(orders[0].order),
         )
-        rows.append(component.as_row())
-    return rows
+        components.append(component)
+    return components
 
 
-def class_rows(orders: Sequence[Order]) -> list[Row]:
+def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
     """Shares of pattern classes among the maps of surviving heads less those of the heads that went, over inputs."""
     known = [order for order in orders if order.classes.size]
     if not known:
         return []
-    rows: list[Row] = []
+    classes = []
     for number, name in enumerate(known[0].names):
         differences, survived = [], []
         for order in known:
@@ -365,5 +365,5 @@ def class_rows(orders: Sequence[Order]) -> list[Row]:
             name=name, value=float(mean.mean()), low=low, high=high, n=len(mean), share=float(np.mean(survived)),
             note="share among surviving heads' maps less that among the others', over inputs",
         )  # fmt: skip
-        rows.append(survivor.as_row())
-    return rows
+        classes.append(survivor)
+    return classes

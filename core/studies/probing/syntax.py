@@ -35,7 +35,7 @@ from core.studies.probing.records import (
     TreeDifference,
 )
 from core.studies.provenance import provenance
-from core.studies.records import picked
+from core.studies.records import Result, picked
 from core.tasks.treebank import LeftOut, plain_relation, read_part
 
 if TYPE_CHECKING:
@@ -175,18 +175,18 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         }
         return Syntax(**several, sentences=partials[0].sentences)
 
-    def rows(self, options: SyntaxOptions, merged: Syntax) -> list[Row]:
+    def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
         """Probes and baselines, heads, the best head, what was left out, drawn trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
-        rows = [parsed_row(parsed, options.seed, **about) for parsed in merged.parsed]
+        results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
             together = next(parsed for parsed in merged.parsed if parsed.name == ATTENTION)
-            rows += [*best_rows(heads, together, options.seed), *head_rows(heads, options.seed)]
-        rows += [
-            LeftOutSentences(name=f"{out.part}: {out.reason}", n=out.n, note="; ".join(out.names)).as_row()
+            results += [*_best_head(heads, together, options.seed), *_head_trees(heads, options.seed)]
+        results += [
+            LeftOutSentences(name=f"{out.part}: {out.reason}", n=out.n, note="; ".join(out.names))
             for out in merged.left_out
         ]
-        return rows + [tree_row(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
+        return results + [_tree(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = ParsedScore.defined(rows)
@@ -350,19 +350,19 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
 # ---------------------------------------------------------------- rows
 
 
-def parsed_row(parsed: Parsed, seed: int, **sentences: int) -> Row:
+def _parsed(parsed: Parsed, seed: int, **sentences: int) -> ParsedScore:
     """UAS with its interval; beside it the undirected score. sentences: of train, dev and test."""
     undirected = share_of(parsed.joined, parsed.governed, seed=seed)
     return ParsedScore(
         kind=parsed.kind, name=parsed.name, undirected=undirected.value, undirected_low=undirected.low,
         undirected_high=undirected.high, whole_trees=float(parsed.whole.mean()), note=parsed.note, **sentences,
         **share_of(parsed.right, parsed.words, seed=seed).fields(),
-    ).as_row()  # fmt: skip
+    )  # fmt: skip
 
 
-def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
+def _head_trees(heads: SingleHeads, seed: int) -> list[HeadTree]:
     """Every head's undirected UAS on test, with dev's beside it."""
-    rows = []
+    results = []
     dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
     for layer, head in np.ndindex(dev.shape):
         share = share_of(heads.joined[layer, head], heads.governed, seed=seed)
@@ -370,11 +370,11 @@ def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
             statistic="undirected UAS", name=str(Head(layer, head)), layer=layer, head=head, **share.fields(),
             dev=float(dev[layer, head]), whole_trees=float(heads.whole[layer, head].mean()),
         )  # fmt: skip
-        rows.append(tree.as_row())
-    return rows
+        results.append(tree)
+    return results
 
 
-def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
+def _best_head(heads: SingleHeads, together: Parsed, seed: int) -> list[Result]:
     """The head that is best on dev, on test; and what the probe of all heads has more, paired by sentence."""
     layer, head = heads.best
     own = heads.joined[layer, head]
@@ -387,13 +387,12 @@ def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
     )  # fmt: skip
     more = share_difference(together.joined, own, heads.governed, seed=seed)
     note = f"undirected UAS of all heads together less that of {name}"
-    difference = TreeDifference(name=f"all heads less {name}", note=note, **more.fields())
-    return [best.as_row(), difference.as_row()]
+    return [best, TreeDifference(name=f"all heads less {name}", note=note, **more.fields())]
 
 
-def tree_row(number: int, drawn: TreeExample) -> Row:
+def _tree(number: int, drawn: TreeExample) -> DrawnTree:
     """One sentence with both trees; lists in the order of its words."""
     return DrawnTree(
         name=f"sentence {number}", n=len(drawn.words), words=list(drawn.words), relations=list(drawn.relations),
         gold=list(drawn.gold), drawn=list(drawn.drawn), probability=list(drawn.probability),
-    ).as_row()  # fmt: skip
+    )  # fmt: skip

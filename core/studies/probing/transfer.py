@@ -30,7 +30,7 @@ from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, Tune
 from core.studies.outcomes import metrics_of
 from core.studies.probing.syntax import RANDOM, TRAINED
 from core.studies.provenance import provenance
-from core.studies.records import picked
+from core.studies.records import Result, picked
 from core.studies.tuning.records import BestLayer, Transferred
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
@@ -139,13 +139,13 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def rows(self, options: TransferOptions, merged: TransferPartial) -> list[Row]:
+    def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
         """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
-        rows: list[Row] = []
+        results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
-            rows += [baseline_row(mine[0]), *classifier_rows(mine), *best_layer_rows(mine), *frozen_rows(mine)]
-        return rows
+            results += [_baseline(mine[0]), *_classifiers(mine), *_best_layers(mine), *_frozen_layers(mine)]
+        return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         best = max(BestLayer.defined(rows), key=lambda layer: layer.n)
@@ -198,7 +198,7 @@ def _frozen(options: TransferOptions, of: TransferUnit, on: object, shared: tupl
 # ---------------------------------------------------------------- rows
 
 
-def baseline_row(first: Predicted) -> Row:
+def _baseline(first: Predicted) -> Transferred:
     """The constant predictor."""
     metric = metrics_of(task_of(first.task))[0]
     return Transferred(
@@ -208,12 +208,12 @@ def baseline_row(first: Predicted) -> Row:
         metric=metric,
         value=first.baseline,
         n=len(first.gold),
-    ).as_row()
+    )
 
 
-def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
+def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
     """One a reading and layer, the random weights' beside it."""
-    rows: list[Row] = []
+    results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     known = {(read.source, read.reading, read.layer): read for read in mine if read.what == LAYER}
     for (source, reading, layer), classifier in known.items():
@@ -232,13 +232,13 @@ def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
             transferred = replace(
                 transferred, random_weights=random_weights, gain=more.value, gain_low=more.low, gain_high=more.high
             )
-        rows.append(transferred.as_row())
-    return rows
+        results.append(transferred)
+    return results
 
 
-def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
+def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
     """For each reading the layer that is best on every other dev row, judged on the rows between, less the last one."""
-    rows: list[Row] = []
+    results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
         own = [read for read in mine if (read.what, read.source, read.reading) == (LAYER, TRAINED, reading)]
@@ -255,11 +255,11 @@ def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
             name=f"layer {best} less the last", metric=metric, n=len(gold[judged]), note="chosen on the other rows",
             **more.fields(),
         )  # fmt: skip
-        rows.append(best_layer.as_row())
-    return rows
+        results.append(best_layer)
+    return results
 
 
-def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
+def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
     """One a number of frozen layers: the mean over seeds, and what it has less than nothing frozen."""
     by_depth: dict[int, list[Predicted]] = {}
     for tuned in mine:
@@ -268,7 +268,7 @@ def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
     if not by_depth:
         return []
     metric = metrics_of(task_of(mine[0].task))[0]
-    rows, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
+    results, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
     for frozen, some in sorted(by_depth.items()):
         gold, predicted = some[0].gold, np.stack([tuned.predicted for tuned in some])
         change = runs.difference(metric, gold, predicted, free)
@@ -279,5 +279,5 @@ def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
             change=change.value, change_low=change.low, change_high=change.high,
             constant=some[0].baseline, train_rows=some[0].train_rows,
         )  # fmt: skip
-        rows.append(transferred.as_row())
-    return rows
+        results.append(transferred)
+    return results

@@ -25,7 +25,7 @@ from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.saved_checkpoints import LOG
 
 if TYPE_CHECKING:
-    from core.scoring.change import Change as Sums
+    pass
 
 ROWS_A_UNIT = 128
 
@@ -129,13 +129,9 @@ class Change(Study[ChangeOptions, ChangePartial]):
                 whole[key] = sums
         return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
 
-    def rows(self, options: ChangeOptions, merged: ChangePartial) -> list[Row]:
+    def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
         """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
-        rows: list[Row] = []
-        for piece in merged.pieces:
-            key = {"before": options.before, "after": piece.after, "task": piece.task}
-            rows += _summary(scoring.change.Change.unpacked(piece.packed), key, piece.task)
-        return rows
+        return [score for piece in merged.pieces for score in _scores(options, piece)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         cosines = [
@@ -174,21 +170,25 @@ def _rows(options: ChangeOptions, task: str) -> list[TaskRow]:
     return read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
-def _summary(change: "Sums", key: Row, task: str) -> list[Row]:
+def _scores(options: ChangeOptions, piece: TaskChange) -> list[ChangeScore]:
+    change = scoring.change.Change.unpacked(piece.packed)
     heads, layers = change.heads.result(), change.layers.result()
     scores: list[ChangeScore] = []
     for place, statistic in enumerate(change.statistics):
-        shared: Any = key | {"statistic": statistic, "n": int(heads.n[place])}
+        shared: Any = {"before": options.before, "after": piece.after, "task": piece.task, "statistic": statistic}
+        shared["n"] = int(heads.n[place])
         for layer in range(heads.value.shape[0]):
             for head in range(heads.value.shape[1]):
                 ends = _ends(heads, (layer, head, place))
                 lowest = [{"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])]
-                most = lowest if statistic == "cosine" else ()
                 scores.append(
-                    ChangeScore(kind="head", layer=layer, head=head, **ends, changed_most=most, feature=task, **shared)
-                )
+                    ChangeScore(
+                        kind="head", layer=layer, head=head, **ends, feature=piece.task, **shared,
+                        changed_most=lowest if statistic == "cosine" else (),
+                    )
+                )  # fmt: skip
             scores.append(ChangeScore(kind="layer", layer=layer, **_ends(layers, (layer, 0, place)), **shared))
-    return [score.as_row() for score in scores]
+    return scores
 
 
 def _ends(estimate: Any, place: tuple[int, int, int]) -> Any:
