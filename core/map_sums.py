@@ -126,27 +126,3 @@ def divided(whole: MapSums, asked: Needs, parts: Sequence[Needs]) -> list[MapSum
         )
         value, cell = value + width, cell + length
     return handed
-
-
-def of_maps(weights: Float[np.ndarray, "head query key"], needs: Needs) -> MapSums:
-    """The same from whole maps."""
-    heads, queries, keys = weights.shape
-    nothing, sized = np.zeros((heads, 0)), np.zeros((heads, queries, 0))
-    exact = weights.astype(np.float64)
-    gaps = np.abs(np.arange(queries)[:, None] - np.arange(keys))
-    diagonals = np.full((heads, len(needs.offsets), queries), np.nan)
-    for number, offset in enumerate(needs.offsets):
-        at = np.arange(max(0, -offset), min(queries, keys - offset))
-        diagonals[:, number, at] = weights[:, at, at + offset]
-    if needs.blocks is not None:
-        for head in range(heads):
-            needs.blocks(head, 0, weights[head])
-    return MapSums(
-        -(exact * np.log(np.maximum(exact, 1e-30))).sum(-1) if needs.entropy else nothing,
-        (exact * gaps).sum(-1) if needs.distance else nothing,
-        exact.sum(1) if needs.columns else nothing,
-        diagonals,
-        sized if needs.values is None else weights @ needs.values,
-        weights[:, list(needs.rows)],
-        nothing if needs.cells is None else weights[:, needs.cells[:, 0], needs.cells[:, 1]],
-    )

@@ -15,7 +15,7 @@ from tests.shape_checks import jaxtyped, looking, modules_with_shapes
 def test_a_wrong_shape_is_an_error_in_tests(monkeypatch):
     monkeypatch.setattr(looking, "calls", Counter())
     with pytest.raises(TypeCheckError):
-        heads.entropy(np.zeros(3))
+        heads.row_entropies(np.zeros(3))
 
 
 def test_every_imported_module_that_states_shapes_is_checked():

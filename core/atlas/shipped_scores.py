@@ -31,12 +31,6 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
     return mine[mine["task"].isna() | (mine["task"] == task)] if task else mine
 
 
-def checkpoints(*, file: Path | None = None) -> list[str]:
-    """Which checkpoints the record has scores of."""
-    record = _record(file or FILE)
-    return [] if record.empty else record["checkpoint"].drop_duplicates().tolist()
-
-
 def file_hash(file: Path) -> str:
     """SHA-256 of a file, computed anew only when the file changes."""
     return _hash(file, file.stat().st_mtime_ns)

@@ -235,22 +235,6 @@ def _kappas(tables: np.ndarray) -> np.ndarray:
     return np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
 
 
-def alpha(labels: pd.DataFrame) -> float:
-    """Krippendorff's alpha (2011, nominal) over all raters, maps that not everybody labelled included.
-
-    NaN where it is undefined: the maps with two opinions or more have only one class between them, or are none.
-    """
-    both = opinions(labels)
-    shared = both[both.notna().sum(axis=1) > 1].to_numpy(object)
-    names = pd.unique(shared[pd.notna(shared)])
-    if len(names) < 2:
-        return float("nan")
-    counts = np.stack([(shared == name).sum(1) for name in names], 1)  # [map, class]
-    raters, totals = counts.sum(1), counts.sum(0)
-    differing = ((raters**2 - (counts**2).sum(1)) / (raters - 1)).sum()  # coincidences of two unlike values
-    return float(1 - (totals.sum() - 1) * differing / (totals.sum() ** 2 - (totals**2).sum()))
-
-
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
     """Counts in long form: columns `first`, `second` (classes) and n, over maps both raters labelled."""
     both = opinions(labels)[[first, second]].dropna()

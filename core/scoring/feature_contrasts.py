@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
-from core.scoring.link_contrasts import cells_of, means_over_draws, weights_at
+from core.scoring.link_contrasts import means_over_draws
 
 DRAWS = 16  # of each feature of an input
 TRIED = 64  # drawn for them
@@ -50,21 +49,8 @@ class Kinds:
     words: Int[np.ndarray, " key"] | None = None
 
 
-def rhombi(
-    tokens: Bool[np.ndarray, "feature key"],
-    ordinary: Sequence[int],
-    kinds: Kinds,
-    *,
-    classifying: int,
-    causal: bool,
-    seed: Sequence[int],
-) -> Rhombi:
-    """At most DRAWS for each feature, from any ordinary query and from the classifying token."""
-    return rhombi_of_inputs([Marked(tokens, ordinary, kinds, classifying, tuple(seed))], causal=causal)[0]
-
-
 class Marked(NamedTuple):
-    """An input as `rhombi` asks for it. classifying: position of the token that classifies; seed: of its draws."""
+    """An input that draws are made of. classifying: position of the token that classifies; seed: of its draws."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -74,8 +60,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """The same of several inputs of one length and the same features, each drawn by its own seed whatever it is
-    drawn with."""
+    """At most DRAWS for each feature of each input, from any ordinary query and from the classifying token; inputs of
+    one length and the same features, each drawn by its own seed whatever it is drawn with."""
     tokens = np.stack([own.tokens for own in inputs])
     plain = np.zeros((len(inputs), tokens.shape[-1]), dtype=bool)
     for row, own in zip(plain, inputs, strict=True):
@@ -210,18 +196,11 @@ class RhombusCells:
 SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 
 
-def contrasts(
-    weights: Float[Tensor, "batch head query key"], drawn: Sequence[Rhombi]
-) -> Float[np.ndarray, "batch way feature head"]:
-    """Mean contrast over each input's draws, in natural logarithms; NaN where no draw fits."""
-    cells = RhombusCells.of(drawn)
-    return contrasts_of(weights_at(cells_of(weights), cells.batch, cells.queries, cells.keys), cells)
-
-
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """The same from the weights of the cells alone."""
+    """Mean contrast over each input's draws, from the weights of their cells, in natural logarithms; NaN where no draw
+    fits."""
     found = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
         found[cells.filled] = means_over_draws(weights, SIGNS, cells.starts)

@@ -126,18 +126,6 @@ def to_keys(
     return weights[..., start:, :][..., list(keys)].sum(-1).mean(-1)
 
 
-def entropy(
-    weights: Float[Any, "*heads query key"], *, causal: bool = False, normalised: bool = True
-) -> Float[Any, "*heads"]:
-    """Mean over queries i of -sum_j A[i, j] ln A[i, j], in nats; normalised: each row over ln of the keys it sees.
-
-    A causal query i sees i + 1 keys, any other sees all. Range 0 to 1 (normalised) or 0 to ln(length). Rows that see
-    one key have no spread to speak of and are left out; NaN when no row is left.
-    """
-    rows = row_entropies(weights)
-    return normalised_mean(rows, causal=causal) if normalised else mean_of_rows(rows, causal=causal)
-
-
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
     """-sum_j A[i, j] ln A[i, j] of every row, in nats; 0 to ln(length)."""
     if isinstance(weights, np.ndarray):

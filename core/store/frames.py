@@ -92,15 +92,6 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
     )
 
 
-def frame_names(db: Database, release: str | None = None) -> list[str]:
-    """Frames that an indexed release annotates."""
-    frames = db.read(
-        "SELECT DISTINCT frame FROM frame_annotation WHERE $release IS NULL OR release = $release ORDER BY frame",
-        {"release": release},
-    )
-    return frames["frame"].tolist()
-
-
 def skipped_of(db: Database, release: str) -> list[Row]:
     """What the reader rejected of a release: where and why."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])

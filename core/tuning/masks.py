@@ -69,10 +69,3 @@ def zeroed(model: nn.Module, masks: Masks) -> None:
     with torch.no_grad():
         for name, mask in masks.items():
             values[name].mul_(mask.to(values[name]))
-
-
-def settle(model: nn.Module, masks: Masks) -> None:
-    """End `hold`: the weights are plain parameters again, masked ones 0."""
-    for name in masks:
-        path, _, parameter = name.rpartition(".")
-        prune.remove(model.get_submodule(path), parameter)

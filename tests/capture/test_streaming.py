@@ -15,11 +15,11 @@ from core.capture.running import model_inputs, prepared, run
 from core.capture.streaming import Streamer
 from core.capture.words import groups_of
 from core.errors import CheckpointError
-from core.map_sums import Needs, keys_as_values, of_maps
+from core.map_sums import MapSums, Needs, keys_as_values
 from core.models.family import FAMILIES as RECORDS
 from core.scoring.definitions import QUANTITIES
 from core.scoring.distances import HeadDistances
-from core.scoring.feature_contrasts import Kinds, rhombi
+from core.scoring.feature_contrasts import Kinds, Marked, rhombi_of_inputs
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
@@ -60,6 +60,30 @@ def every_need(queries, keys, blocks=None):
     cells = np.stack([chance.integers(queries, size=40), chance.integers(keys, size=40)], 1)
     values = keys_as_values([(0,), range(1, keys, 3), ()], keys)
     return Needs(True, True, True, (-2, -1, 0, 1), values, (0, queries // 2), cells, blocks)
+
+
+def of_maps(weights, needs):
+    """The sums of whole maps [head, query, key], in float64."""
+    heads, queries, keys = weights.shape
+    nothing, sized = np.zeros((heads, 0)), np.zeros((heads, queries, 0))
+    exact = weights.astype(np.float64)
+    gaps = np.abs(np.arange(queries)[:, None] - np.arange(keys))
+    diagonals = np.full((heads, len(needs.offsets), queries), np.nan)
+    for number, offset in enumerate(needs.offsets):
+        at = np.arange(max(0, -offset), min(queries, keys - offset))
+        diagonals[:, number, at] = weights[:, at, at + offset]
+    if needs.blocks is not None:
+        for head in range(heads):
+            needs.blocks(head, 0, weights[head])
+    return MapSums(
+        -(exact * np.log(np.maximum(exact, 1e-30))).sum(-1) if needs.entropy else nothing,
+        (exact * gaps).sum(-1) if needs.distance else nothing,
+        exact.sum(1) if needs.columns else nothing,
+        diagonals,
+        sized if needs.values is None else weights @ needs.values,
+        weights[:, list(needs.rows)],
+        nothing if needs.cells is None else weights[:, needs.cells[:, 0], needs.cells[:, 1]],
+    )
 
 
 def assert_alike(found, wanted):
@@ -135,7 +159,7 @@ def marked(encoding, number, *, causal):
     tokens = chance.random((3, length)) < 0.3
     kinds = Kinds(chance.integers(3, size=length), np.array([False, True, False]))
     at = length - 1 if causal else 0
-    cells = rhombi(tokens, encoding.ordinary, kinds, classifying=at, causal=causal, seed=[number])
+    (cells,) = rhombi_of_inputs([Marked(tokens, encoding.ordinary, kinds, at, (number,))], causal=causal)
     return mark(tokens, encoding.ordinary, classifying=at, seed=[number], rhombi=cells)
 
 

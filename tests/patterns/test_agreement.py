@@ -8,7 +8,6 @@ from core.errors import InputError
 from core.patterns.agreement import (
     RESAMPLES,
     agreement,
-    alpha,
     class_agreements,
     confusion,
     consensus,
@@ -19,6 +18,7 @@ from core.patterns.agreement import (
     raters_of,
     tied,
 )
+from core.patterns.alpha import alpha_with_interval
 
 
 def frame(rows):
@@ -118,7 +118,7 @@ def test_alpha_by_hand():
     totals = coincidences.sum(1)
     n = totals.sum()
     expected = 1 - (n - 1) * 2 * coincidences[0, 1] / (2 * totals[0] * totals[1])
-    assert alpha(two_raters()) == pytest.approx(expected)
+    assert alpha_with_interval(two_raters()).alpha == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -134,11 +134,11 @@ def test_alpha_with_maps_that_not_everybody_labelled(seed):
         for given in pairable
     ) / len(values)
     pairs = [a != b for i, a in enumerate(values) for j, b in enumerate(values) if i != j]
-    assert alpha(frame(rows)) == pytest.approx(1 - observed / np.mean(pairs))
+    assert alpha_with_interval(frame(rows)).alpha == pytest.approx(1 - observed / np.mean(pairs))
 
 
 def test_alpha_needs_two_classes_among_shared_maps():
-    assert np.isnan(alpha(frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x"), ("m2", "a", 1, "y")])))
+    assert np.isnan(alpha_with_interval(frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x"), ("m2", "a", 1, "y")])).alpha)
 
 
 def test_a_second_pass_counts_as_a_rater():
@@ -198,13 +198,13 @@ def test_agreement_of_people_who_share_no_map_or_do_not_exist():
         agreement(labels, "a", "b")
     with pytest.raises(InputError, match="a, b"):
         agreement(labels, "a", "nobody")
-    assert np.isnan(alpha(labels))
+    assert np.isnan(alpha_with_interval(labels).alpha)
 
 
 def test_one_class_everywhere_has_no_kappa():
     labels = frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x")])
     assert np.isnan(agreement(labels, "a", "b").kappa)
-    assert np.isnan(alpha(labels))
+    assert np.isnan(alpha_with_interval(labels).alpha)
 
 
 def test_kappa_of_each_class_against_the_rest_and_of_every_two_people():

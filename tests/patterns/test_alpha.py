@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.patterns.agreement import alpha
+from core.patterns.agreement import opinions
 from core.patterns.alpha import _alphas, alpha_with_interval
 
 
@@ -24,6 +24,17 @@ def crowd(seed=0, maps=60, good=0.8, heads=1):
                 (f"m{k:02d}", f"p{who}", "xyz"[true if rng.random() < good else rng.integers(0, 3)], k // heads)
             )
     return frame(rows)
+
+
+def alpha(labels):
+    """Krippendorff's alpha (2011, nominal) from how many gave each map each class."""
+    both = opinions(labels)
+    shared = both[both.notna().sum(axis=1) > 1].to_numpy(object)
+    names = pd.unique(shared[pd.notna(shared)])
+    counts = np.stack([(shared == name).sum(1) for name in names], 1)  # [map, class]
+    raters, totals = counts.sum(1), counts.sum(0)
+    differing = ((raters**2 - (counts**2).sum(1)) / (raters - 1)).sum()  # coincidences of two unlike values
+    return float(1 - (totals.sum() - 1) * differing / (totals.sum() ** 2 - (totals**2).sum()))
 
 
 def test_alpha_is_nltks_and_its_interval_holds_it():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.feature_contrasts import WAYS, Kinds, Marked, contrasts, rhombi, rhombi_of_inputs
+from core.scoring.feature_contrasts import WAYS, Kinds, Marked, RhombusCells, contrasts_of, rhombi_of_inputs
+from core.scoring.link_contrasts import cells_of, weights_at
 
 LENGTH = 14
 ORDINARY = range(1, LENGTH - 1)
@@ -13,6 +14,15 @@ TOKENS = np.zeros((2, LENGTH), dtype=bool)
 TOKENS[0, [3, 6]] = True  # a kind of word, or any
 TOKENS[1, [4, 9]] = True  # a role, of words of kind 0
 ROLES = np.array([False, True])
+
+
+def rhombi(tokens, ordinary, kinds, *, classifying, causal, seed):
+    return rhombi_of_inputs([Marked(tokens, ordinary, kinds, classifying, tuple(seed))], causal=causal)[0]
+
+
+def contrasts(weights, drawn):
+    cells = RhombusCells.of(drawn)
+    return contrasts_of(weights_at(cells_of(weights), cells.batch, cells.queries, cells.keys), cells)
 
 
 def _drawn(*, causal=False, classifying=0, tokens=TOKENS, roles=ROLES):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.heads import entropy, mean_distance, normalised_mean, to_keys, to_offset
+from core.scoring.heads import mean_distance, mean_of_rows, normalised_mean, row_entropies, to_keys, to_offset
 from core.scoring.registry import HEAD_SCORES, head_scores
 
 
@@ -15,6 +15,10 @@ def random_maps(length: int, *, causal: bool = False, seed: int = 0) -> np.ndarr
     if causal:
         raw *= np.tri(length)
     return raw / raw.sum(-1, keepdims=True)
+
+
+def entropy(weights, *, causal=False, normalised=True):
+    return (normalised_mean if normalised else mean_of_rows)(row_entropies(weights), causal=causal)
 
 
 def loop(weights: np.ndarray, of_map) -> np.ndarray:

@@ -11,7 +11,7 @@ from core.capture.running import predict
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
-from core.tuning.masks import hold, magnitude_masks, prunable, settle, zeroed
+from core.tuning.masks import hold, magnitude_masks, prunable, zeroed
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old engine ran", "every cat slept all night ;", "the old cat"]
@@ -22,6 +22,13 @@ def classifier(request):
     base = tiny(request.param)
     model = fresh_classifier(base, ("no", "yes"), seed=1).eval()
     return Checkpoint("tiny", model, base.tokenizer)
+
+
+def settle(model, masks):
+    """End `hold`: the weights are plain parameters again, masked ones 0."""
+    for name in masks:
+        path, _, parameter = name.rpartition(".")
+        torch.nn.utils.prune.remove(model.get_submodule(path), parameter)
 
 
 def logits(checkpoint):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 
 import numpy as np
 import pydantic.dataclasses
@@ -78,11 +77,6 @@ class RowChoice:
 def mark_of(row: TaskRow) -> str:
     """What a row is known by: a hash of its texts, whatever its id or label."""
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
-
-
-def marks_of(rows: Sequence[TaskRow]) -> tuple[str, ...]:
-    """Of rows in their order."""
-    return tuple(mark_of(row) for row in rows)
 
 
 def check_apart(thought: RowChoice, judged: RowChoice) -> None:
