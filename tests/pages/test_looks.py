@@ -81,7 +81,7 @@ def test_counts_beside_a_calibration_do_not_cover_each_other():
 
 
 def test_every_token_of_a_map_is_named_where_there_is_room_and_a_missing_ring_is_no_part_to_read():
-    weights = pd.DataFrame([{"query": q, "key": k, "weight": 0.5} for q in range(20) for k in range(20)])
+    weights = np.full((20, 20), 0.5)
     tokens = [f"token{k}" for k in range(20)]
     chart = token_map(weights, tokens, tokens, title="t", marked=None).to_dict()
     cells, ring = chart["layer"]

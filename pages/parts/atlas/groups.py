@@ -6,11 +6,10 @@ from statistics import fmean
 import numpy as np
 import streamlit as st
 
-from core.store.runs import run_rows
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import links, resources
+from pages.parts.shell import links
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
@@ -35,7 +34,7 @@ def show_groups() -> None:
         links.link("heads", "Overview of heads")
         return
 
-    rows = run_rows(resources.database(), stored.run)
+    rows = stored.result_rows
     heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
     for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
         st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")

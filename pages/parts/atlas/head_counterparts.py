@@ -3,10 +3,8 @@
 import pandas as pd
 
 from core.attention import Head
-from core.store.runs import run_rows
 from core.studies.comparison.records import Counterpart
 from pages.parts.reports.provenance import present_runs
-from pages.parts.shell import resources
 
 MOST = 4  # other checkpoints
 
@@ -16,7 +14,7 @@ def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
     found: dict[str, Counterpart] = {}
     for stored in present_runs("match"):
         if stored.checkpoint == checkpoint:
-            for record in Counterpart.among(run_rows(resources.database(), stored.run)):
+            for record in stored.among(Counterpart):
                 if (record.layer, record.head) == (head.layer, head.head) and record.match:
                     found.setdefault(record.compare, record)
     return list(found.values())[:MOST]
@@ -25,7 +23,7 @@ def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
 def matched_with(checkpoint: str, other: str | None) -> list[Counterpart]:
     """The counterparts in `other` that are beyond chance, of the newest match; [] where the two were not matched."""
     for stored in present_runs("match"):
-        records = Counterpart.among(run_rows(resources.database(), stored.run))
+        records = stored.among(Counterpart)
         found = [record for record in records if record.compare == other and record.checkpoint == checkpoint]
         if found:
             return [record for record in found if record.matched]

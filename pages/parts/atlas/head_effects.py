@@ -6,12 +6,11 @@ import streamlit as st
 
 from core.attention import Head
 from core.scoring.registry import label_of
-from core.store.runs import run_rows
 from core.studies.circuits.records import CircuitEdge
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.provenance import present_runs
-from pages.parts.shell import links, resources
+from pages.parts.shell import links
 from pages.parts.shell.messages import plain
 
 MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them
@@ -44,7 +43,7 @@ def edges_of(checkpoint: str, head: Head) -> list[CircuitEdge]:
     """The edges of the newest circuit of this checkpoint that the head is an end of, the strongest first."""
     for stored in present_runs("circuit"):
         if stored.checkpoint == checkpoint:
-            every = CircuitEdge.among(run_rows(resources.database(), stored.run))
+            every = stored.among(CircuitEdge)
             mine = [edge for edge in every if str(head) in (edge.sender, edge.receiver)]
             return sorted(mine, key=lambda edge: edge.rank)[:MOST_EDGES]
     return []

@@ -1,8 +1,10 @@
 """Pictures of a score taken apart: the largest terms of a cell, and maps between tokens."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from pages.parts.charts.encoding import Layers, Shade
@@ -34,9 +36,11 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     return alt.layer(bars, written).properties(title=title, height=alt.Step(ROW))
 
 
-def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title: str, marked: tuple[int, int] | None,
-              select: bool = False) -> Layers:  # fmt: skip
-    """A head's map between numbered tokens. frame: columns query, key, weight; marked: the cell with a ring, if any."""
+def token_map(weights: np.ndarray, tokens: Sequence[str], keys: Sequence[str], *, title: str,
+              marked: tuple[int, int] | None = None, select: bool = False) -> Layers:  # fmt: skip
+    """A head's map [query, key] between numbered tokens. marked: the cell with a ring, if any."""
+    queries, seen = np.indices(weights.shape)
+    frame = pd.DataFrame({"query": queries.ravel(), "key": seen.ravel(), "weight": weights.ravel().astype(float)})
     side = max(8, min(CELL, LARGEST // max(len(tokens), len(keys), 1)))
     shown = alt.Undefined if side < WRITTEN else False  # each token is named, where its name has the room
     labels = [f"{place + 1} {token}" for place, token in enumerate(tokens)]

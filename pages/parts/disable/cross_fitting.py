@@ -7,15 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
-from core.store.runs import run_rows
 from core.studies.ablation.records import SweptVariant
 from core.studies.ablation.seed_records import CrossedPart
 from pages.parts.disable.results import show_results
-from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer
-from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
 FOLDS = Count("folds", "Parts", 2, 20, 5, "A model is fine-tuned for each.")
@@ -29,11 +27,11 @@ def show_crossed() -> None:
     )
     with drawer("Sweep the train rows of another task", "crossed"):
         start_training("crossed", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted sweep of")
-    active_jobs("crossed")
+    job_progress.show_jobs("crossed")
     with clear_errors():
         stored = show_results("crossed")
         if stored is not None:
-            _parts(run_rows(resources.database(), stored.run))
+            _parts(stored.result_rows)
 
 
 def _parts(rows: Sequence[Row]) -> None:

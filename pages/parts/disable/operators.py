@@ -8,7 +8,6 @@ import streamlit as st
 from core.attention import Head
 from core.scoring.effects import RARE, rows_to_see, unseen_share
 from core.store.rows import Row
-from core.store.runs import run_rows
 from core.studies.ablation import operators
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
 from pages.parts.charts.curves import values_with_intervals
@@ -17,11 +16,11 @@ from pages.parts.charts.export import together
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
-from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import resources, url
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import pick_and_link
@@ -35,12 +34,12 @@ def show_operators() -> None:
     """Start the study; see what is running; look at results."""
     with drawer("Measure another checkpoint or task", "operators"):
         _start()
-    active_jobs("operators")
+    job_progress.show_jobs("operators")
     with clear_errors():
         stored = pick_run("operators", "Nothing has been measured yet: choose a fine-tuned checkpoint.")
         if stored is not None:
             warn_of_tuning(stored)
-            _shown(run_rows(resources.database(), stored.run), stored)
+            _shown(stored.result_rows, stored)
 
 
 def _start() -> None:
@@ -49,13 +48,9 @@ def _start() -> None:
                              format_func=SWEPT.__getitem__)  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
     more = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
-    if shared:
-        job_progress.say_time("operators", asdict(shared) | more)
-    if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
-        with clear_errors():
-            options = asdict(shared) | more
-            job_progress.begin("operators", options, f"Operators on {shared.checkpoint}")
-            st.rerun()
+    options = asdict(shared) | more if shared else None
+    title = f"Operators on {context.now().checkpoint}"
+    job_progress.offer_start("operators", options, "Set side by side", title=lambda: title)
 
 
 def _shown(rows: list[Row], stored: StoredRun) -> None:

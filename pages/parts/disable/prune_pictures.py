@@ -5,7 +5,6 @@ import streamlit as st
 
 from core import capture, config
 from core.attention import parse_heads
-from core.store.runs import run_rows
 from core.studies.ablation.pruning_records import ImportantHead, PruneStep, RankCorrelation
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
@@ -27,7 +26,7 @@ def show_importance() -> None:
     )
     if stored is None:
         return
-    rows = run_rows(resources.database(), stored.run)
+    rows = stored.result_rows
     heads = ImportantHead.among(rows)
     warn_by_other_run(stored)
     left, right = st.columns([3, 2])
@@ -57,7 +56,7 @@ def show_curves() -> None:
     )
     if stored is None:
         return
-    steps = PruneStep.among(run_rows(resources.database(), stored.run))
+    steps = stored.among(PruneStep)
     first = steps[0]
     warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
     st.altair_chart(

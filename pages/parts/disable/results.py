@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.store.runs import head_scores, run_rows
+from core.store.runs import head_scores
 from core.studies.ablation.disabling import PARTS
 from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched, too_few_flips
 from core.studies.ablation.shared_effects import shared_effects
@@ -39,7 +39,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
     )
     if stored is None:
         return None
-    rows = run_rows(resources.database(), stored.run)
+    rows = stored.result_rows
     variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
     warn_at_chance(stored, _value(baseline, "accuracy"), baseline.n)
     metric = first = baseline.metrics.first.name
@@ -269,7 +269,7 @@ def _beside_another(stored: StoredRun) -> None:
     )
     if not other:
         return
-    here, there = run_rows(resources.database(), stored.run), run_rows(resources.database(), other)
+    here, there = stored.result_rows, others[other].result_rows
     pairs, agreement = shared_effects(here, there)
     if not pairs:
         st.info("The two sweeps share no head of the same name: choose one of the same kind.")

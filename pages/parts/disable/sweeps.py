@@ -10,7 +10,6 @@ from core.studies.ablation.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.shell import context, url
-from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 WHAT = {
@@ -23,12 +22,6 @@ WHAT = {
     "feedforward": "every feed-forward block, taken out",
     "layers-whole": "every whole layer, taken out",
 }
-
-
-def active_jobs(*studies: str) -> None:
-    """Progress of the jobs of these studies that run, wait or failed."""
-    for job in job_progress.jobs_under_way(*studies)[:3]:
-        job_progress.show_job(job, rows=False)
 
 
 @dataclass(frozen=True)
@@ -75,16 +68,15 @@ def start_sweep() -> None:
         help="Faster on a CPU that has it; near a tie predictions may differ.",
     )
     chosen = _groups(what) | mean_by(operator, key="mean_by")
-    if shared:
-        job_progress.say_time("disable", asdict(shared) | chosen | {"what": what, "operator": operator})
-    if last.button("Sweep", type="primary", width="stretch", disabled=shared is None) and shared:
-        with clear_errors():
-            dtype = "bfloat16" if rough else "float32"
-            operator = "zero" if what in PARTS else operator
-            options = asdict(shared) | chosen | {"what": what, "operator": operator, "dtype": dtype}
-            title = f"{operator}: {WHAT[what]}, {pickers.named([shared.task])}"
-            job_progress.begin("disable", options, title)
-            st.rerun()
+    operator = "zero" if what in PARTS else operator
+    chosen |= {"what": what, "operator": operator, "dtype": "bfloat16" if rough else "float32"}
+    job_progress.offer_start(
+        "disable",
+        asdict(shared) | chosen if shared else None,
+        "Sweep",
+        title=lambda: f"{operator}: {WHAT[what]}, {pickers.named([str(context.now().rows)])}",
+        place=last,
+    )
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")
 
 

@@ -2,15 +2,12 @@
 
 import streamlit as st
 
-from core.attention import parse_heads
-from core.store.runs import run_rows
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import HeldChange, TunedScore
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
-from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import context, resources, url
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
@@ -23,7 +20,7 @@ def show_training() -> None:
     """Start runs; see what is running; compare free and held."""
     with drawer("Train another", "held"):
         _start()
-    active_jobs("held")
+    job_progress.show_jobs("held")
     with clear_errors():
         _results()
 
@@ -60,13 +57,13 @@ def _start() -> None:
         "checkpoint": checkpoint, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
         "settings": changed, "heads": heads, "operator": operator,
     }  # fmt: skip
-    if checkpoint and tasks:
-        job_progress.say_time("held", options)
-    if last.button("Train", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
-        with clear_errors():
-            parse_heads(heads)
-            job_progress.begin("held", options, f"Fixed patterns: {checkpoint} on {pickers.named(tasks)}")
-            st.rerun()
+    job_progress.offer_start(
+        "held",
+        options if checkpoint and tasks else None,
+        "Train",
+        title=lambda: f"Fixed patterns: {checkpoint} on {pickers.named(tasks)}",
+        place=last,
+    )
 
 
 def _results() -> None:
@@ -75,7 +72,7 @@ def _results() -> None:
     )
     if stored is None:
         return
-    rows = run_rows(resources.database(), stored.run)
+    rows = stored.result_rows
     scores = TunedScore.among(rows)
     st.table(table_one.table_one(scores).set_index("task").T)
     for change in HeldChange.among(rows):

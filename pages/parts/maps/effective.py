@@ -9,7 +9,6 @@ import streamlit as st
 from core import studies
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
-from core.store import runs as store
 from core.studies.attention.records import LengthCorrelation, Score
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
@@ -18,7 +17,7 @@ from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import context, resources, url
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 
@@ -55,7 +54,7 @@ def show_stored() -> None:
     picked = pick_run("effective", "Nothing has been measured on a task's rows yet.", "effective_run")
     if picked is None:
         return
-    rows = store.run_rows(resources.database(), picked.run)
+    rows = picked.result_rows
     drawn: list = []
     lengths = LengthCorrelation.among(rows)
     if lengths:
@@ -97,10 +96,12 @@ def _start() -> None:
     name = context.now().checkpoint
     tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
     wanted = {"checkpoint": name, "tasks": tasks}
-    if name and tasks:
-        job_progress.say_time("effective", wanted)
-    if st.button("Run", key="start_effective", disabled=not (name and tasks)):
-        with clear_errors():
-            title = f"effective of {name} on {pickers.named(tasks)}"
-            st.session_state["job_effective"] = job_progress.begin("effective", wanted, title)
-            st.rerun()
+    job_progress.offer_start(
+        "effective",
+        wanted if name and tasks else None,
+        "Run",
+        title=lambda: f"effective of {name} on {pickers.named(tasks)}",
+        keep_as="job_effective",
+        key="start_effective",
+        type="secondary",
+    )

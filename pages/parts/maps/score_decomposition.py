@@ -107,9 +107,8 @@ def _take() -> None:
 
 def _map(scores: "LayerScores", weights: Any, title: str, marked: tuple[int, int], *, select: bool = False) -> Any:
     values = weights.float().cpu().numpy()
-    rows = [{"query": q, "key": k, "weight": float(values[q, k])} for q, k in np.ndindex(values.shape)]
-    tokens, keys = list(scores.encoding.tokens), list(scores.key_encoding.tokens)
-    return token_map(pd.DataFrame(rows), tokens, keys, title=title, marked=marked, select=select)
+    tokens, keys = scores.encoding.tokens, scores.key_encoding.tokens
+    return token_map(values, tokens, keys, title=title, marked=marked, select=select)
 
 
 def _sentence(scores: "LayerScores", head: Head, place: tuple[int, int], cell: "Cell") -> str:

@@ -11,14 +11,13 @@ import streamlit as st
 from core.attention import Head
 from core.drawing.csv import csv_text
 from core.patterns.classifier_registry import unfamiliar
-from core.store import runs
 from core.store.rows import Row
 from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.provenance import present_runs, rows_said
-from pages.parts.shell import resources, url
+from pages.parts.shell import url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
@@ -32,7 +31,7 @@ def stored_rows(study: str, class_set: str) -> list[Row]:
     newest: dict[tuple[str, str], str] = {}
     kept = []
     for stored in present_runs(study)[:MOST_RUNS]:
-        rows = runs.run_rows(resources.database(), stored.run)
+        rows = stored.result_rows
         said = ClassRow.among(rows)
         if not said or said[0].class_set != class_set:
             continue

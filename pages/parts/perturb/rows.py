@@ -10,7 +10,6 @@ import streamlit as st
 
 from core import capture
 from core.store.rows import Row
-from core.store.runs import run_rows
 from core.studies.ablation import patch, perturb
 from core.studies.ablation.knockout import KnockoutOptions
 from core.studies.ablation.records import (
@@ -30,10 +29,10 @@ from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import resources, url
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
@@ -51,11 +50,11 @@ def show_rows() -> None:
     study = url.pick(st.selectbox, "Question", list(STUDIES), key="study", format_func=STUDIES.__getitem__)
     with drawer("Measure another checkpoint or task", study):
         _start(study)
-    active_jobs(study)
+    job_progress.show_jobs(study)
     with clear_errors():
         stored = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
         if stored is not None:
-            rows = run_rows(resources.database(), stored.run)
+            rows = stored.result_rows
             for untouched in Untouched.among(rows)[:1]:
                 accuracy = untouched.metrics.of("accuracy")
                 warn_at_chance(stored, accuracy.value if accuracy else None, untouched.n)
@@ -66,12 +65,8 @@ def show_rows() -> None:
 def _start(study: str) -> None:
     shared = shared_options()
     told = _told(study)
-    if shared:
-        job_progress.say_time(study, asdict(shared) | told)
-    if st.button("Measure", type="primary", disabled=shared is None) and shared:
-        with clear_errors():
-            job_progress.begin(study, asdict(shared) | told, f"{study} of {shared.checkpoint}")
-            st.rerun()
+    options = asdict(shared) | told if shared else None
+    job_progress.offer_start(study, options, "Measure")
 
 
 def _told(study: str) -> dict[str, Any]:

@@ -8,10 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
-from core.store.runs import run_rows
 from core.studies.records import Result as Kind
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
 
 K = TypeVar("K", bound=Kind)
@@ -39,7 +37,7 @@ def pick_result(study: str, *, key: str) -> Result | None:
     stored = pick_run(study, "Nothing has been measured yet: press Measure.", key, icon=":material/info:")
     if stored is None:
         return None
-    return Result(run_rows(resources.database(), stored.run), f"{_about(stored.told)} · {stored.date}")
+    return Result(stored.result_rows, f"{_about(stored.told)} · {stored.date}")
 
 
 def _about(options: Mapping[str, Any]) -> str:

@@ -4,9 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.disable.sweeps import active_jobs
 from pages.parts.shell import context
-from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress
 
 ON_TREES = ("syntax", "probe")
@@ -18,13 +16,9 @@ def start_study(study: str, *, view: str) -> None:
         name = context.now().checkpoint
         place = st.container()
         told = _trees(place) if study in ON_TREES else _task(place, study)
-        if name:
-            job_progress.say_time(study, {"checkpoint": name} | told)
-        if st.button("Measure", type="primary", disabled=not name, key=f"measure_{view}") and name:
-            with clear_errors():
-                job_progress.begin(study, {"checkpoint": name} | told, f"{study} of {name}")
-                st.rerun()
-    active_jobs(study)
+        options = {"checkpoint": name} | told if name else None
+        job_progress.offer_start(study, options, "Measure", title=lambda: f"{study} of {name}", key=f"measure_{view}")
+    job_progress.show_jobs(study)
 
 
 def _trees(place: Any) -> dict[str, Any]:

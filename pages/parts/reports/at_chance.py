@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.errors import AtlasError
 from core.scoring.chance import above_constant
-from core.store import runs
 from core.store.rows import from_json
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import Untouched
@@ -14,7 +13,6 @@ from core.studies.tuning.constant_comparison import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
 from pages.parts.shell.short_names import short_names
 
@@ -39,7 +37,7 @@ def _constant_when_tuned(stored: StoredRun) -> float | None:
     for tuned in known_runs("finetune"):
         if tuned.task != stored.task:
             continue
-        for score in TunedScore.among(runs.run_rows(resources.database(), tuned.run)):
+        for score in tuned.among(TunedScore):
             if score.kind == "run" and score.folder == stored.checkpoint and score.dev_rows == stored.inputs:
                 return (score.baseline or {}).get("accuracy")
     return None
@@ -52,7 +50,7 @@ def warn_by_other_run(stored: StoredRun) -> None:
         for other in known_runs(study):
             if (other.checkpoint, other.task) != (stored.checkpoint, stored.task) or not other.rows:
                 continue
-            rows = runs.run_rows(resources.database(), other.run)
+            rows = other.result_rows
             for untouched in Untouched.among(rows):
                 accuracy = untouched.metrics.of("accuracy")
                 warn_at_chance(other, accuracy.value if accuracy else None, untouched.n)
@@ -66,7 +64,7 @@ def warn_of_tuning(stored: StoredRun) -> None:
     """The same for a study of fine-tuned checkpoints that never scores them: as the runs that fine-tuned them say."""
     folders = {name for part in (stored.checkpoint or "").split(" and ") for name in part.split(", ")}
     for tuned in known_runs("finetune"):
-        scores = TunedScore.among(runs.run_rows(resources.database(), tuned.run))
+        scores = tuned.among(TunedScore)
         for score in scores:
             if score.kind == "run" and score.folder in folders and (said := not_shown(scores, score)):
                 name = short_names([str(score.folder)])[str(score.folder)]

@@ -22,7 +22,7 @@ from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, resources, uploads, url
-from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
@@ -206,13 +206,15 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     )
     wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
     wanted |= {"data": data or None, "pipeline": pipeline or None}
-    if name and tasks:
-        job_progress.say_time(study, wanted)
-    if st.button("Run", type="primary", key=f"start_{study}", disabled=not (name and tasks)):
-        with clear_errors():
-            title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {pickers.named(tasks)}"
-            st.session_state[f"job_{study}"] = job_progress.begin(study, wanted, title)
-            st.rerun()
+    of = f"{study} of {name}" + (f" and {beside}" if beside else "")
+    job_progress.offer_start(
+        study,
+        wanted if name and tasks else None,
+        "Run",
+        title=lambda: f"{of} on {pickers.named(tasks)}",
+        keep_as=f"job_{study}",
+        key=f"start_{study}",
+    )
 
 
 def most_inputs(scores: Sequence[Score]) -> int:

@@ -8,7 +8,6 @@ import streamlit as st
 from core.findings import figures
 from core.report.headlines import headline
 from core.report.report import STUDY_NAME
-from core.store import runs
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
@@ -37,7 +36,8 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 
 @st.cache_resource(show_spinner=False, max_entries=400)
 def _headline(run: str, task: str | None, database_id: str) -> Headline:
-    stored, rows = stored_run(run), runs.run_rows(resources.database(), run)
+    stored = stored_run(run)
+    rows = stored.result_rows
     said = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
     return replace(said, sentence=sampled(said.sentence)) if stored.sampled else said
 
@@ -50,5 +50,5 @@ def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:
 
 @st.cache_resource(show_spinner=False, max_entries=400)
 def _has_picture(run: str, database_id: str) -> bool:
-    rows = runs.run_rows(resources.database(), run)
+    rows = stored_run(run).result_rows
     return bool(heads_of(rows) or figures.numbers_of(rows))

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from core.store import runs
-from core.store.rows import from_json
+from core.store.rows import Row, from_json
 from core.studies.lookup import find_study
-from core.studies.records import record_of
+from core.studies.records import Result, record_of
 from core.studies.standing import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.pickers import rows_name, task_name
 
+K = TypeVar("K", bound=Result)
 ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
 
@@ -67,6 +68,15 @@ class StoredRun:
     def settings(self) -> Any:
         """Its options as its study reads them. Raises InputError where an earlier version left what it cannot read."""
         return find_study(self.study).read(dict(self.told))
+
+    @property
+    def result_rows(self) -> list[Row]:
+        """The rows that its study left."""
+        return runs.run_rows(resources.database(), self.run)
+
+    def among(self, kind: type[K]) -> list[K]:
+        """Its rows of one kind. Raises StoreError where one lacks a column."""
+        return kind.among(self.result_rows)
 
     @property
     def inputs(self) -> int:

@@ -76,6 +76,13 @@ def pick(
     return chosen
 
 
+def pick_mode(names: Sequence[T], label: str = "What is shown", *, default: T | None = None) -> T:
+    """Which part of a view is shown: the names in a row, without the label; in the URL as "mode"."""
+    return pick(
+        st.segmented_control, label, names, key="mode", default=default, required=True, label_visibility="collapsed"
+    )
+
+
 def pick_many(
     widget: Callable[..., Any],
     label: str,

@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.shell import context, url
-from pages.parts.shell.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
 
@@ -48,9 +47,10 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
         "checkpoint": checkpoint, "task": task, count.option: number, "preset": preset, "settings": changed,
         "data": data, limit: rows,
     }  # fmt: skip
-    if checkpoint:
-        job_progress.say_time(study, options)
-    if right.button(verb, type="primary", width="stretch", disabled=not checkpoint):
-        with clear_errors():
-            job_progress.begin(study, options, f"{title} {checkpoint} on {pickers.named([task])}")
-            st.rerun()
+    job_progress.offer_start(
+        study,
+        options if checkpoint else None,
+        verb,
+        title=lambda: f"{title} {checkpoint} on {pickers.named([task])}",
+        place=right,
+    )

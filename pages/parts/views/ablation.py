@@ -7,18 +7,19 @@ from pages.parts.disable.cross_fitting import show_crossed
 from pages.parts.disable.live import show_live
 from pages.parts.disable.operators import show_operators
 from pages.parts.disable.results import show_results
-from pages.parts.disable.sweeps import active_jobs, start_sweep
+from pages.parts.disable.sweeps import start_sweep
 from pages.parts.disable.training import show_training
 from pages.parts.reports.stored_runs import drawer
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
+from pages.parts.widgets import job_progress
 
 
 def show_sweeps() -> None:
     """Start a sweep; see what is running; look at results."""
     with drawer("Sweep another checkpoint or task", "disable"):
         start_sweep()
-    active_jobs("disable")
+    job_progress.show_jobs("disable")
     with clear_errors():
         show_results()
 
@@ -39,7 +40,4 @@ def show(tools: DeltaGenerator) -> None:
         "nothing "
         "(Michel et al. 2019); fixed, it looks at the previous, current, next or first token (Raganato et al. 2020)."
     )
-    view = url.pick(
-        st.segmented_control, "What is run", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
-    )
-    VIEWS[view]()
+    VIEWS[url.pick_mode(list(VIEWS), "What is run")]()

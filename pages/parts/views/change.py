@@ -4,13 +4,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import config
-from core.store.runs import run_rows
 from core.studies.attention.records import ChangeScore
 from core.studies.tuning.change import STUDY
 from core.tuning.saved_checkpoints import shown_folder, tuned_checkpoints
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import context, resources, url
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.tuning.tuning_settings import pick_data
@@ -37,12 +36,8 @@ def start() -> None:
     with st.expander("Where the rows come from"):
         data = pick_data()
     options = {"before": before, "after": after, "limit": limit, "data": data}
-    if before and after:
-        job_progress.say_time("change", options)
-    if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
-        with clear_errors():
-            job_progress.begin("change", options, f"Change of {before}")
-            st.rerun()
+    asked = options if before and after else None
+    job_progress.offer_start("change", asked, "Compare", title=lambda: f"Change of {before}", place=last)
     if not known:
         st.caption("No checkpoint was fine-tuned here yet: the Fine-tuning page makes one in minutes.")
 
@@ -57,7 +52,7 @@ def results() -> None:
     if stored is None:
         return
     warn_of_tuning(stored)
-    scores, compared = ChangeScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
+    scores, compared = stored.among(ChangeScore), STUDY.read(dict(stored.told))
     there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = url.pick(
         st.segmented_control, "Statistic", there, key="statistic", default="cosine", required=True,
@@ -80,7 +75,6 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     with drawer("Compare other checkpoints", "change"):
         start()
-    for job in job_progress.jobs_under_way("change")[:3]:
-        job_progress.show_job(job, rows=False)
+    job_progress.show_jobs("change")
     with clear_errors():
         results()

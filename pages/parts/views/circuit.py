@@ -1,10 +1,171 @@
-"""Circuit: which component feeds which, and how sure that is."""
+"""Circuit: which component feeds which, and how sure that is; in layers, by its curve, and edge by edge."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.disable.circuits import show_circuits
+from core import capture
+from core.attention import Head
+from core.errors import InputError
+from core.studies.ablation.perturb import made_of
+from core.studies.circuits import circuit as circuits
+from core.studies.circuits.circuit_pairs import KINDS, OTHER_ROW, texts_of
+from core.studies.circuits.circuit_table import said_of_stability
+from core.studies.circuits.foils import encoded
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
+from core.studies.contract import declared
+from core.tasks.glue import TaskRow
+from pages.parts.charts.circuit import circuit_picture
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.score_terms import token_map
+from pages.parts.disable.sweeps import shared_options
+from pages.parts.reports.at_chance import warn_of_tuning
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import resources, url
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
+
+SAID = declared(circuits.CircuitOptions)
+USUAL, MOST = 40, 200  # edges that are drawn
+SHOWN = {  # low and high are of the mean in which a pair counts up to the clip
+    "name": "name", "effect": "effect", "low": "low, clipped", "high": "high, clipped", "verdict": "verdict",
+    "selection": "selection", "attribution": "attribution", "control": "control", "n": "n",
+}  # fmt: skip
+ORDERS = {"effect": "strongest edges", "random": "random edges"}
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The stored circuits, and a form for another."""
-    show_circuits()
+    """Start a study; see its circuit."""
+    with drawer("Find the circuit of another checkpoint or task", "circuit"):
+        _start()
+    job_progress.show_jobs("circuit", most=2)
+    with clear_errors():
+        _results()
+
+
+def _start() -> None:
+    shared = shared_options()
+    left, middle, right = st.columns(3)
+    kind = url.pick(left.selectbox, "Against each row stands", list(KINDS), key="circuit_kind", default=OTHER_ROW,
+                      help=SAID["kind"].help)  # fmt: skip
+    answers = url.pick(middle.selectbox, "Answers of a pair", ["different", "same", "any"], key="circuit_answers",
+                         help=SAID["answers"].help)  # fmt: skip
+    margin = right.number_input("Margin, share of the difference", 0.0, 1.0, 0.05, 0.01, key="circuit_margin",
+                                bind="query-params", help=SAID["margin"].help)  # fmt: skip
+    told = {"kind": kind, "answers": answers, "margin": margin}
+    job_progress.offer_start("circuit", asdict(shared) | told if shared else None, "Find the circuit")
+
+
+def _results() -> None:
+    stored = pick_run(
+        "circuit",
+        "No circuit was looked for yet: choose a fine-tuned checkpoint and press the button.",
+        key="circuit_run",
+        icon=":material/account_tree:",
+    )
+    if stored is None:
+        return
+    warn_of_tuning(stored)
+    rows = stored.result_rows
+    whole, every = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
+    ranked = sorted(every, key=lambda edge: edge.rank)
+    counts = {
+        "matter": whole.matter,
+        "do not matter": whole.does_not_matter,
+        "open": whole.open,
+        "stable": whole.stable,
+    }
+    for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
+        column.metric(f"{name}, of {whole.raced:,}", f"{count:,}")
+    st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
+    pictures = _pictures(whole, ranked, Faithfulness.among(rows))
+    show_table(pd.DataFrame([{title: getattr(edge, name) for name, title in SHOWN.items()} for edge in ranked[:MOST]]))
+    show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
+    _pairs(stored, ranked, CircuitPair.among(rows))
+    st.caption(plain(_caption(stored, whole)))
+
+
+def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Sequence[Faithfulness]) -> list[Any]:
+    """The layered picture at a size, and the curve beside it."""
+    most = min(MOST, len(ranked))
+    size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
+    layers = max(edge.receiver_layer for edge in ranked)
+    heads = max((Head.parse(edge.receiver).head + 1 for edge in ranked if edge.input), default=1)
+    graph = circuit_picture(ranked[:size], layers, heads, title=f"The {size} strongest edges")
+    points = [
+        {"edges": point.size, "kept": point.value, "low": point.low, "high": point.high, "circuit": ORDERS[point.order]}
+        for point in curve
+        if point.order in ORDERS
+    ]
+    axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges of the circuit",
+                y_title="share of the difference kept")  # fmt: skip
+    kept = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
+    left, right = st.columns([3, 2])
+    left.altair_chart(graph, width="stretch")
+    right.altair_chart(kept)
+    if whole.cpr is not None and whole.random_cpr is not None:
+        right.caption(f"Area under the curve {whole.cpr:.2f}, of random edges {whole.random_cpr:.2f}.")
+    without = [point for point in curve if point.order.startswith("without")]
+    show_table(
+        [{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value} for point in without],
+        place=right,
+    )
+    return [graph, kept]
+
+
+def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[CircuitPair]) -> None:
+    """An edge's pairs, and the receiving head's maps on both sides of one."""
+    names = [edge.name for edge in ranked[:MOST]]
+    left, right = st.columns(2)
+    name = url.pick(left.selectbox, "Edge", names, key="circuit_edge")
+    edge = next(edge for edge in ranked if edge.name == name)
+    numbers = ["none", *(str(k + 1) for k in range(len(pairs)))]
+    number = url.pick(right.selectbox, "Pair to open", numbers, key="circuit_pair")
+    if number == "none":
+        return
+    head = edge.receiver if edge.input else edge.sender
+    if not head.startswith("L") or "-" in head:
+        st.info(f"{edge.name} joins no head: it has no maps.", icon=":material/help:")
+        return
+    pair, options = pairs[int(number) - 1], circuits.STUDY.read(stored.told)
+    for column, (letter, texts) in zip(st.columns(2), _texts(options, pair).items(), strict=True):
+        column.markdown(plain(f"{letter}: {texts[0]}" + (f" / {texts[1]}" if texts[1] else "")))
+        column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
+    st.caption(f"Logit difference {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B; the pair {pair.use}.")
+
+
+def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
+    if options.pairs_file and not Path(options.pairs_file).expanduser().is_file():
+        raise InputError(f"The pairs stand in {options.pairs_file}, which is not there any more.")
+    every = texts_of(options)
+    first, second = every[pair.first]
+    other = second or (every[pair.second][0] if pair.second >= 0 else None)
+    if other is None:
+        other = made_of(options.kind, TaskRow("", *first, 0), options.seed + pair.first, "[MASK]")
+    return {"A": first, "B": other or first}
+
+
+def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> Any:
+    checkpoint = resources.checkpoint(name)
+    encoding = encoded(checkpoint, texts)
+    weights = capture.running.capture(checkpoint, encoding).weights[head.layer, head.head]
+    return token_map(weights, encoding.tokens, encoding.tokens, title=title, marked=(0, 0))
+
+
+def _caption(stored: StoredRun, whole: CircuitSummary) -> str:
+    return (
+        f"{stored.checkpoint} · {whole.task} {stored.split} · pairs by {whole.pairs_by}, {whole.answers} answers · "
+        f"{whole.n} pairs decide, {whole.judging} others judge, {whole.control} have the same answer · margin "
+        f"{whole.margin:.3f} logits, {whole.margin_share:.0%} of the difference; a pair counts up to {whole.clip:.3f} "
+        "in verdicts and in the intervals beside them, so that no few pairs decide; the effect itself is not clipped "
+        f"· all verdicts hold together with {1 - whole.alpha:.0%} · {stored.date}"
+    )

@@ -8,7 +8,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.store.rows import Row
-from core.store.runs import run_rows
 from core.studies.comparison.match import STUDY
 from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence
 from pages.parts.charts.encoding import Shade
@@ -38,11 +37,7 @@ def start() -> None:
         )
         return
     options = {"checkpoint": here.checkpoint, "compare": here.beside, "tasks": [here.rows or "sst2"]}
-    job_progress.say_time("match", options)
-    if st.button(f"Match the heads of {here.checkpoint} with those of {here.beside}", type="primary"):
-        with clear_errors():
-            job_progress.begin("match", options, STUDY.title(STUDY.read(options)))
-            st.rerun()
+    job_progress.offer_start("match", options, f"Match the heads of {here.checkpoint} with those of {here.beside}")
 
 
 def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
@@ -78,10 +73,8 @@ def both_maps(chosen: Counterpart) -> None:
                 continue
             maps = resources.shown(name, text or SENTENCE, most=MOST_TOKENS).maps
             weights = maps.weights[head.layer, head.head]
-            frame = pd.DataFrame([{"query": q, "key": k, "weight": float(weights[q, k])}
-                                  for q in range(len(weights)) for k in range(len(weights))])  # fmt: skip
-            tokens = list(maps.tokens)
-            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {name}", marked=None), width="content")
+            drawn = token_map(weights, maps.tokens, maps.tokens, title=f"{head} of {name}")
+            st.altair_chart(drawn, width="content")
             links.link("heads/one", f"{head} of {name}", checkpoint=name, head=str(head))
 
 
@@ -115,7 +108,7 @@ def recurring(rows: Sequence[Row]) -> None:
 
 def results(stored: StoredRun) -> None:
     """A stored comparison."""
-    rows = run_rows(resources.database(), stored.run)
+    rows = stored.result_rows
     summaries = {summary.compare: summary for summary in MatchSummary.among(rows)}
     if not summaries:
         st.info("This comparison has no heads: run it again.")
@@ -136,8 +129,7 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     with drawer("Match the heads of two checkpoints", "match"):
         start()
-    for job in job_progress.jobs_under_way("match")[:3]:
-        job_progress.show_job(job, rows=False)
+    job_progress.show_jobs("match")
     with clear_errors():
         stored = pick_run(
             "match",

@@ -8,13 +8,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.definitions import CLASS_SHARE, bound_of
 from core.scoring.registry import label_of
-from core.store.runs import run_rows
 from core.studies.comparison.bundled_curve import OWN, bundled_curves, spread_sentence
 from core.studies.comparison.development import order_sentence, role_records
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from pages.parts.charts.development import small_multiples
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import context, resources, url
+from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
@@ -38,8 +37,7 @@ def start() -> None:
             options = {"checkpoints": names, "tasks": [context.now().rows or "sst2"]}
             job_progress.begin("development", options, f"Development from {names[0]} to {names[-1]}")
             st.rerun()
-    for job in job_progress.jobs_under_way("development")[:3]:
-        job_progress.show_job(job, rows=False)
+    job_progress.show_jobs("development")
 
 
 def show_curves(points: Sequence[CurvePoint], source: str) -> None:
@@ -155,5 +153,5 @@ def show(tools: DeltaGenerator) -> None:
             icon=":material/timeline:",
         )
         if stored is not None:
-            points = CurvePoint.among(run_rows(resources.database(), stored.run))
+            points = stored.among(CurvePoint)
             show_curves(points, f"{stored.title}, {stored.date}")

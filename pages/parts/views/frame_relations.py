@@ -17,7 +17,4 @@ def show(tools: DeltaGenerator) -> None:
         "A word evokes a frame (“agitated”: Emotion_directed) with elements (Experiencer: “he”). Kovaleva et al. 2019 "
         "asked which heads attend between the two (section 4.2, Fig 3)."
     )
-    view = url.pick(
-        st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
-    )
-    VIEWS[view]()
+    VIEWS[url.pick_mode(list(VIEWS))]()

@@ -12,7 +12,6 @@ from core.atlas import example
 from core.attention import Head
 from core.config import ENCODER
 from core.errors import AtlasError
-from core.store.runs import run_rows
 from core.studies.attention.records import ChangeScore
 from pages.parts.charts.export import exported
 from pages.parts.reports import headlines
@@ -130,7 +129,7 @@ def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
         if stored is None:
             st.info("It is drawn from step 3's result.", icon=":material/insights:")
             return
-        scores = ChangeScore.among(run_rows(resources.database(), stored.run))
+        scores = stored.among(ChangeScore)
         whose = "yours" if is_mine else "the result that ships"
         chart = change_by_depth(scores, whose=whose, bundled=stored.sampled)
         st.altair_chart(chart)

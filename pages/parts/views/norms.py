@@ -19,9 +19,7 @@ def show(tools: DeltaGenerator) -> None:
     """One of the four, of the sentence of the context."""
     asked = context.now()
     with tools:
-        kind = url.pick(
-            st.segmented_control, "Measure", list(SHOWN), key="mode", required=True, label_visibility="collapsed"
-        )
+        kind = url.pick_mode(list(SHOWN), "Measure")
         wanted = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     with clear_errors():
         st.caption(beyond.MEANING[kind])

@@ -24,7 +24,4 @@ def show(tools: DeltaGenerator) -> None:
         "into the "
         "other; or cut edges of attention."
     )
-    view = url.pick(
-        st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
-    )
-    VIEWS[view]()
+    VIEWS[url.pick_mode(list(VIEWS))]()

@@ -24,10 +24,7 @@ def show(tools: DeltaGenerator) -> None:
         "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
         "there to be read; whether the checkpoint uses it is another question (Ablation, Patching and perturbation)."
     )
-    view = url.pick(
-        st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
-    )
-    study, show = VIEWS[view]
+    study, show = VIEWS[url.pick_mode(list(VIEWS))]
     with clear_errors():
         show()
     start_study(study, view=study)

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.disable.prune_pictures import show_curves, show_importance
-from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.disable.sweeps import shared_options
 from pages.parts.reports.stored_runs import drawer
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors
@@ -59,9 +59,7 @@ def show(tools: DeltaGenerator) -> None:
     )
     with drawer("Measure another checkpoint or task", "importance"):
         start()
-    active_jobs("importance", "prune")
-    view = url.pick(
-        st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
-    )
+    job_progress.show_jobs("importance", "prune")
+    view = url.pick_mode(list(VIEWS))
     with clear_errors():
         VIEWS[view]()

@@ -9,12 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.few_inputs import FEWEST
-from core.store import runs as store
 from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import resources, url
+from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
@@ -77,7 +76,6 @@ def say_shared(scores: Sequence[RelationScore]) -> None:
 
 def dependencies() -> None:
     """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
-    db = resources.database()
     with st.expander("Run on a treebank", icon=":material/account_tree:"):
         name = pickers.pick_checkpoint(key="tree_checkpoint")
         folder = st.text_input(
@@ -85,11 +83,15 @@ def dependencies() -> None:
         )
         st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
         wanted = {"checkpoint": name, "treebank": folder}
-        if name and folder:
-            job_progress.say_time("dependencies", wanted)
-        if st.button("Run", key="start_trees", disabled=not (name and folder)):
-            st.session_state.job_dependencies = job_progress.begin("dependencies", wanted, f"dependencies of {name}")
-            st.rerun()
+        job_progress.offer_start(
+            "dependencies",
+            wanted if name and folder else None,
+            "Run",
+            title=lambda: f"dependencies of {name}",
+            keep_as="job_dependencies",
+            key="start_trees",
+            type="secondary",
+        )
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)
     stored = pick_run(
@@ -100,7 +102,7 @@ def dependencies() -> None:
     )
     if stored is None:
         return
-    rows = store.run_rows(db, stored.run)
+    rows = stored.result_rows
     every = DependencyScore.among(rows)
     attending.notes(every)
     scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]

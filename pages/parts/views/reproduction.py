@@ -15,7 +15,7 @@ from core.report.records import records_of
 from core.report.rendering.words import About
 from core.report.report_options import DEFAULTS, PARTS, ReportOptions
 from core.store.database import Database
-from core.store.runs import one_run, run_rows
+from core.store.runs import one_run
 from core.tasks.glue import TASKS
 from pages.parts.reports.reproduction_pictures import claims_table, downloads, exhibits, summary
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -128,7 +128,7 @@ def results() -> None:
     )
     if stored is None:
         return
-    records, about = records_of(run_rows(db, stored.run)), About.of(one_run(db, stored.run))
+    records, about = records_of(stored.result_rows), About.of(one_run(db, stored.run))
     summary(records, about)
     downloads(records, about)
     claims_table(records)

@@ -1,10 +1,130 @@
 """Seed variance: what the head's first weights, the sample of rows and the order of batches each do to a run."""
 
+from dataclasses import asdict
+
+import pandas as pd
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.tuning.seeds_apart import show_seeds
+from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
+from pages.parts.charts.curves import values_with_intervals
+from pages.parts.charts.encoding import Axes
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
+
+SHARED = {
+    "all pairs": "any",
+    "same head": "head",
+    "same rows": "rows",
+    "same order": "order",
+    "no seed in common": "none",
+    "same run, other rows": "itself",
+}
+SIDE = Count("side", "Seeds of each", 3, 10, 3, "3 of each kind make 9 runs, a Latin square.")
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The stored runs of several seeds, and a form for more."""
-    show_seeds()
+    """Start a square of runs; see what is running; look at results."""
+    with drawer("Take another task's seeds apart", "seeds"):
+        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
+    job_progress.show_jobs("seeds")
+    with clear_errors():
+        _results()
+
+
+def _results() -> None:
+    stored = pick_run(
+        "seeds", "No seeds have been taken apart yet: choose a checkpoint and a task, and press Run.", "seeds"
+    )
+    if stored is None:
+        return
+    rows = stored.result_rows
+    runs = SeededRun.among(rows)
+    left, right = st.columns(2)
+    with left:
+        _sources(SeedSource.among(rows))
+    with right:
+        _overlaps(HeadOverlap.among(rows))
+    for spread in SeedSpread.among(rows):
+        _spread(spread)
+    stable = [head for head in StableHead.among(rows) if head.runs == head.n]
+    st.markdown(f"Among the most important heads in every run: **{', '.join(h.name for h in stable) or 'none'}**.")
+    with st.expander("Runs and heads"):
+        show_table(pd.DataFrame(map(asdict, runs)))
+        show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
+    st.caption(
+        plain(
+            f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "
+            f"intervals of shared heads: jackknife over runs, 95% · {stored.checkpoint} · {stored.date}"
+        )
+    )
+
+
+def _spread(spread: SeedSpread) -> None:
+    """How far runs lie apart, beside what the dev rows alone leave open."""
+    error = spread.dev_error
+    beside = "" if error is None else f"; {spread.dev_rows} dev rows alone leave {100 * error:.1f} in any one of them"
+    constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
+    if spread.deviation is None:
+        st.markdown(f"{spread.metric} {spread.ends}, so there is no standard deviation over runs.{constant}")
+        return
+    st.markdown(
+        f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {spread.metric} "
+        f"({spread.ends}){beside}.{constant}"
+    )
+
+
+def _sources(sources: list[SeedSource]) -> None:
+    """Each seed's share of the spread; what a seed without effect would have is the dashed line."""
+    known = [source for source in sources if source.share is not None]
+    if not known:
+        st.info("All runs score alike, or in some the score is undefined: there is no spread to take apart.")
+        return
+    bars = [
+        {
+            "seed": SEED_WORDS[source.name],
+            "share": 100 * (source.share or 0),
+            "p corrected": source.p,
+            "points": None if source.deviation is None else 100 * source.deviation,
+        }
+        for source in known
+    ]
+    axes = Axes(x="seed", y="share", y_title="% of the spread")
+    title = f"Where the spread of {known[0].metric} comes from; dashed: by chance"
+    tooltip = ("p corrected", "points")
+    rule = 100 * known[0].by_chance
+    st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
+    said = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
+    st.caption(f"F test, corrected over the three: {said}. Nine runs show large effects only.")
+
+
+def _overlaps(overlaps: list[HeadOverlap]) -> None:
+    """How many of the most important heads two runs share."""
+    if not overlaps:
+        return
+    top = overlaps[0].top
+    bars = [
+        {
+            "runs": SHARED[overlap.name],
+            "shared": top * overlap.value,
+            "pairs": overlap.pairs,
+            "low": None if overlap.low is None else top * overlap.low,
+            "high": None if overlap.high is None else top * overlap.high,
+        }
+        for overlap in overlaps
+    ]
+    axes = Axes(
+        x="runs",
+        y="shared",
+        low="low",
+        high="high",
+        x_title="the seed that two runs have in common",
+        y_title=f"of {top} most important heads",
+    )
+    title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
+    rule = top * overlaps[0].by_chance
+    st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
+    st.caption("Itself: the same run, its heads weighed on one half of the rows and on the other.")

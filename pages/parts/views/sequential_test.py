@@ -1,10 +1,133 @@
-"""Sequential test: which heads matter, asked of as few rows as it takes."""
+"""Sequential test: which heads matter to the task's loss beyond a margin, asked of as few rows as it takes."""
 
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.disable.races import show_races
+from core.jobs import api
+from core.studies.ablation.race import RaceOptions
+from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
+from core.studies.contract import declared
+from core.studies.estimate import Estimate
+from pages.parts.disable.live import SWEPT
+from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
+from pages.parts.disable.stand_ins import mean_by
+from pages.parts.disable.sweeps import WHAT, shared_options
+from pages.parts.reports.at_chance import warn_by_other_run
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import resources, url
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
+
+SAID = declared(RaceOptions)
+KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The stored tests, and a form for another."""
-    show_races()
+    """Start a test; see its running intervals; read its verdicts."""
+    with drawer("Test heads of another checkpoint or task", "race"):
+        _start()
+    for job in job_progress.jobs_under_way("race")[:2]:
+        now = job_progress.show_job(job, rows=False)
+        st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
+    with clear_errors():
+        _results()
+
+
+def _start() -> None:
+    shared = shared_options()
+    left, middle, right = st.columns(3)
+    what = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    operator = url.pick(
+        middle.selectbox, "Instead of its attention", list(SWEPT), key="race_operator", format_func=SWEPT.__getitem__
+    )
+    margin = right.number_input(
+        "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",
+        help=SAID["margin"].help, key="race_margin", bind="query-params",
+    )  # fmt: skip
+    heads = ""
+    if what == "groups":
+        heads = st.text_input(
+            "Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help
+        )
+    how = mean_by(operator, key="race_mean_by")
+    anytime = st.checkbox(
+        "Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime", bind="query-params"
+    )
+    more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
+    job_progress.offer_start("race", asdict(shared) | more if shared else None, "Test")
+    st.caption(
+        "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
+        "one whose interval lies within it does not, and both stop. The others take more rows."
+    )
+
+
+def _under_way(job: str) -> None:
+    """The intervals so far: they hold at whatever moment they are looked at."""
+    with clear_errors():
+        rows = api.partial_rows(resources.database(), job).to_dict("records")
+        verdicts = RaceVerdict.among(rows)
+        if all(verdict.always_low is None for verdict in verdicts):
+            return
+        race = RaceSummary.among(rows)[0]
+        st.markdown(f"So far: {verdict_counts(race)}.")
+        st.altair_chart(intervals(verdicts, race.margin, always=True))
+
+
+def _results() -> None:
+    stored = pick_run(
+        "race",
+        "Nothing was tested yet: choose a fine-tuned checkpoint and press Test.",
+        key="race_run",
+        icon=":material/sprint:",
+    )
+    if stored is None:
+        return
+    rows = stored.result_rows
+    race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+    warn_by_other_run(stored)
+    counts = (race.matters, race.does_not_matter, race.open)
+    for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
+        column.metric(name, f"{count} of {len(verdicts)}")
+    st.markdown(plain(verdict_sentence(race)))
+    st.altair_chart(intervals(verdicts, race.margin))
+    left, right = st.columns(2)
+    if all(verdict.head is not None for verdict in verdicts):
+        left.altair_chart(rows_taken(verdicts), width="content")
+    right.altair_chart(gradient_beside(verdicts, race))
+    show_table(looks(RaceLook.among(rows)), place=left)
+    show_table(_table(verdicts))
+    st.caption(
+        plain(
+            f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
+            f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
+            f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
+            "the metric's own, of heads that matter, one at a time, paired"
+        )
+    )
+
+
+def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:
+    """Verdicts, most effect first."""
+    lines = []
+    for verdict in sorted(verdicts, key=lambda verdict: -1.0 if verdict.effect is None else abs(verdict.effect))[::-1]:
+        line: dict[str, Any] = {
+            "name": verdict.name,
+            "verdict": verdict.verdict,
+            "rows": verdict.rows,
+            "effect": verdict.effect,
+            "effect_low": verdict.effect_low,
+            "effect_high": verdict.effect_high,
+            "gradient_first": verdict.gradient_first,
+        }
+        for metric in verdict.metrics.every:
+            change = metric.change or Estimate(float("nan"))
+            line |= {f"{metric.name}_change": change.value}
+            line |= {f"{metric.name}_low": change.low, f"{metric.name}_high": change.high}
+        lines.append(line)
+    return pd.DataFrame(lines)

@@ -9,7 +9,6 @@ from streamlit.delta_generator import DeltaGenerator
 from core.attention import Head
 from core.patterns.snapshot import known_class_set
 from core.scoring.definitions import KINDS
-from core.store import runs as store
 from core.studies.attention.records import PlaceScore
 from core.studies.patterns.records import HeadClass
 from pages.parts.atlas import groups
@@ -28,7 +27,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     the classes of its set, in their order."""
     for stored in present_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
-            heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
+            heads = stored.among(HeadClass)
             of = stored.settings.class_set
             names = known_class_set(resources.database(), of).names if of else ()
             mine = {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}

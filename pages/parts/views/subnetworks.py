@@ -23,7 +23,5 @@ def show(tools: DeltaGenerator) -> None:
         result = pick_result("subnetworks", key="pruned")
         if result is not None:
             warn_of_nothing_to_lose(result)
-            view = url.pick(st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True,
-                              label_visibility="collapsed")  # fmt: skip
-            VIEWS[view](result)
+            VIEWS[url.pick_mode(list(VIEWS))](result)
     start_study("subnetworks", view="subnetworks")

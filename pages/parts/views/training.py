@@ -5,7 +5,6 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.store.runs import run_rows
 from core.studies.tuning.finetune import STUDY, FinetuneOptions
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import TunedScore
@@ -55,13 +54,13 @@ def start() -> None:
         "checkpoint": name, "revision": revision, "tasks": tasks, "initialisations": chosen,
         "seeds": list(range(seeds)), "data": data, "preset": preset, "settings": changed,
     }  # fmt: skip
-    if checkpoint and tasks and chosen:
-        job_progress.say_time("finetune", options)
-    if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
-        with clear_errors():
-            title = f"Fine-tune {name} on {pickers.named(tasks)}"
-            job_progress.begin("finetune", options, title)
-            st.rerun()
+    job_progress.offer_start(
+        "finetune",
+        options if checkpoint and tasks and chosen else None,
+        "Fine-tune",
+        title=lambda: f"Fine-tune {name} on {pickers.named(tasks)}",
+        place=right,
+    )
 
 
 def kept_best(options: FinetuneOptions) -> str:
@@ -80,7 +79,7 @@ def results() -> None:
     )
     if stored is None:
         return
-    scores, options = TunedScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
+    scores, options = stored.among(TunedScore), STUDY.read(dict(stored.told))
     st.subheader("Table 1")
     table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
     st.table(table if options.data else table.rename(columns=sampled))
@@ -111,17 +110,11 @@ def results() -> None:
             links.go("finetuning/change", checkpoint=stored.of, after=str(first.folder))
 
 
-def show_table_one() -> None:
+def show(tools: DeltaGenerator) -> None:
     """Start runs; see what is running; Table 1 and the checkpoints."""
     with drawer("Fine-tune a checkpoint", "finetune"):
         start()
-    unfinished = ("queued", "running", "failed", "cancelled", "interrupted")
-    for job in job_progress.jobs_under_way("finetune", states=unfinished)[:3]:
+    for job in job_progress.jobs_under_way("finetune")[:3]:
         watch(job)
     with clear_errors():
         results()
-
-
-def show(tools: DeltaGenerator) -> None:
-    """Training, and the scores of what was trained."""
-    show_table_one()

@@ -3,7 +3,7 @@
 Both parts are fragments that ask again by themselves while something runs, and rest when nothing does.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import streamlit as st
@@ -12,6 +12,7 @@ from core.errors import AtlasError
 from core.jobs import api, duration_estimate
 from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
+from core.studies.lookup import find_study
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.shell.short_names import short_titles
@@ -59,6 +60,12 @@ def jobs_under_way(*studies: str, states: Collection[str] = UNFINISHED) -> list[
     return [str(job.job) for job in known if job.study in studies and job.state in states]
 
 
+def show_jobs(*studies: str, states: Collection[str] = UNFINISHED, most: int = 3) -> None:
+    """Progress of the newest jobs of these studies in one of these states."""
+    for job in jobs_under_way(*studies, states=states)[:most]:
+        show_job(job, rows=False)
+
+
 def options_of(job: str) -> dict[str, Any]:
     """The options of a job, with its study's defaults. Raises JobError when there is no such job."""
     return one_job(resources.database(), job)["options"]
@@ -67,6 +74,37 @@ def options_of(job: str) -> dict[str, Any]:
 def begin(study: str, options: Any, title: str) -> str:
     """Start a job; its id. Errors: InputError, RightsError."""
     return api.start(resources.database(), study, options, title)
+
+
+def offer_start(
+    study: str,
+    options: Mapping[str, Any] | None,
+    label: str,
+    *,
+    title: Callable[[], str] | None = None,
+    place: Any = st,
+    keep_as: str = "",
+    **button: Any,
+) -> None:
+    """How long a job of these options takes, and the button that begins it and draws the page anew.
+
+    options: None until all is chosen. title: of the job, asked when it begins (default: its study's). place, button:
+    where the button stands, and what else it is told. keep_as: where the session keeps the job's id, if anywhere.
+    """
+    if options is not None:
+        say_time(study, options)
+    usual: dict[str, Any] = {"type": "primary", "width": "content" if place is st else "stretch"}
+    if place.button(label, disabled=options is None, **(usual | button)) and options is not None:
+        with clear_errors():
+            job = begin(study, options, title() if title else _own_title(study, options))
+            if keep_as:
+                st.session_state[keep_as] = job
+            st.rerun()
+
+
+def _own_title(study: str, options: Mapping[str, Any]) -> str:
+    declared = find_study(study)
+    return declared.title(declared.read(options))
 
 
 def say_time(study: str, options: Any) -> None:
