@@ -60,9 +60,9 @@ def jobs_under_way(*studies: str, states: Collection[str] = UNFINISHED) -> list[
     return [str(job.job) for job in known if job.study in studies and job.state in states]
 
 
-def show_jobs(*studies: str, states: Collection[str] = UNFINISHED, most: int = 3) -> None:
-    """Progress of the newest jobs of these studies in one of these states."""
-    for job in jobs_under_way(*studies, states=states)[:most]:
+def show_jobs(*studies: str, most: int = 3) -> None:
+    """Progress of the newest jobs of these studies that run, wait or stopped before their end."""
+    for job in jobs_under_way(*studies)[:most]:
         show_job(job, rows=False)
 
 
