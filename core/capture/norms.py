@@ -84,16 +84,18 @@ def contributions(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],
     take: Callable[[int, Contributions, list[int]], None],
+    *,
+    kept: int = 0,
 ) -> None:
     """One forward pass over all inputs; `take` sees each layer, its Contributions, and which inputs the batch holds.
 
-    Memory holds one layer of one batch. Raises InputError for families whose values or output projection are out of
-    reach, and for inputs whose maps would not fit into memory.
+    Memory holds one layer of one batch, and the maps of the `kept` layers that `take` keeps. Raises InputError for
+    families whose values or output projection are out of reach, and for inputs whose maps would not fit into memory.
     """
     projections = output_projections(checkpoint)
     for inputs in batches(encodings):
         length = len(encodings[inputs[0]])
-        maps = LAYERS_MAPS * maps_bytes(len(inputs), checkpoint.heads, length)
+        maps = (LAYERS_MAPS + kept) * maps_bytes(len(inputs), checkpoint.heads, length)
         refuse_whole_maps("Norms of attention", length, maps, str(checkpoint.device))
         held: list[Tensor] = []
 
@@ -126,14 +128,12 @@ def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
     """The norm-based maps of one input. Raises InputError as `contributions` does."""
     heads, layers = [], []
-    length, maps = len(encoding), maps_bytes(checkpoint.layers + LAYERS_MAPS, checkpoint.heads, len(encoding))
-    refuse_whole_maps("Norms of attention", length, maps, str(checkpoint.device))
 
     def keep(_: int, taken: Contributions, __: list[int]) -> None:
         heads.append(taken.norms()[0].float().cpu().numpy())
         layers.append(taken.together()[0].float().cpu().numpy())
 
-    contributions(checkpoint, [encoding], keep)
+    contributions(checkpoint, [encoding], keep, kept=checkpoint.layers)
     return NormMaps(np.stack(heads), np.stack(layers))
 
 

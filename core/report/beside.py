@@ -74,7 +74,4 @@ def _result(part: Part, run: Row, result: StepResult, rows: Sequence[Row]) -> St
     options = finetune.STUDY.read(run["options"])
     title = f"{part} of {Path(result.step.checkpoint).name}, {result.task}"
     step = ReportStep(part, finetune.STUDY.name, options, result.step.checkpoint, title, result.task)
-    names = ("weights_hash", "created", "code_version", "dtype", "device")
-    created = run.get("created")
-    about = {name: run.get(name) for name in names} | {"created": created.isoformat() if created else None}
-    return StepResult(step, run["run"], rows, "", Origin(**about))
+    return StepResult(step, run["run"], rows, "", Origin.of(run | {"seconds": None}))

@@ -1,14 +1,14 @@
 """What the steps of a report left in the store, and how it is asked for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 from core.report import readings
 from core.report.ids import Part
 from core.report.plan import OTHER_SEEDS, ReportStep
-from core.store.rows import Row
+from core.store.rows import Row, plain
 from core.studies.attention.records import Score
 from core.studies.records import picked
 
@@ -20,11 +20,16 @@ class Origin:
     """Where a step's rows come from. seconds: of its units in workers, together."""
 
     weights_hash: str | None = None
-    created: datetime | str | None = None
+    created: str | None = None
     code_version: str | None = None
     dtype: str | None = None
     device: str | None = None
     seconds: float | None = None
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> "Origin":
+        """That of a run, or of a step of an earlier report, by what is known of it."""
+        return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def about_record(evidence: Sequence[Evidence]) -> About:
     """What a report of this evidence is called, and of when its newest numbers are."""
     names = [known.checkpoint for known in evidence]
     dates = [result.origin.created for known in evidence for result in known.results if result.origin.created]
-    newest = max((datetime.fromisoformat(str(date)) for date in dates), default=datetime(1970, 1, 1))
+    newest = max((datetime.fromisoformat(date) for date in dates), default=datetime(1970, 1, 1))
     return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
 
 
@@ -85,12 +85,10 @@ def _beyond_reports() -> list[StepRecord]:
         for run in shipped_record.runs(study).to_dict("records"):
             checkpoint = _reported(part, run["checkpoint"], options := from_json(run["options"]))
             if checkpoint:
-                about = {name: run[name] for name in ("weights_hash", "code_version", "dtype", "device", "seconds")}
                 task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
                 chosen.append(
                     StepRecord(
-                        part, study, checkpoint, task, run["title"], run["run"], "", options,
-                        created=run["created"].isoformat(), **about,
+                        part, study, checkpoint, task, run["title"], run["run"], "", options, **vars(Origin.of(run)),
                     )
                 )  # fmt: skip
     return chosen
@@ -141,10 +139,7 @@ def _result(record: StepRecord) -> StepResult:
     rows = shipped_record.run_rows(record.run) if record.run else []
     if not rows:
         return StepResult(_step(record, options), None, (), record.error or "its run is not in the record")
-    origin = Origin(
-        record.weights_hash, record.created, record.code_version, record.dtype, record.device, record.seconds
-    )
-    return StepResult(_step(record, options), record.run, tuple(rows), "", origin)
+    return StepResult(_step(record, options), record.run, tuple(rows), "", Origin.of(vars(record)))
 
 
 def _step(record: StepRecord, options: object) -> ReportStep:

@@ -64,8 +64,7 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     known = runs.one_run(db, run)
-    names = ("weights_hash", "created", "code_version", "dtype", "device")
-    origin = Origin(**{name: known[name] for name in names}, seconds=jobs.seconds_of(db, run))
+    origin = Origin.of(known | {"seconds": jobs.seconds_of(db, run)})
     return StepResult(step, run, tuple(runs.run_rows(db, run)), "", origin)
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from pages.parts.shell import context, history, resources
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
-from pages.parts.shell.short_names import short_names, short_titles
+from pages.parts.shell.short_names import BETWEEN_NAMES, short_names, short_titles
 from pages.parts.views import workbench
 from pages.parts.widgets.context_bar import FIELDS_OF
 from tests.pages.opening import opened, switched
@@ -163,6 +163,12 @@ def test_a_view_says_what_of_the_context_it_does_not_use():
 )
 def test_short_names_differ_wherever_the_paths_do(names, shorts):
     assert list(short_names(names).values()) == shorts
+
+
+def test_a_cell_of_several_checkpoints_keeps_a_name_with_spaces_whole():
+    cells = ["/home/x/my models/bert and /home/x/other, /home/y/other", "atlas-encoder", "/data/atlas-encoder"]
+    shorts = ["bert and x/other, y/other", "atlas-encoder", "data/atlas-encoder"]
+    assert list(short_titles(cells, BETWEEN_NAMES).values()) == shorts
 
 
 def test_titles_have_short_names_that_differ_in_all_of_a_list():

@@ -199,12 +199,13 @@ def _drops(result: StepResult) -> Outcome | None:
     if not several:
         return None
     lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))
-    known = [low for low, _ in lengths if _mean_r(several, low).low is not None]
+    means = {low: _mean_r(several, low) for low, _ in lengths}
+    known = [mean for mean in means.values() if mean.low is not None]
     if len(known) < 2:
         return Outcome(UNTESTED, NO_LENGTHS, result.task)
     shown = lengths[:: max(1, len(lengths) // 5)]
-    by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low).value:.2f}" for low, high in shown)
-    short, long = _mean_r(several, known[0]), _mean_r(several, known[-1])
+    by_length = ", ".join(f"{low}-{high}: {means[low].value:.2f}" for low, high in shown)
+    short, long = known[0], known[-1]
     n = sum(length.n for length in several)
     same, parted = decided(short, SAME), decided(long.turned, -PARTED)
     decision = same if same.word == FAILS else _parted(same, parted, long)

@@ -17,7 +17,6 @@ from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import SweptVariant
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
-from core.studies.frames.records import FrameHead
 from core.studies.records import picked
 from core.studies.tuning import finetune
 from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
@@ -243,7 +242,7 @@ def _change_score(variant: SweptVariant, change: Estimate | None) -> Score:
     return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
 
 
-def _map(result: StepResult, exhibit: ExhibitId, scores: Sequence[Score | FrameHead], label: str) -> list[HeadRecord]:
+def _map(result: StepResult, exhibit: ExhibitId, scores: Sequence[Score], label: str) -> list[HeadRecord]:
     return [
         HeadRecord(
             exhibit, result.step.checkpoint, result.task, label, result.run,

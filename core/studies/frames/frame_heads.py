@@ -7,13 +7,12 @@ and a correction over heads.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pydantic.dataclasses
 
 from core import config, studies
-from core.attention import Head
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, Selection, select
 from core.frames.papers import read_list
@@ -195,28 +194,24 @@ def _sentence(scored: Scored) -> FrameSentence:
 def _heads(test: link_tests.LinkTest, parts: Sequence[Draws], options: FrameHeadsOptions) -> list[FrameHead]:
     width = parts[0].heads
     line = float(np.quantile(test.score, 0.99))
+    contrasted = ~np.isnan(test.p_contrast)  # not in earlier partials of an encoder
     habit = {name: np.sum([part.habits[name] for part in parts], axis=0) / test.n for name in HABITS}
     return [
         FrameHead(
             statistic="frames", feature=options.direction, layer=k // width, head=k % width,
-            name=str(Head(k // width, k % width)), value=float(test.score[k]), low=float(test.low[k]),
+            value=float(test.score[k]), low=float(test.low[k]),
             high=float(test.high[k]), n=test.n, baseline=float(test.distance[k]), exchanged=float(test.exchange[k]),
             p_distance=float(test.p_distance[k]), p_exchange=float(test.p_exchange[k]), p_query=float(test.p_query[k]),
             p_share=float(test.p_share[k]),
             p=float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
-            excess=float(test.excess[k]), **_contrast_columns(test, k), q=float(test.q[k]),
+            excess=float(test.excess[k]), contrast=float(test.contrast[k]) if contrasted[k] else None,
+            p_contrast=float(test.p_contrast[k]) if contrasted[k] else None, q=float(test.q[k]),
             survives=bool(test.survives[k]), q_places=float(test.q_places[k]), beats_places=bool(test.beats_places[k]),
-            above_99=bool(test.score[k] >= line), **{f"to_{name}": float(habit[name][k]) for name in HABITS},
+            above_99=bool(test.score[k] >= line), to_previous=float(habit["previous"][k]),
+            to_next=float(habit["next"][k]), to_first=float(habit["first"][k]),
         )
         for k in range(len(test.score))
     ]  # fmt: skip
-
-
-def _contrast_columns(test: link_tests.LinkTest, cell: int) -> Any:
-    """None of earlier partials of an encoder."""
-    if np.isnan(test.p_contrast[cell]):
-        return {}
-    return {"contrast": float(test.contrast[cell]), "p_contrast": float(test.p_contrast[cell])}
 
 
 def _summary(

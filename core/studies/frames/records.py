@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from core.attention import Head
+from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.records import Result, stated
 
@@ -57,39 +57,25 @@ class FrameSummary(Result):
         return "both" if self.beat_places is None else "all"
 
 
-def _named(row: Mapping[str, Any]) -> str:
-    """The head's name, which not every row has: "L1H2"."""
-    return str(Head(int(row["layer"]), int(row["head"])))
-
-
 @dataclass(frozen=True, kw_only=True)
-class FrameHead(Result):
+class FrameHead(Score):
     """One head: its mean weight on frame links with its interval over n, beside the same distance elsewhere (baseline)
     and other sentences (exchanged); p by null and the largest; contrast: mean log weight of the links
     with query, key and distance taken out, and its p; q: of the largest p, corrected over heads; to_...: its mean
     weight on the previous, next and first word."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
-    statistic: str | None = None
-    feature: str | None = None
+    kind: str | None = stated("head")
     layer: int
     head: int
-    name: str = field(metadata={"read": _named, "write": lambda name: {"name": name}})
     value: float
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    baseline: float | None = None
     exchanged: float | None = None
     p_distance: float | None = None
     p_exchange: float | None = None
     p_query: float | None = None
     p_share: float | None = None
-    p: float | None = None
     excess: float | None = None
-    contrast: float | None = None
     p_contrast: float | None = None
-    q: float | None = None
     survives: bool | None = None
     q_places: float | None = None
     beats_places: bool | None = None
@@ -97,6 +83,10 @@ class FrameHead(Result):
     to_previous: float | None = None
     to_next: float | None = None
     to_first: float | None = None
+
+    def as_row(self) -> dict[str, Any]:
+        """With the head's name, which rows of some earlier versions lack."""
+        return super().as_row() | {"name": self.name}
 
     @property
     def estimate(self) -> Estimate:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-WORD = re.compile(r"[^\s,;:()]+")
+BETWEEN_WORDS = re.compile(r"([\s,;:()]+)")
+BETWEEN_NAMES = re.compile(r"(, | and )")  # of checkpoints in a cell, which may have spaces
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
@@ -18,11 +19,12 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     return shorts
 
 
-def short_titles(titles: Sequence[str]) -> dict[str, str]:
-    """Each title with short names for the paths in it, which differ wherever two paths of these titles do."""
-    paths = {word for title in titles for word in WORD.findall(title) if _is_path(word)}
-    shorts = short_names(sorted(paths))
-    return {title: WORD.sub(lambda found: shorts.get(found[0], found[0]), title) for title in titles}
+def short_titles(titles: Sequence[str], between: re.Pattern[str] = BETWEEN_WORDS) -> dict[str, str]:
+    """Each title with short names for the paths in it, which differ wherever two names of these titles do. between:
+    what stands between its names or words."""
+    parts = {title: between.split(title) for title in titles}
+    shorts = short_names(list({part for of_title in parts.values() for part in of_title}))
+    return {title: "".join(map(shorts.__getitem__, of_title)) for title, of_title in parts.items()}
 
 
 def _is_path(name: str) -> bool:

@@ -1,15 +1,13 @@
 """Tables as a page shows them: empty where there is no value, checkpoints by short names that differ, no higher than
 their rows."""
 
-import re
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.short_names import BETWEEN_NAMES, short_titles
 
-SEVERAL = re.compile(r"(, | and )")  # stands between the checkpoints of a run
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 
 
@@ -22,7 +20,9 @@ def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any
         return place.dataframe(data, hide_index=True, placeholder="", height=height, **options)
     frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
     if "checkpoint" in frame:  # files to download keep its whole path
-        frame = frame.assign(checkpoint=_short(frame["checkpoint"]))
+        names = frame["checkpoint"]
+        shorts = short_titles([name for name in names.dropna().unique() if isinstance(name, str)], BETWEEN_NAMES)
+        frame = frame.assign(checkpoint=names.map(lambda name: shorts.get(name, name)))
     fitted = min(height, ROW * (len(frame) + 1) + 3)
     options["column_config"] = _in_words(frame) | (options.get("column_config") or {})
     return place.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
@@ -31,11 +31,3 @@ def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any
 def _in_words(frame: pd.DataFrame) -> dict[str, str]:
     """The headings of columns whose names are of several words."""
     return {name: name.replace("_", " ") for name in frame.columns if isinstance(name, str) and "_" in name}
-
-
-def _short(names: pd.Series) -> pd.Series:
-    """Each name with the last parts of its path that tell it from the others, also where a cell has several."""
-    cells = {cell: SEVERAL.split(cell) for cell in names.dropna().unique() if isinstance(cell, str)}
-    shorts = short_names(list(dict.fromkeys(name for cell in cells.values() for name in cell)))
-    shown = {cell: "".join(map(shorts.__getitem__, parts)) for cell, parts in cells.items()}
-    return names.map(lambda cell: shown.get(cell, cell))
