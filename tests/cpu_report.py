@@ -10,7 +10,7 @@ without a clock, is more of what costs: tests/test_floors.py counts it.
 
 import json
 import os
-from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,18 +19,22 @@ LARGEST = 8  # CPU seconds of one test; of the whole suite 600
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def _living() -> dict[int, tuple[int, float]]:
-    """Parent and CPU seconds, with ended children's, of every process."""
-    found = {}
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            continue  # it ended meanwhile
-        found[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / _TICKS
+def _children(pid: int) -> list[int]:
+    """The living processes that a process started, by any of its threads."""
+    found: list[int] = []
+    with suppress(OSError):  # it ended meanwhile
+        for task in os.scandir(f"/proc/{pid}/task"):
+            found += map(int, Path(task.path, "children").read_bytes().split())
     return found
+
+
+def _seconds(pid: int) -> float:
+    """CPU seconds of a living process, with its ended children's."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0  # it ended meanwhile
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 def own_seconds() -> float:
@@ -40,16 +44,13 @@ def own_seconds() -> float:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of all that descend from it, which takes 5 ms to find out."""
-    total, children = own_seconds(), defaultdict(list)
-    processes = _living()
-    for pid, (parent, _) in processes.items():
-        children[parent].append(pid)
-    queue = children[os.getpid()]
+    """Of this process and of all that descend from it, found from parent to child: all that runs here is not looked at,
+    which took 2 ms, 40 CPU seconds of a run with `--cpu-report`."""
+    total, queue = own_seconds(), _children(os.getpid())
     while queue:
         pid = queue.pop()
-        total += processes[pid][1]
-        queue += children[pid]
+        total += _seconds(pid)
+        queue += _children(pid)
     return total
 
 
