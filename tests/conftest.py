@@ -12,7 +12,13 @@ from hypothesis import settings
 
 from tests import shape_checks
 
-pytest_plugins = ["tests.bytecode", "tests.cpu_report", "tests.failures_at_once", "tests.scheduling"]
+pytest_plugins = [
+    "tests.temporary_files",
+    "tests.bytecode",
+    "tests.cpu_report",
+    "tests.failures_at_once",
+    "tests.scheduling",
+]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # nohup, or `&` in a script: commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
