@@ -6,12 +6,14 @@ import typer
 
 from core.atlas.scores import atlas as scores_of
 from core.atlas.scores import left_out
-from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
+from core.commands.output import Checkpoint, Form, show_rows
+from core.commands.study_commands import with_form
 from core.config import settings
 from core.store.database import Database
 from core.store.recovery import LockedError
 
 
+@with_form
 def atlas(
     checkpoint: Checkpoint,
     task: Annotated[
@@ -20,13 +22,11 @@ def atlas(
     score: Annotated[
         list[str] | None, typer.Option(help="only scores whose key begins so: roles, features/max ...")
     ] = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    *,
+    form: Form,
 ) -> None:
     """Print every score of every head of a checkpoint: what is stored, what ships with it, or, where there is neither,
     a first set measured now on bundled rows."""
-    form = form_of(as_json, csv, latex)
     db, note = _database()
     try:
         frame = scores_of(db, checkpoint=checkpoint, task=task)

@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.ablation import knockout as knockouts
 from core.studies.ablation import operators as standing
@@ -12,13 +12,10 @@ from core.studies.ablation import separators as separating
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Patched, Perturbation
 
 
+@short_in("table", "latex")
 def _show_operators(ran: Ran) -> None:
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     ran.show([row for row in ran.rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS])
-    if ran.form == "table":
-        typer.echo(said_of_operators(ran.rows))
+    ran.say(said_of_operators(ran.rows))
 
 
 def said_of_operators(rows: list[Row]) -> str:
@@ -38,10 +35,8 @@ def said_of_operators(rows: list[Row]) -> str:
     )
 
 
+@short_in("table", "latex")
 def _show_patches(ran: Ran) -> None:
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     ran.show(
         [_short_patch(patched) for patched in sorted(Patched.among(ran.rows), key=lambda patched: -patched.recovered)]
     )

@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 
 from core import capture, models
-from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
+from core.commands.output import Checkpoint, Form, show_rows
+from core.commands.study_commands import with_form
 from core.errors import CheckpointError
 from core.studies.options import DTYPES
 
 
+@with_form
 def check(
     checkpoint: Checkpoint,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
     dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored: as the file has it")] = "float32",
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    *,
+    form: Form,
 ) -> None:
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
-    form = form_of(as_json, csv, latex)
     shown = sys.stderr.isatty()
     if shown:
         typer.echo(f"Opening {checkpoint} and hashing its weights ...", err=True)

@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.circuits import circuit as circuits
 from core.studies.circuits import gates as gating
@@ -42,10 +42,8 @@ def _show_shapley(ran: Ran) -> None:
     _show(ran, [{name: getattr(head, name) for name in names} for head in ShapleyHead.among(ran.rows)])
 
 
+@short_in("table")
 def _show_circuit(ran: Ran) -> None:
-    if ran.form != "table":
-        ran.show(ran.rows)
-        return
     names = ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
     edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
     ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
@@ -59,7 +57,7 @@ def _show_circuit(ran: Ran) -> None:
 def _show(ran: Ran, heads: list[Row]) -> None:
     """Every row, or in a table the heads or pairs alone, then the rows of other kinds."""
     if ran.form != "table":
-        ran.show(ran.rows)
+        ran.show()
         return
     ran.show(heads)
     shown = {*GatedHead.KINDS, *HeadPair.KINDS, *OrderStep.KINDS}

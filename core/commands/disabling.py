@@ -9,7 +9,7 @@ from core import capture, models
 from core.attention import parse_heads
 from core.commands.output import database
 from core.commands.racing import Racing, raced, show_race
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row
@@ -41,11 +41,9 @@ def _show_sweep(ran: Ran) -> None:
         ran.show(every)
         return
     ran.show(_table(ran.rows))
-    if ran.form == "table":
-        typer.echo(said_of(ran.rows))
-        if other is not None:
-            agreement = correlation(ran.rows, other)
-            typer.echo("Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**agreement))
+    ran.say(said_of(ran.rows))
+    if other is not None:
+        ran.say("Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**correlation(ran.rows, other)))
 
 
 def earlier_sweep(run: str) -> list[Row]:
@@ -124,15 +122,12 @@ def said_of(rows: list[Row]) -> str:
     return sentence
 
 
+@short_in("table", "latex")
 def _show_crossed(ran: Ran) -> None:
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     agree = [variant.folds_agree for variant in SweptVariant.among(ran.rows)]
     table = _table(ran.rows)
     ran.show([row | {"parts agree": count} for row, count in zip(table, [None, *agree], strict=True)])
-    if ran.form == "table":
-        typer.echo(said_of(ran.rows))
+    ran.say(said_of(ran.rows))
 
 
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:

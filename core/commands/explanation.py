@@ -2,7 +2,7 @@
 
 import typer
 
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.explanation import why as score_parts
 from core.studies.explanation.records import RemovalAgreement, ScoreShare
@@ -12,11 +12,9 @@ COMPARED = "held to recomputed"
 SHOWN = ("task", "query_part", "key_part", "share", "low", "high", "null", "n")
 
 
+@short_in("table")
 def _show(ran: Ran) -> None:
     """Every row, or in a table each head's largest pairs and the median of removal."""
-    if ran.form != "table":
-        ran.show(ran.rows)
-        return
     pairs = [share for share in ScoreShare.among(ran.rows) if share.level == "pair" and share.weighting == "even"]
     heads = dict.fromkeys((share.checkpoint, share.task, share.layer, share.head) for share in pairs)
     rows: list[Row] = []

@@ -5,32 +5,23 @@ from typing import Annotated
 
 from typer import Argument
 
-from core.commands.output import Csv, Form, Json, Latex, form_of, show_rows
+from core.commands.output import Form, show_rows
+from core.commands.study_commands import with_form
 from core.config import settings
 from core.store import exchange
 from core.store.database import Database
 
 
-def export(
-    folder: Annotated[Path, Argument(help="a folder that is new or empty")],
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@with_form
+def export(folder: Annotated[Path, Argument(help="a folder that is new or empty")], *, form: Form) -> None:
     """Write every table of the database to DIR as Parquet."""
-    form = form_of(as_json, csv, latex)
     with Database(settings().database) as db:
         _show("export", db, folder, exchange.export_all(db, folder), form)
 
 
-def import_export(
-    folder: Annotated[Path, Argument(help="a folder that `export` wrote")],
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@with_form
+def import_export(folder: Annotated[Path, Argument(help="a folder that `export` wrote")], *, form: Form) -> None:
     """Read what `export` wrote into a database that is still empty (choose a new file with ATLAS_DB)."""
-    form = form_of(as_json, csv, latex)
     with Database(settings().database) as db:
         _show("import", db, folder, exchange.import_all(db, folder), form)
 

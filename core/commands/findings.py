@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
-from core.commands.study_commands import of_record
+from core.commands.output import Form, database, show_rows
+from core.commands.study_commands import of_record, with_form
 from core.findings import export
 from core.store.findings import findings
 from core.studies.contract import Flag
@@ -17,9 +17,9 @@ COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "c
 
 
 @app.command("list")
-def list_findings(as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
+@with_form
+def list_findings(form: Form) -> None:
     """Which results are pinned, newest first, each with the command that gives it again."""
-    form = form_of(as_json, csv, latex)
     with database() as db:
         rows = [{name: fields[name] for name in COLUMNS} for fields in map(asdict, findings(db))]
         show_rows("findings", {"database": str(db.path)}, rows, form)

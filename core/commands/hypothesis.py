@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from core.attention import Head
-from core.commands.output import Csv, Form, Json, Latex, database, form_of, ran, show_rows
-from core.commands.study_commands import FORMS, PLACES, of_record
+from core.commands.output import Form, database, ran, show_rows
+from core.commands.study_commands import FORMS, PLACES, of_record, with_form
 from core.errors import InputError
 from core.findings import hypothesis_crate
 from core.jobs.executors import JobPlacement
@@ -96,14 +96,11 @@ def withdraw(
 
 
 @app.command("list")
+@with_form
 def list_hypotheses(
-    checkpoint: Annotated[str | None, typer.Option(help="of this checkpoint only")] = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    checkpoint: Annotated[str | None, typer.Option(help="of this checkpoint only")] = None, *, form: Form
 ) -> None:
     """Every hypothesis that was ever registered, with what it meets."""
-    form = form_of(as_json, csv, latex)
     with database() as db:
         rows = [row for row in _rows(db) if checkpoint in (None, row["checkpoint"])]
         show_rows("hypotheses", {"database": str(db.path)}, rows, form)

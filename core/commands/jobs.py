@@ -11,20 +11,13 @@ import pandas as pd
 import typer
 
 from core.commands.output import (
-    Cluster,
-    Csv,
     Form,
-    Json,
-    Latex,
-    Workers,
     ask_to_cancel,
     follow,
-    form_of,
-    place,
     ran,
     show_rows,
 )
-from core.commands.study_commands import FORMS, PLACES, of_record
+from core.commands.study_commands import FORMS, PLACES, of_record, with_form
 from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
@@ -47,9 +40,9 @@ def _records(frame: pd.DataFrame) -> list[Row]:
 
 
 @app.command("list")
-def list_jobs(as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
+@with_form
+def list_jobs(form: Form) -> None:
     """Which jobs there are, newest first."""
-    form = form_of(as_json, csv, latex)
     with _opened() as db:
         jobs = store.jobs(db).drop(columns="run")
         show_rows("jobs", {"database": str(db.path)}, _records(jobs), form)
@@ -84,17 +77,10 @@ def _option(said: str) -> tuple[str, Any]:
 
 
 @app.command()
-def resume(
-    job: Id,
-    cluster: Cluster = None,
-    workers: Workers = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@with_form
+def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
     """Run what is not stored of a job that stopped, failed units too, and print its rows."""
-    form = form_of(as_json, csv, latex)
-    with _opened(place(cluster, workers)) as db:
+    with _opened(where) as db:
         api.resume(db, job)
         run = follow(db, job)
         show_rows(one_run(db, run).study, runs.one_run(db, run), runs.run_rows(db, run), form)
@@ -119,9 +105,9 @@ def cancel(job: Id) -> None:
 
 
 @app.command()
-def show(job: Id, as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
+@with_form
+def show(job: Id, *, form: Form) -> None:
     """The units of a job: what became of each, with its error."""
-    form = form_of(as_json, csv, latex)
     with _opened() as db:
         known = store.one_job(db, job)
         show_rows(one_job(db, job).title, known, _records(store.unit_outcomes(db, job)), form)

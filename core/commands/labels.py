@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
-from core.commands.study_commands import of_record
+from core.commands.output import Form, database, show_rows
+from core.commands.study_commands import of_record, with_form
 from core.errors import InputError
 from core.labelling import crowd
 from core.labelling.dataset import export_dataset, import_dataset
@@ -23,16 +23,15 @@ FILE = "ends in .jsonl or .parquet; .json: Label Studio's form; a folder: Parque
 
 
 @app.command("export")
+@with_form
 def export_command(
     file: Annotated[Path, typer.Argument(help=FILE)],
     class_set: Annotated[str | None, typer.Option(help="only this one; needed for .json and folders")] = None,
     weights: Annotated[bool, typer.Option(help="with the maps' weights")] = True,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    *,
+    form: Form,
 ) -> None:
     """Write every label event, with its map, to a file that `import` reads back without loss."""
-    form = form_of(as_json, csv, latex)
     if not file.parent.is_dir():
         raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
     with database() as db:
@@ -132,15 +131,14 @@ def _named(said: str) -> tuple[str, str]:
 
 
 @app.command("maps")
+@with_form
 def maps_command(
     file: Annotated[Path, typer.Argument(help="an .npz of attention maps, [query, key] each")],
     facts: Annotated[Path, typer.Argument(help="JSONL: key, checkpoint, layer, head (from 0) of each, tokens ...")],
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    *,
+    form: Form,
 ) -> None:
     """Bring in maps from a notebook or any model, to be labelled like our own."""
-    form = form_of(as_json, csv, latex)
     with database() as db:
         count, new = import_maps(db, file, facts)
     _say("labels-maps", [{"file": str(file), "maps": count, "new": new}], form, f"{count} maps, {new} of them new")
@@ -188,15 +186,14 @@ def _titled(db: Database, title: str) -> projects.Project:
 
 
 @app.command("erase")
+@with_form
 def erase_command(
     name: Annotated[str, typer.Argument(help="the name that labels carry")],
     events: Annotated[bool, typer.Option("--events", help="delete the person's labels too, not only the name")] = False,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
+    *,
+    form: Form,
 ) -> None:
     """Take a person's name out of the whole record, or their label events too; that it was done is recorded."""
-    form = form_of(as_json, csv, latex)
     with database() as db:
         done = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
     sentence = f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched."

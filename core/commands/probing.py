@@ -1,7 +1,7 @@
 """`python -m core study syntax|probe|representation|transfer|subnetworks`: what layers and heads know, and what is
 left when weights go."""
 
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.studies.probing import probe as layered
 from core.studies.probing import representation as alike
 from core.studies.probing import subnetworks as parts
@@ -12,11 +12,9 @@ from core.studies.records import Result
 QUIET = ("tree", "head", "component")  # kinds of rows that only --json and --csv print
 
 
+@short_in("table", "latex")
 def _show_short(ran: Ran) -> None:
     """A table without the rows that are for pictures."""
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     ran.show([row for row in ran.rows if row.get(Result.BY) not in QUIET])
 
 

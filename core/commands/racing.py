@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import race as racing
@@ -45,16 +43,13 @@ def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.RaceOptio
     return racing.STUDY, racing.STUDY.read(given | {"margin": own.margin, "anytime": own.anytime})
 
 
+@short_in("table", "latex")
 def show_race(ran: Ran) -> None:
     """The verdicts, most effect first, and how the race went; everything as JSON or CSV."""
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     verdicts = sorted(RaceVerdict.among(ran.rows), key=lambda verdict: -abs(verdict.effect or 0.0))
     metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
     ran.show([_short(verdict, metrics) for verdict in verdicts])
-    if ran.form == "table":
-        typer.echo(verdict_sentence(RaceSummary.of(ran.rows[0])))
+    ran.say(verdict_sentence(RaceSummary.of(ran.rows[0])))
 
 
 def _short(verdict: RaceVerdict, metrics: Sequence[str]) -> Row:

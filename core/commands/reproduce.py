@@ -2,9 +2,9 @@
 
 import contextlib
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,8 +22,11 @@ from core.report.rendering.words import About, numbers_of
 from core.report.report_options import ReportOptions
 from core.store import exchange, runs, shipped_record
 from core.store.database import Database
+from core.store.rows import Row
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
+
+NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,13 @@ class ReproduceOptions:
     @property
     def report(self) -> ReportOptions:
         """The report's own; a limit of 0 is none."""
-        return ReportOptions.read({
-            "checkpoints": self.checkpoints or [], "data": self.data and str(Path(self.data).expanduser().resolve()),
-            "hub": self.hub, "tasks": self.task or [], "parts": self.part or [], "limit": self.limit or None,
-            "sweep_limit": self.sweep_limit or None, "effective_limit": self.effective_limit,
-            "tree_limit": self.tree_limit, "train_limit": self.train_limit or None,
-            "dev_limit": self.dev_limit or None, "seeds": self.seeds, "random_seeds": self.random_seeds,
-            "folds": self.folds, "unseen": self.unseen, "preset": self.preset, "precision": self.precision,
-            "folder": self.folder, "seed": self.seed,
-        })  # fmt: skip
+        shared = {
+            option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
+        }
+        shared |= {name: shared[name] or None for name in NO_LIMIT_AT_0}
+        data = self.data and str(Path(self.data).expanduser().resolve())
+        named = {"checkpoints": self.checkpoints or [], "tasks": self.task or [], "parts": self.part or []}
+        return ReportOptions.read(shared | named | {"data": data})
 
 
 @of_record(ReproduceOptions, beside=FORMS | PLACES)
@@ -97,23 +98,27 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
     finally:
         api.runner(db).close()
         db.close()
-    written = write(asked.out, About.of(known), records, figures=asked.figures)
     if left:
         typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
-    show_rows("reproduce", _about(known), [_short(claim) for claim in records.claims], form)
-    typer.echo(together(records.claims), err=True)
-    typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
+    about = {name: value for name, value in known.items() if name != "row_ids"}
+    _end(asked, About.of(known), records, about, form, started)
 
 
 def _of_the_record(asked: ReproduceOptions, form: Form, started: float) -> None:
     """Write the report of what ships; of these checkpoints, or of all."""
     evidence = recorded_report.recorded_evidence(asked.checkpoints or ())
     about, records = recorded_report.about_record(evidence), report.records_of(evidence)
-    written = write(asked.out, about, records, figures=asked.figures)
     known = {"title": about.title, "created": about.created, "record": shipped_record.about()}
+    _end(asked, about, records, known, form, started)
+
+
+def _end(asked: ReproduceOptions, about: About, records: Records, known: Row, form: Form, started: float) -> None:
+    """Write the files, and print the claims, what they say together, and how long it took."""
+    page = rendering.html.write_report(asked.out.expanduser(), about, records, figures=asked.figures)
     show_rows("reproduce", known, [_short(claim) for claim in records.claims], form)
     typer.echo(together(records.claims), err=True)
-    typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
+    seconds = time.monotonic() - started
+    typer.echo(f"{page} is written, with its rows as Parquet in the same folder. ({seconds:.0f} s)", err=True)
 
 
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
@@ -146,16 +151,6 @@ def _leave(db: Database, run: str, records: Records) -> list[Path]:
     return [exchange.export_run(db, name, folder / f"report-{name[:10]}.jsonl") for name in [*names, run]]
 
 
-def write(folder: Path, about: About, records: Records, *, figures: bool = False) -> str:
-    """The report's files; says what was written."""
-    page = rendering.html.write_report(folder.expanduser(), about, records, figures=figures)
-    return f"{page} is written, with its rows as Parquet in the same folder."
-
-
-def _about(known: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in known.items() if name != "row_ids"}
-
-
-def _short(claim: ClaimRecord) -> dict[str, Any]:
+def _short(claim: ClaimRecord) -> Row:
     names = ("claim", "checkpoint", "task", "outcome", "n", "needed")
     return {name: getattr(claim, name) for name in names} | {"said": numbers_of(claim)}

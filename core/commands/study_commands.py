@@ -1,5 +1,6 @@
 """A terminal command made of a study's declaration: its options with their defaults and help, and the forms of rows."""
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,11 @@ class Ran:
     def show(self, rows: list[Row] | None = None) -> None:
         """Print the run's rows, or these in their place."""
         show_rows(self.study, self.known, self.rows if rows is None else rows, self.form)
+
+    def say(self, sentence: str | None) -> None:
+        """Print a sentence below a table, where there is one to say."""
+        if self.form == "table" and sentence:
+            typer.echo(sentence)
 
 
 @dataclass(frozen=True)
@@ -95,11 +101,34 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
     return made
 
 
+def with_form(do: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function whose `form` is one of three options of typer, and whose `where`, if it has one, is
+    what the options of the place say; its other parameters are typer's own."""
+    own = dict(inspect.signature(do).parameters)
+    beside = PLACES | FORMS if own.pop("where", None) else FORMS
+    del own["form"]
+
+    @functools.wraps(do)
+    def run(**given: Any) -> None:
+        told = {"form": _form(given)} | ({"where": _where(given)} if beside is not FORMS else {})
+        do(**{name: given[name] for name in own}, **told)
+
+    return _signed(run, [*own.values(), *_beside(beside)])
+
+
+def short_in(*forms: Form) -> Callable[[Callable[[Ran], None]], Callable[[Ran], None]]:
+    """Make a function that shows less than every row show that in these forms alone, and every row in the others."""
+    return lambda show: lambda ran: show(ran) if ran.form in forms else ran.show()
+
+
 def _told(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
     """The function with the parameters that typer reads; required ones first."""
-    parameters = [_parameter(option) for option in options if option.flag]
-    parameters += [_plain_parameter(name, hint, default=DEFAULTS[name]) for name, hint in beside.items()]
+    return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
+
+
+def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
     parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -131,8 +160,10 @@ def _parameter(option: Declared) -> inspect.Parameter:
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _plain_parameter(name: str, hint: Any, *, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+def _beside(hints: Mapping[str, Any]) -> list[inspect.Parameter]:
+    """The parameters of form and place."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=hint) for name, hint in hints.items()]
 
 
 def _typed(option: Declared) -> Any:

@@ -1,25 +1,20 @@
 """`python -m core study translation CHECKPOINT`: the three sets of heads of an encoder-decoder at work."""
 
-import typer
-
-from core.commands.study_commands import Ran, command
+from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.ablation import translation as translating
 from core.studies.ablation.translation_records import AlignedHead, PrunedColumn, UntouchedTranslation, ZeroedHead
 
 
+@short_in("table", "latex")
 def _show(ran: Ran) -> None:
-    if ran.form in ("json", "csv"):
-        ran.show()
-        return
     untouched = [
         {"column": None, "removed": None, "exact": model.exact, "low": None, "high": None, "n": model.n}
         for model in UntouchedTranslation.among(ran.rows)
     ]
     names = ("column", "removed", "exact", "low", "high", "n")
     ran.show([*untouched, *({name: getattr(step, name) for name in names} for step in PrunedColumn.among(ran.rows))])
-    if ran.form == "table":
-        typer.echo(said_of(ran.rows))
+    ran.say(said_of(ran.rows))
 
 
 def said_of(rows: list[Row]) -> str:
