@@ -15,7 +15,8 @@ from core.capture.running import capture
 from core.drawing.packing import Grid
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
-from core.studies.hypotheses.records import Criterion, JudgedHypothesis
+from core.studies.hypotheses.records import JudgedHypothesis
+from tests.atlas.criteria_made import met
 from tests.atlas.test_head import frame
 from tests.drawing.made import random_pane
 from tests.drawing.test_page import EVIL, restored
@@ -57,23 +58,7 @@ def test_the_file_has_what_the_page_has_and_no_text_becomes_markup():
 
 
 def test_a_dossier_has_its_hypotheses_with_every_criterion():
-    criterion = Criterion(
-        hypothesis="1",
-        subject="L1H2",
-        sentence=EVIL,
-        criterion="held out",
-        state="met",
-        measure=EVIL,
-        amount=0.4321,
-        low=0.4,
-        high=0.5,
-        baseline=0.1,
-        n=150,
-        adjusted=0.003,
-        level=0.05,
-        measured_by="run",
-        note="",
-    )
+    criterion = met(EVIL, measure=EVIL, amount=0.4321, low=0.4, high=0.5)
     judged = [
         JudgedHypothesis(EVIL, [criterion]),
         JudgedHypothesis("L1H2 looks back", [criterion], "withdrawn"),

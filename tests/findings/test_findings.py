@@ -26,9 +26,10 @@ from core.store.people import Person, RightsError
 from core.store.runs import Provenance
 from core.store.shipped_record import ABOUT
 from core.studies.contract import as_json, identity
-from core.studies.hypotheses.records import Criterion, JudgedHypothesis
+from core.studies.hypotheses.records import JudgedHypothesis
 from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
+from tests.atlas.criteria_made import met
 from tests.drawing.made import random_maps, random_pane
 from tests.pages.opening import switched
 from tests.spread import one_in
@@ -191,23 +192,7 @@ def pinned(db):
 
 
 def test_the_dossier_of_a_head_is_a_finding_with_its_hypotheses(db):
-    criterion = Criterion(
-        hypothesis="1",
-        subject="L2H1",
-        sentence=EVIL,
-        criterion="held out",
-        state="met",
-        measure="weight",
-        amount=0.75,
-        low=0.7,
-        high=0.8,
-        baseline=0.1,
-        n=150,
-        adjusted=0.003,
-        level=0.05,
-        measured_by="run",
-        note="",
-    )
+    criterion = met(EVIL, subject="L2H1")
     known = pinning.HeadFacts(
         "class: Diagonal.", [Number("L2H1", "previous", 0.9, n=60)], [JudgedHypothesis(EVIL, [criterion])]
     )
