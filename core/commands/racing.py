@@ -9,6 +9,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import race as racing
 from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.races import RaceOptions
 from core.studies.ablation.records import RaceSummary, RaceVerdict
 from core.studies.contract import Flag
 from core.studies.metric_columns import RANKING
@@ -31,7 +32,7 @@ class Racing:
     ] = False
 
 
-def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.RaceOptions] | None:
+def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, RaceOptions] | None:
     """The race that stands in for a sweep of these options, where one is asked for. Raises InputError."""
     if not own.race:
         if own.margin is not None or own.anytime:

@@ -18,7 +18,7 @@ from core.store.database import Database
 from core.store.rows import Row
 from core.studies.ablation import crossed, disable, importance, knockout, prune, separators
 from core.studies.attention import dependencies, effective, features, redundancy, relations, statistics
-from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.circuits import gates, pairs, shapley
 from core.studies.comparison import match
 from core.studies.contract import Study, as_json

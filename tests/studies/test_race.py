@@ -8,8 +8,9 @@ import torch
 
 from core.errors import InputError, InterventionError
 from core.studies.ablation import race, races
-from core.studies.ablation.race import STUDY, RaceOptions
+from core.studies.ablation.race import STUDY
 from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.races import RaceOptions
 from core.studies.ablation.records import RaceSummary
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows

@@ -22,7 +22,6 @@ from . import seed_records as seed_records
 from . import seeds as seeds
 from . import separators as separators
 from . import shared_effects as shared_effects
-from . import task_rows as task_rows
 from . import translation as translation
 from . import translation_records as translation_records
 from . import unseen_rows as unseen_rows

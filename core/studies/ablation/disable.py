@@ -19,14 +19,13 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
-from core.studies.ablation.disabling import Variant
+from core.studies.ablation.disabling import SweepOptions, Variant
 from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
 from core.studies.headline import Headline
 from core.studies.metric_columns import Metric, Metrics
-from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import Result
@@ -34,16 +33,9 @@ from core.tasks.glue import Task, TaskRow, task_of
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class DisableOptions:
+class DisableOptions(SweepOptions, references.ReferenceOptions):
     """What is disabled, of which checkpoint, on which rows."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
-    limit: Limit = 500
-    dtype: Dtype = "float32"
-    seed: Seed = 0
     what: Annotated[
         str, Flag("heads, layers, all-but-one, groups, duplicates; taken out whole: blocks, feedforward, layers-whole")
     ] = "heads"
@@ -52,9 +44,6 @@ class DisableOptions:
     ] = "disable"
     heads: Annotated[str, Flag('groups changed together, like "L1H2,L7H6; L4H1,L2-attention"')] = ""
     within: Annotated[float, Flag("duplicates: nearer than this share of the mean distance")] = 0.5
-    reference: Reference = references.ROWS
-    draws: DrawnRows = references.DRAWS
-    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

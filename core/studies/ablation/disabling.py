@@ -3,15 +3,18 @@ and the sets of heads that are changed together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Required, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import numpy as np
+import pydantic.dataclasses
 
 from core import studies
 from core.attention import Head
 from core.capture.components import Component, LayerBlock, every_part, parse_components
 from core.errors import InputError
 from core.studies.ablation.unseen_rows import rows_unseen_by
+from core.studies.contract import Unit
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.tasks.glue import Task, TaskRow, read_rows, task_of
 from core.tasks.labels import label_order
 from core.tasks.unseen import SPLIT
@@ -27,22 +30,23 @@ PARTS = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "l
 KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates", *PARTS)
 
 
-@runtime_checkable
-class DisablingOptions(Protocol):
-    """The options that these studies share."""
+@pydantic.dataclasses.dataclass(frozen=True)
+class RowOptions:
+    """Which checkpoint, on which rows of which task."""
 
-    @property
-    def checkpoint(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def data(self) -> str | None: ...
-    @property
-    def split(self) -> str: ...
-    @property
-    def limit(self) -> int | None: ...
-    @property
-    def seed(self) -> int: ...
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    seed: Seed = 0
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class SweepOptions(RowOptions):
+    """Also in which precision they run."""
+
+    dtype: Dtype = "float32"
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class Opened:
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
-def opened(options: DisablingOptions) -> Opened:
+def opened(options: RowOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
     classifier = studies.worker_cache.checkpoint(options.checkpoint, head="classifier")
@@ -83,7 +87,7 @@ def opened(options: DisablingOptions) -> Opened:
     return Opened(classifier, task, label_order(task, classifier.labels))
 
 
-def rows_of(options: DisablingOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
+def rows_of(options: RowOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
     """The task's rows that the options name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
@@ -94,13 +98,18 @@ def rows_of(options: DisablingOptions, split: str | None = None, limit: int | No
     return read_rows(options.task, split, folder=options.data, limit=limit, seed=options.seed)
 
 
-def slices(options: DisablingOptions) -> list[tuple[Slice, int]]:
+def slices(options: RowOptions) -> list[tuple[Slice, int]]:
     """Slices of the rows and their sizes, similar lengths together: inputs of one length share a batch."""
     rows = rows_of(options)
     sizes = [len(row.text) + len(row.pair or "") for row in rows]
     order = sorted(range(len(rows)), key=lambda k: (sizes[k], k))
     places = [order[k : k + ROWS_A_UNIT] for k in range(0, len(order), ROWS_A_UNIT)]
     return [(Slice(tuple(row_numbers)), max(1, sum(sizes[k] for k in row_numbers) // 4)) for row_numbers in places]
+
+
+def units_of(options: RowOptions) -> list[Unit]:
+    """Units of the task's rows, a `Slice` each."""
+    return [Unit(f"rows-{k}", row_slice, size) for k, (row_slice, size) in enumerate(slices(options))]
 
 
 # ---------------------------------------------------------------- sets of heads

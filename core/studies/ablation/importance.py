@@ -18,11 +18,11 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import SweepOptions, units_of
 from core.studies.ablation.pruning_records import ImportantHead, RankCorrelation
-from core.studies.ablation.task_rows import units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.options import Split
 from core.studies.outcomes import in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import Result
@@ -38,16 +38,10 @@ def _operator(value: Any) -> Any:
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ImportanceOptions:
+class ImportanceOptions(SweepOptions):
     """Whose heads are weighed, how, on which rows. sweep: the operator to compare with; None: no sweep."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
     split: Split = "train"
-    limit: Limit = 500
-    dtype: Dtype = "float32"
-    seed: Seed = 0
     reading: Reading = "example"
     normalize: Normalize = True
     sweep: Annotated[

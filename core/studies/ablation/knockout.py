@@ -16,9 +16,9 @@ import pydantic.dataclasses
 from core import capture, studies
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions, units_of
 from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.records import EdgeCut, Untouched
-from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.ablation.word_links import Link, contrasts, is_of_words, leads, links_of, matched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline

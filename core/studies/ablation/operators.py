@@ -20,11 +20,12 @@ from core.scoring.effects import max_t, mean_intervals
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
+from core.studies.ablation.disabling import SweepOptions
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.metric_columns import Metrics
-from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
+from core.studies.options import Limit
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import task_of
@@ -33,20 +34,11 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class OperatorsOptions:
+class OperatorsOptions(SweepOptions, references.ReferenceOptions):
     """Which operators, on all heads of which checkpoint, on which rows."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
     limit: Limit = 200
-    dtype: Dtype = "float32"
-    seed: Seed = 0
     operators: Annotated[tuple[str, ...], Flag("give several", name="--operator")] = DEFAULT
-    reference: Reference = references.ROWS
-    draws: DrawnRows = references.DRAWS
-    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

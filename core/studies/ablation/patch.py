@@ -18,9 +18,9 @@ from core.errors import InputError
 from core.scoring.recovered_share import FLOOR, recovered_share
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions, units_of
 from core.studies.ablation.perturb import DEFAULT, made_of
 from core.studies.ablation.records import Patched
-from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.options import Limit

@@ -19,8 +19,8 @@ from core.errors import InputError
 from core.scoring.corrections import holm_adjusted
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions, units_of
 from core.studies.ablation.records import Perturbation, Untouched
-from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.metric_columns import Metrics

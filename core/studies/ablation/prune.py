@@ -17,12 +17,11 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.disabling import Opened
+from core.studies.ablation.disabling import Opened, SweepOptions
 from core.studies.ablation.importance import Normalize, Reading
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined, percent
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import picked
@@ -33,16 +32,9 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PruneOptions:
+class PruneOptions(SweepOptions):
     """Whose heads go, in which orders, and how many at a time."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
-    limit: Limit = 500
-    dtype: Dtype = "float32"
-    seed: Seed = 0
     orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
         "importance",
         "sweep",

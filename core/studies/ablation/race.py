@@ -10,21 +10,18 @@ the rows they lack, for the metric, whose own interval they get.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pydantic.dataclasses
 
 from core import capture
-from core.scoring.racing import ALPHA, FIRST
 from core.store.rows import Row
 from core.studies.ablation import disabling, races, references
 from core.studies.ablation.race_table import table
-from core.studies.ablation.races import Race, Round, Taken
+from core.studies.ablation.races import Race, RaceOptions, Round, Taken
 from core.studies.ablation.records import RaceSummary, RaceVerdict
-from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
-from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import TaskRow, task_of
@@ -34,49 +31,6 @@ if TYPE_CHECKING:
 
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
 MOST_A_UNIT = 128
-
-
-@pydantic.dataclasses.dataclass(frozen=True)
-class RaceOptions:
-    """What races, of which checkpoint, on which rows, against which margin."""
-
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
-    limit: Limit = None
-    dtype: Dtype = "float32"
-    seed: Seed = 0
-    what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
-    operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (
-        "disable"
-    )
-    reference: Reference = references.ROWS
-    draws: DrawnRows = references.DRAWS
-    mean_by: MeanBy = "class"
-    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
-    margin: Annotated[
-        float | None,
-        Flag("of the mean change of the task's loss (nats, or squared error); default: 5% of the best constant's loss"),
-    ] = None
-    clip: Annotated[
-        float | None,
-        Flag("the most that a row's loss counts; default: the best constant's loss. More takes more rows"),
-    ] = None
-    alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
-    first: Annotated[
-        int,
-        Flag(
-            "rows at the first look; later ones have a fifth more each, once heads can be found not to matter", least=4
-        ),
-    ] = FIRST
-    anytime: Annotated[
-        bool, Flag("verdicts by intervals that hold whenever somebody stops: wider", name="--anytime/--at-looks")
-    ] = False
-    control: Annotated[str, Flag("first-order effects as a control variate: auto, always or never")] = "auto"
-    survivors: Annotated[
-        bool, Flag("sweep heads that matter in full, for the metric", name="--survivors/--verdicts-only")
-    ] = True
 
 
 class RaceStudy(Study[RaceOptions, Taken]):

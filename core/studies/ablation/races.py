@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Annotated
 
 import numpy as np
+import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError, InterventionError
 from core.scoring.race_steps import FirstOrderChoice, RaceStep, Work, choose, next_step
-from core.scoring.racing import Rules, Standings, standings
-from core.studies.ablation.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
+from core.scoring.racing import ALPHA, FIRST, Rules, Standings, standings
+from core.studies.ablation import references
+from core.studies.ablation.disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
+from core.studies.contract import Flag
+from core.studies.options import Limit
 from core.tasks.glue import Task, TaskRow
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)
@@ -21,30 +25,38 @@ LEAST = 1e-6  # effects below this are rounding
 KINDS = ("heads", "layers", "all-but-one", "groups")
 
 
-@runtime_checkable
-class Raced(DisablingOptions, Protocol):
-    """The options of a race."""
+@pydantic.dataclasses.dataclass(frozen=True)
+class RaceOptions(SweepOptions, references.ReferenceOptions):
+    """What races, of which checkpoint, on which rows, against which margin."""
 
-    @property
-    def what(self) -> str: ...
-    @property
-    def heads(self) -> str: ...
-    @property
-    def operator(self) -> str: ...
-    @property
-    def margin(self) -> float | None: ...
-    @property
-    def clip(self) -> float | None: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def anytime(self) -> bool: ...
-    @property
-    def control(self) -> str: ...
-    @property
-    def survivors(self) -> bool: ...
+    limit: Limit = None
+    what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
+    operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (
+        "disable"
+    )
+    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
+    margin: Annotated[
+        float | None,
+        Flag("of the mean change of the task's loss (nats, or squared error); default: 5% of the best constant's loss"),
+    ] = None
+    clip: Annotated[
+        float | None,
+        Flag("the most that a row's loss counts; default: the best constant's loss. More takes more rows"),
+    ] = None
+    alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
+    first: Annotated[
+        int,
+        Flag(
+            "rows at the first look; later ones have a fifth more each, once heads can be found not to matter", least=4
+        ),
+    ] = FIRST
+    anytime: Annotated[
+        bool, Flag("verdicts by intervals that hold whenever somebody stops: wider", name="--anytime/--at-looks")
+    ] = False
+    control: Annotated[str, Flag("first-order effects as a control variate: auto, always or never")] = "auto"
+    survivors: Annotated[
+        bool, Flag("sweep heads that matter in full, for the metric", name="--survivors/--verdicts-only")
+    ] = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,7 @@ class Taken:
     rounds: int
 
 
-def draw(options: Raced, rows: int) -> np.ndarray:
+def draw(options: RaceOptions, rows: int) -> np.ndarray:
     """Places of the task's rows in the order in which they are taken."""
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
@@ -105,7 +117,7 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     return spread
 
 
-def rules_of(options: Raced, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
+def rules_of(options: RaceOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
     """The rules asked for. The default margin is 5% of what knowing nothing costs, and a row's loss counts up to what
     knowing nothing costs, or twice a margin above half of that. Raises InputError as `constant_loss`."""
     nothing = constant_loss(task, np.array([row.label for row in rows]))
@@ -123,7 +135,7 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
 class Race:
     """A race at some point. rows: of the task, all; taken: what was measured of them."""
 
-    options: Raced
+    options: RaceOptions
     task: Task
     rows: Sequence[TaskRow]
     taken: Taken
@@ -204,7 +216,7 @@ class Race:
         return matter, draw(self.options, len(self.rows))[lacking]
 
 
-def check(options: Raced, task: Task, rows: Sequence[TaskRow]) -> Rules:
+def check(options: RaceOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
     """The rules of a race of one head, for what can be refused before anything is opened. Raises InputError."""
     if options.what not in KINDS:
         raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')

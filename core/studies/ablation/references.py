@@ -1,11 +1,14 @@
 """Where the operators mean, resample and constant take heads' outputs from: train rows of the task, opened once."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
+
+import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError
-from core.studies.ablation.disabling import Opened
+from core.studies.ablation.disabling import Opened, RowOptions
+from core.studies.options import DrawnRows, MeanBy, Reference
 from core.tasks.glue import TaskRow, read_rows
 
 if TYPE_CHECKING:
@@ -22,20 +25,13 @@ STEPS = 20  # of the constants' descent
 MEANS = {"class": "class of position", "position": "absolute position", "all": "all positions together"}
 
 
-@runtime_checkable
-class ReferenceOptions(Protocol):
-    """The options that say where reference rows come from."""
+@pydantic.dataclasses.dataclass(frozen=True)
+class ReferenceOptions(RowOptions):
+    """Also where stand-ins come from."""
 
-    @property
-    def data(self) -> str | None: ...
-    @property
-    def reference(self) -> int: ...
-    @property
-    def draws(self) -> int: ...
-    @property
-    def mean_by(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
+    reference: Reference = ROWS
+    draws: DrawnRows = DRAWS
+    mean_by: MeanBy = "class"
 
 
 def check(operator: str, options: ReferenceOptions) -> None:

@@ -25,6 +25,7 @@ from core.scoring import effects
 from core.scoring.corrections import holm_adjusted
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions
 from core.studies.ablation.seed_records import (
     SEED_WORDS,
     HeadOverlap,
@@ -33,7 +34,6 @@ from core.studies.ablation.seed_records import (
     SeedSpread,
     StableHead,
 )
-from core.studies.ablation.task_rows import RowOptions
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName

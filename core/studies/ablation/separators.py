@@ -18,10 +18,10 @@ from core import capture
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions, units_of
 from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.knockout import layers_of
 from core.studies.ablation.records import SeparatorLayer, Untouched
-from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit

@@ -3,19 +3,16 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import pydantic.dataclasses
-from pydantic import BeforeValidator
 
 from core import studies
 from core.store.rows import Row
-from core.studies.attention.inputs import PASTED, InputChunk, SourceText, Text, chunks, pair_of, sources
+from core.studies.attention.inputs import PASTED, AttendingOptions, InputChunk, SourceText, chunks, sources
 from core.studies.attention.partials import InputOffset, Sums, added
 from core.studies.attention.records import S
-from core.studies.contract import Done, Flag, P, Study, Unit
-from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed
+from core.studies.contract import Done, P, Study, Unit
 from core.studies.provenance import provenance
 from core.studies.records import Result
 
@@ -23,34 +20,7 @@ if TYPE_CHECKING:
     from core.scoring.intervals import StatisticEstimate
     from core.studies.attention.passes import Measurement
 
-Tasks = Annotated[
-    tuple[str, ...], Flag("a GLUE task, a CSV of your own, or a .txt of any length; several times", name="--task")
-]
 A = TypeVar("A", bound="AttendingOptions")
-
-
-def _pairs(given: Any) -> Any:
-    return [pair_of(text) if isinstance(text, str) else text for text in given]
-
-
-@pydantic.dataclasses.dataclass(frozen=True)
-class AttendingOptions:
-    """Which inputs a checkpoint looks at. compare: a second checkpoint, whose rows are given too."""
-
-    checkpoint: Checkpoint = "atlas-encoder"
-    compare: str | None = None
-    tasks: Tasks = ("sst2",)
-    split: InputSplit = "dev"
-    data: Data = None
-    limit: Limit = 500
-    texts: Annotated[
-        tuple[Text, ...],
-        BeforeValidator(_pairs),
-        Flag('a sentence or "first | second" instead of task rows; several times', name="--text", typed=list[str]),
-    ] = ()
-    pipeline: str | None = None
-    seed: Seed = 0
-    dtype: str = "float32"
 
 
 class Attending(Study[A, P], Generic[A, P]):

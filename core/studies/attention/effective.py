@@ -15,8 +15,8 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, of_heads
-from core.studies.attention.inputs import InputChunk, SourceText
+from core.studies.attention.attending import Attending, of_heads
+from core.studies.attention.inputs import AttendingOptions, InputChunk, SourceText
 from core.studies.attention.partials import EffectiveSums
 from core.studies.attention.records import EffectiveScore, LengthCorrelation
 from core.studies.contract import Unit

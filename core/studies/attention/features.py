@@ -20,8 +20,9 @@ from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all, q_values
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, at_head, beside_null, contrasted, score_of
+from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, score_of
 from core.studies.attention.headlines import above_null
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import FeatureSums
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit

@@ -1,9 +1,14 @@
 """The inputs of a pass: rows of tasks or typed texts, in chunks that are units of work. Nothing here needs torch."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Any
+
+import pydantic.dataclasses
+from pydantic import BeforeValidator
 
 from core.errors import InputError
+from core.studies.contract import Flag
+from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed
 from core.tasks.glue import read_rows, task_of
 from core.tasks.text_files import is_text_file, stretches
 
@@ -13,26 +18,33 @@ STRETCHES_A_UNIT = 1
 Text = str | tuple[str, str | None]
 
 
-@runtime_checkable
-class InputOptions(Protocol):
-    """The options that say what is passed over. compare: a second checkpoint, or None."""
+Tasks = Annotated[
+    tuple[str, ...], Flag("a GLUE task, a CSV of your own, or a .txt of any length; several times", name="--task")
+]
 
-    @property
-    def checkpoint(self) -> str: ...
-    @property
-    def compare(self) -> str | None: ...
-    @property
-    def tasks(self) -> tuple[str, ...]: ...
-    @property
-    def split(self) -> str: ...
-    @property
-    def data(self) -> str | None: ...
-    @property
-    def limit(self) -> int | None: ...
-    @property
-    def texts(self) -> tuple[Text, ...]: ...
-    @property
-    def seed(self) -> int: ...
+
+def _pairs(given: Any) -> Any:
+    return [pair_of(text) if isinstance(text, str) else text for text in given]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class AttendingOptions:
+    """Which inputs a checkpoint looks at. compare: a second checkpoint, whose rows are given too."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    compare: str | None = None
+    tasks: Tasks = ("sst2",)
+    split: InputSplit = "dev"
+    data: Data = None
+    limit: Limit = 500
+    texts: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_pairs),
+        Flag('a sentence or "first | second" instead of task rows; several times', name="--text", typed=list[str]),
+    ] = ()
+    pipeline: str | None = None
+    seed: Seed = 0
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
 
-def sources(options: InputOptions, task: str) -> list[SourceText]:
+def sources(options: AttendingOptions, task: str) -> list[SourceText]:
     """The inputs of one task, or the pasted ones, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
@@ -79,7 +91,7 @@ def sources(options: InputOptions, task: str) -> list[SourceText]:
     return [SourceText(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(options: InputOptions) -> list[tuple[InputChunk, int]]:
+def chunks(options: AttendingOptions) -> list[tuple[InputChunk, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
@@ -95,7 +107,7 @@ def chunks(options: InputOptions) -> list[tuple[InputChunk, int]]:
     return all_chunks
 
 
-def _tasks(options: InputOptions) -> list[str]:
+def _tasks(options: AttendingOptions) -> list[str]:
     """Keys of the tasks, or PASTED."""
     if options.texts:
         return [PASTED]

@@ -16,8 +16,8 @@ from core import studies
 from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
 from core.studies.attention import features
-from core.studies.attention.attending import Attending, AttendingOptions, of_heads
-from core.studies.attention.inputs import SourceText
+from core.studies.attention.attending import Attending, of_heads
+from core.studies.attention.inputs import AttendingOptions, SourceText
 from core.studies.attention.partials import NormSums
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit

@@ -22,7 +22,8 @@ from core import scoring, studies
 from core.attention import Head
 from core.errors import InputError
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions
+from core.studies.attention.attending import Attending
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import PatternSums
 from core.studies.attention.records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
 from core.studies.contract import Flag, Unit

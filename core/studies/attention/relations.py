@@ -21,17 +21,9 @@ from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all
 from core.store.rows import Row
-from core.studies.attention.attending import (
-    Attending,
-    AttendingOptions,
-    Tasks,
-    at_head,
-    beside_null,
-    contrasted,
-    ends,
-    score_of,
-)
+from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, ends, score_of
 from core.studies.attention.headlines import above_null
+from core.studies.attention.inputs import AttendingOptions, Tasks
 from core.studies.attention.partials import RelationSums
 from core.studies.attention.records import RelationScore
 from core.studies.contract import Flag, Unit

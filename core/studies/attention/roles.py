@@ -18,7 +18,8 @@ from core import studies
 from core.errors import InputError
 from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, at_head, beside_null, score_of
+from core.studies.attention.attending import Attending, at_head, beside_null, score_of
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import RoleSums
 from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit

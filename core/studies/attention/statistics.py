@@ -17,7 +17,8 @@ from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
 from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, of_heads, score_of
+from core.studies.attention.attending import Attending, of_heads, score_of
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import StatisticsSums
 from core.studies.attention.records import PlaceScore, Score
 from core.studies.contract import Flag, Unit

@@ -24,7 +24,7 @@ from core import capture
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.task_rows import RowOptions
+from core.studies.ablation.disabling import RowOptions
 from core.studies.circuits import circuit_pairs, circuit_race, circuit_table, foils
 from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
 from core.studies.circuits.records import CircuitEdge, CircuitSummary

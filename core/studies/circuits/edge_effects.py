@@ -18,7 +18,7 @@ from core.errors import InputError
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.task_rows import RowOptions
+from core.studies.ablation.disabling import RowOptions
 from core.studies.circuits import circuit_pairs
 from core.studies.circuits.circuit import CircuitOptions, measured
 from core.studies.circuits.circuit_race import Wanted

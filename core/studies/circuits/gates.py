@@ -21,8 +21,8 @@ from core.errors import InputError
 from core.scoring.gate_classes import class_shares, classes_of
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.disabling import RowOptions
 from core.studies.ablation.races import SHARE, constant_loss
-from core.studies.ablation.task_rows import RowOptions
 from core.studies.circuits import gate_table
 from core.studies.circuits.records import GatedHead, TogetherCheck
 from core.studies.contract import Done, Flag, Need, Study, Unit

@@ -22,12 +22,11 @@ from core.scoring import effects
 from core.scoring.interactions import interactions
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
-from core.studies.ablation.task_rows import RowOptions
 from core.studies.circuits.logit_differences import label_differences
 from core.studies.circuits.records import HeadPair, PairSample
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline
-from core.studies.options import DrawnRows, Limit, MeanBy, Reference
+from core.studies.options import DrawnRows, Limit
 from core.studies.outcomes import in_order
 from core.studies.provenance import provenance
 from core.studies.records import Result
@@ -39,16 +38,14 @@ OPERATORS = ("zero", "mean")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PairsOptions(RowOptions):
+class PairsOptions(references.ReferenceOptions):
     """Which pairs of heads of which checkpoint, on which rows."""
 
     limit: Limit = 200
     operator: Annotated[str, Flag("what stands in for a head: zero or mean")] = "zero"
     strongest: Annotated[int, Flag("of more than 48 heads: these, paired with each other", least=2)] = 30
     sample: Annotated[int, Flag("of more than 48 heads: random other pairs", least=0)] = 200
-    reference: Reference = references.ROWS
     draws: DrawnRows = 1
-    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,13 @@ from core.errors import InputError
 from core.scoring.interactions import antithetic_orders, sets_along, shapley_values
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
-from core.studies.ablation.task_rows import RowOptions
 from core.studies.circuits import shapley_table
 from core.studies.circuits.logit_differences import label_differences
 from core.studies.circuits.pairs import check_operator
 from core.studies.circuits.records import OrderContrast, ShapleyHead
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
-from core.studies.options import DrawnRows, Limit, MeanBy, Reference
+from core.studies.options import DrawnRows, Limit
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import TaskRow
@@ -36,16 +35,14 @@ ROWS_A_UNIT = 16
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ShapleyOptions(RowOptions):
+class ShapleyOptions(references.ReferenceOptions):
     """Which checkpoint, on which rows, with how many orders."""
 
     limit: Limit = 100
     orders: Annotated[int, Flag("of heads for each row, half of them reverses of the others", least=2)] = 4
     operator: Annotated[str, Flag("what stands in for a head that is off: zero or mean")] = "zero"
     judge_rows: Annotated[int, Flag("train rows on which the orders are compared; 0: none", least=0)] = 100
-    reference: Reference = references.ROWS
     draws: DrawnRows = 1
-    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

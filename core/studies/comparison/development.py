@@ -15,8 +15,7 @@ from core import models, patterns, scoring, studies
 from core.errors import InputError
 from core.scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from core.store.rows import Row
-from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import PASTED, SourceText, sources
+from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, sources
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline

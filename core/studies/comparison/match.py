@@ -17,8 +17,7 @@ from core import scoring, studies
 from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
-from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import PASTED, SourceText, sources
+from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, sources
 from core.studies.comparison import recurrence
 from core.studies.comparison.records import Counterpart, MatchSummary, RecurrenceSummary
 from core.studies.contract import Done, Flag, Study, Unit

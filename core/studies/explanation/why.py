@@ -21,8 +21,7 @@ from core import capture, models, studies
 from core.errors import InputError
 from core.scoring.ratio_moments import RatioMoments, Ratios
 from core.store.rows import Row
-from core.studies.attention.attending import AttendingOptions
-from core.studies.attention.inputs import InputChunk, chunks, sources
+from core.studies.attention.inputs import AttendingOptions, InputChunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.explanation.records import Removal, RemovalAgreement, ScoreShare, SortScore
 from core.studies.headline import Headline

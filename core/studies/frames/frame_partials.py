@@ -4,7 +4,7 @@ import base64
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -12,26 +12,6 @@ from core.frames.records import AnnotatedSentence, Spans, links_of
 from core.scoring.links import Links
 
 HABITS = ("previous", "next", "first")
-
-
-@runtime_checkable
-class FrameOptions(Protocol):
-    """The options that say how sentences are scored."""
-
-    @property
-    def direction(self) -> str: ...
-    @property
-    def pairing(self) -> str: ...
-    @property
-    def average(self) -> str: ...
-    @property
-    def core(self) -> str: ...
-    @property
-    def without_first(self) -> bool: ...
-    @property
-    def draws(self) -> int | None: ...
-    @property
-    def seed(self) -> int: ...
 
 
 @dataclass(frozen=True)

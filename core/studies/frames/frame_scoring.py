@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from core.scoring.links import (
 )
 from core.scoring.links import without_key as without
 from core.scoring.queries import Looked, QueryResiduals
-from core.studies.frames.frame_partials import HABITS, Draws, FrameOptions, Scored, Scores, links_in_pieces, packed
+from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed
+
+if TYPE_CHECKING:
+    from core.studies.frames.frame_heads import FrameHeadsOptions
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Entry:
     links: Links
 
 
-def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: FrameOptions) -> list[Entry]:
+def entries_of(
+    encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
+) -> list[Entry]:
     """One entry a sentence, or one a link where the average is over links."""
     entries = []
     for number, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
@@ -48,7 +53,9 @@ def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence],
     return entries
 
 
-def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], options: FrameOptions) -> Scores:
+def score_sentences(
+    checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
+) -> Scores:
     """The score of every head on each sentence (or link), and the sums of both nulls; nothing where none is seen."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}

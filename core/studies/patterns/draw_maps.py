@@ -19,7 +19,7 @@ from core.errors import InputError
 from core.store import labels
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.attention.attending import Tasks
+from core.studies.attention.inputs import Tasks
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Checkpoint, Data, InputSplit, Seed
 from core.studies.patterns.records import DrawnMaps

@@ -12,7 +12,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.store import runs as store
 from core.store.rows import Row
-from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.records import Score
 from core.studies.contract import declared, identity
 from core.studies.lookup import find_study

@@ -8,8 +8,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.jobs import api
-from core.studies.ablation.race import RaceOptions
 from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.races import RaceOptions
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
