@@ -33,7 +33,7 @@ import numpy as np
 from core.scoring.proportions import wilson_interval
 
 PROJECT = Path(__file__).resolve().parents[2]
-RESULTS = PROJECT / "build" / "mutants" / "results.jsonl"
+RESULTS = Path(os.environ.get("MUTANT_RESULTS", PROJECT / "build" / "mutants" / "results.jsonl"))
 EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
 PYTEST = [
     "-o",
@@ -177,11 +177,13 @@ def try_here() -> None:
 
     keys, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
     modules, asked = dict.fromkeys(key.split(" ")[0] for key in keys), set(keys)
-    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module) if mutant.key in asked}
-    results = Path(os.environ["MUTANT_RESULTS"])
+    known = {
+        module: {place: key for place, key in enumerate(keys_of(module)) if key in asked} for module in modules
+    }
+    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module, known[module])}
 
     def told(mutant, status: str) -> None:
-        with results.open("a", encoding="utf-8") as file:
+        with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps([mutant.key, status]) + "\n")
 
     trying = Trying(
@@ -190,7 +192,7 @@ def try_here() -> None:
         minutes=minutes,
         patience=patience,
         workers=workers,
-        kept=results.parent / "reached",
+        kept=RESULTS.parent / "reached",
     )
     pytest.main([*PYTEST, *tests], plugins=[trying])
 

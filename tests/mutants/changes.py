@@ -4,7 +4,7 @@ import ast
 import importlib
 import inspect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -42,8 +42,8 @@ class Mutant:
         return f"{self.module} {self.function}: {self.change}"
 
 
-def mutants_of(module: str) -> list[Mutant]:
-    """All mutants of a file, in its order."""
+def mutants_of(module: str, known: Mapping[int, str] | None = None) -> list[Mutant]:
+    """All mutants of a file, in its order, or those `known` by place and key, which is sooner done."""
     text = Path(module).read_text(encoding="utf-8")
     tree, mutations, _, _ = create_mutations(module, text)
     wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
@@ -54,15 +54,19 @@ def mutants_of(module: str) -> list[Mutant]:
         starts.append(starts[-1] + len(line))
     seen: Counter[tuple[str, str]] = Counter()
     mutants = []
-    for mutation in mutations:
-        function = mutation.contained_by_top_level_function
-        if not isinstance(function, cst.FunctionDef):
+    in_functions = [each for each in mutations if isinstance(each.contained_by_top_level_function, cst.FunctionDef)]
+    for place, mutation in enumerate(in_functions):
+        if known is not None and place not in known:
             continue
+        function = mutation.contained_by_top_level_function
         changed = _changed(tree, text, mutation, wide[mutation.original_node], starts)
         name = ".".join(_names(function, parents))
-        change = _difference(text, changed)
-        seen[name, change] += 1
-        change += f" ({seen[name, change]})" if seen[name, change] > 1 else ""
+        if known is None:
+            change = _difference(text, changed)
+            seen[name, change] += 1
+            change += f" ({seen[name, change]})" if seen[name, change] > 1 else ""
+        else:
+            change = known[place].removeprefix(f"{module} {name}: ")
         where, body = narrow[mutation.original_node], narrow[function.body]
         lines, span = (where.start.line, where.end.line), (body.start.line, body.end.line)
         mutants.append(Mutant(module, name, change, lines, span, changed))
