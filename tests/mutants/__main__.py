@@ -177,9 +177,7 @@ def try_here() -> None:
 
     keys, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
     modules, asked = dict.fromkeys(key.split(" ")[0] for key in keys), set(keys)
-    known = {
-        module: {place: key for place, key in enumerate(keys_of(module)) if key in asked} for module in modules
-    }
+    known = {module: {place: key for place, key in enumerate(keys_of(module)) if key in asked} for module in modules}
     mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module, known[module])}
 
     def told(mutant, status: str) -> None:

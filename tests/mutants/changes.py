@@ -104,10 +104,10 @@ def turn_into(mutant: Mutant) -> None:
     """Make the loaded function the mutant, in this process: its code and its defaults."""
     name = mutant.module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     module = importlib.import_module(name)
-    function = _function(module, mutant.function)
+    function = function_of(module, mutant.function)
     code = next(
         code
-        for code in _codes(compile(mutant.text, str(module.__file__), "exec", dont_inherit=True))
+        for code in codes(compile(mutant.text, str(module.__file__), "exec", dont_inherit=True))
         if code.co_qualname == mutant.function
     )
     function.__code__ = code
@@ -123,20 +123,24 @@ def turn_into(mutant: Mutant) -> None:
         }
 
 
-def _function(module, qualified: str) -> FunctionType:
+def function_of(module, qualified: str) -> FunctionType:
+    """The function of that name as its caller runs it: of a property, a method of the class or one that is cached."""
     *classes, name = qualified.split(".")
     owner = module
     for part in classes:
         owner = getattr(owner, part)
     function = inspect.getattr_static(owner, name)
-    return getattr(function, "__func__", function)
+    for inner in ("__func__", "fget", "func", "__wrapped__"):
+        function = getattr(function, inner, function)
+    return function
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Of all that is defined in it."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
-            yield from _codes(constant)
+            yield from codes(constant)
 
 
 def _definition(tree: ast.AST, names: list[str]) -> ast.FunctionDef:

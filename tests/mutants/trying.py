@@ -1,10 +1,11 @@
 """A pytest plugin: one collected session, forked for each mutant, which meets only the tests that run its lines.
 
-First a fork for each file of tests runs it once, under coverage, and keeps which test runs which line and how long it
-takes (build/mutants/reached), until core, the file or what its folder shares changes. Each later fork turns one
-function into its mutant and runs the tests that reach the changed lines, the quickest first, then others of their
-files, which may look at what a fixture or a cached function made there, until one fails. Forks start from a session in
-which no test has run, so no cached result hides a mutant.
+First a fork for each file of tests runs it once, with the statements of the mutants' modules saying that they run, and
+keeps which test runs which line and how long it takes (build/mutants/reached), until core, the file or what its folder
+shares changes. Each later fork turns one function into its mutant and runs the tests that reach the changed lines, the
+quickest first, then others of their files, which may look at what a fixture or a cached function made there, until one
+fails. Forks start from a session in which no test has run, so no cached result hides a mutant. Time is the processor's:
+a fork that does nothing for a while is ended, not one that a busy machine keeps waiting.
 """
 
 import ctypes
@@ -29,6 +30,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests.mutants.changes import Mutant, turn_into
+from tests.mutants.reaching import Statements
 
 settings.register_profile(
     "mutants", deadline=None, database=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
@@ -37,6 +39,7 @@ settings.register_profile(
 STATUSES = {0: "survived", 1: "killed", 2: "unplaced"}  # by exit status; less than 0 is a signal
 SURVIVED, KILLED, UNPLACED = STATUSES
 LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took
+IDLE = 30.0  # seconds without work after which a mutant waits for what never comes
 LOOK = 0.05  # seconds between two looks at the forks
 PAUSED = 5.0  # seconds between two looks after which the machine had something else to do: what ran is tried again
 
@@ -91,12 +94,13 @@ class Reached:
 
 @dataclass
 class Fork:
-    """A process at work on a mutant, and how many looks at it are left before it is ended."""
+    """A process at work on a mutant, its processor time so far, and at how many more looks it may be where it was."""
 
     mutant: Mutant
     tests: list[int]
     folder: str
-    looks: float
+    looks: float = IDLE / LOOK
+    spent: int = 0
     undisturbed: bool = True
 
 
@@ -163,7 +167,7 @@ class Trying:
             return SURVIVED
 
         process, folder = _forked(run)
-        self.forks[process] = Fork(mutant, tests, folder, (4 * LIMIT + 5 * expected) / LOOK)
+        self.forks[process] = Fork(mutant, tests, folder)
 
     def _ended(self) -> list[Mutant]:
         """Mutants to be tried again, as the machine was paused while they ran; what became of others is told."""
@@ -171,7 +175,8 @@ class Trying:
         time.sleep(LOOK)
         paused = time.monotonic() - began > PAUSED
         for process, fork in list(self.forks.items()):
-            fork.looks -= 1
+            before, fork.spent = fork.spent, _spent(process)
+            fork.looks = fork.looks - 1 if fork.spent == before else IDLE / LOOK
             fork.undisturbed &= not paused
             if fork.looks < 0 and fork.undisturbed:
                 os.kill(process, signal.SIGKILL)
@@ -188,21 +193,30 @@ class Trying:
     def _reached(self, session) -> Reached:
         """Of each file of tests, from what is kept or from a run."""
         reached, by_file = Reached(), defaultdict(list)
+        modules = sorted({mutant.module for mutant in self.mutants})
+        statements = Statements(modules)
         for number, item in enumerate(session.items):
             by_file[item.path].append(number)
         common = _digest([*sorted(Path("core").rglob("*.py")), *sorted(Path("tests").glob("*.py"))])
         for path, numbers in by_file.items():
             beside = sorted(other for other in path.parent.glob("*.py") if not other.name.startswith("test_"))
             answer = self.kept / f"{path.stem}-{_digest([path, *beside], common)}.json"
-            if not answer.is_file():
+            if not answer.is_file() or not set(modules) <= set(json.loads(answer.read_text()).get("of", ())):
                 print(f"{path.name}: {len(numbers)} tests", flush=True)
-                process, folder = _forked(lambda answer=answer, numbers=numbers: _unchanged(session, numbers, answer))
+                process, folder = _forked(
+                    lambda answer=answer, numbers=numbers: _unchanged(session, numbers, answer, statements)
+                )
                 os.waitpid(process, 0)
                 _cleared(process, folder)
             if answer.is_file():
                 names = {session.items[number].nodeid: number for number in numbers}
                 reached.add(json.loads(answer.read_text()), names)
         return reached
+
+
+def _spent(process: int) -> int:
+    """The processor time of a process that is ours, in ticks; with its children's that have ended."""
+    return sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
 
 
 def _digest(paths, begun: str = "") -> str:
@@ -212,30 +226,28 @@ def _digest(paths, begun: str = "") -> str:
     return told.hexdigest()[:12]
 
 
-def _unchanged(session, numbers: list[int], answer: Path) -> int:
-    """Run these tests under coverage, and write which of them runs which line of core."""
-    from coverage import Coverage
-
+def _unchanged(session, numbers: list[int], answer: Path, statements: Statements) -> int:
+    """Run these tests, and write which of them runs which line of the modules that say so."""
     failures: set[str] = set()
-    hear = _Failures(failures.add)
-    session.config.pluginmanager.register(hear)
-    coverage, seconds, loaded = Coverage(data_file=None, source=["core"]), {}, set(sys.modules)
-    coverage.start()
+    session.config.pluginmanager.register(_Failures(failures.add))
+    loaded, seconds = set(sys.modules), {}
+    statements.place()
+    lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     items = [session.items[number] for number in numbers]
     for number, item in enumerate(items):
-        began = time.monotonic()
-        coverage.switch_context(item.nodeid)
+        began = time.process_time()
         _run(session, items[number : number + 2], 1)
-        seconds[item.nodeid] = round(time.monotonic() - began, 4)
-    coverage.stop()
-    lines: dict[str, dict[int, list[str]]] = defaultdict(dict)
-    data = coverage.get_data()
-    for file in data.measured_files():
-        for line, names in data.contexts_by_lineno(file).items():
-            if any(names):
-                lines[str(Path(file).relative_to(Path.cwd()))][line] = [name for name in names if name]
+        seconds[item.nodeid] = round(time.process_time() - began, 4)
+        for module, line in statements.taken():
+            lines[module][line].append(item.nodeid)
     modules = [name for name in sys.modules if name not in loaded and not name.startswith("tests")]
-    found = {"lines": lines, "seconds": seconds, "failed": sorted(failures), "modules": modules}
+    found = {
+        "of": sorted(statements.modules),
+        "lines": lines,
+        "seconds": seconds,
+        "failed": sorted(failures),
+        "modules": modules,
+    }
     answer.parent.mkdir(parents=True, exist_ok=True)
     answer.with_suffix(".part").write_text(json.dumps(found))
     answer.with_suffix(".part").replace(answer)
