@@ -1,0 +1,386 @@
+"""The tables of heads and edges together, from figures made by hand: every column by another way, every sentence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from core.scoring.circuits import most_selected
+from core.studies.circuits import circuit_table, gate_table, shapley_table
+from core.studies.circuits.circuit import STUDY as CIRCUIT
+from core.studies.circuits.circuit import CircuitOptions
+from core.studies.circuits.circuit_pairs import PairSet
+from core.studies.circuits.circuit_race import CircuitPartial, CircuitState
+from core.studies.circuits.edge_effects import STUDY as EDGE_EFFECTS
+from core.studies.circuits.edge_effects import EdgePartial
+from core.studies.circuits.gates import PRICES, GatePartial
+from core.studies.circuits.gates import STUDY as GATES
+from core.studies.circuits.pairs import STUDY as PAIRS
+from core.studies.circuits.pairs import PairPartial
+from core.studies.circuits.shapley import STUDY as SHAPLEY
+from core.studies.circuits.shapley import ShapleyPartial
+
+SWAY = np.array([-0.2, -0.1, -0.1, 0.0, 0.0, 0.1, 0.1, 0.2])  # symmetric, so that Student's interval is the one
+
+
+def student(values):
+    """The ends of a mean's interval, by SciPy."""
+    return pytest.approx(stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values)), rel=1e-6)
+
+
+def of(results, kind):
+    return [result for result in results if kind in result.KINDS]
+
+
+# ---------------------------------------------------------------- gates
+
+# Of four heads in 20 fits: one needed, one in the way, one that does not matter, one that is here this and there that.
+UP = np.tile([0.9, 0.2, 0.8, 0.7], (20, 1))
+DOWN = np.tile([0.8, 0.1, 0.3, 0.4], (20, 1))
+DOWN[:10, 3] = 0.6
+
+
+def gates(irrelevant, interfering):
+    """20 drawn sets beside each class cost 0.01, 0.02 ... 0.20."""
+    alone = np.array([[1.0], [-0.4], [0.02], [0.3]]) + SWAY
+    sets = [np.concatenate([own[None], np.arange(1, 21)[:, None] / 100 + SWAY]) for own in (irrelevant, interfering)]
+    added = np.array([0.0, 0.01, 0.02, 0.05, 0.09, 0.3, 0.6, -0.1])  # last the untouched model
+    return GatePartial(
+        1,
+        4,
+        0.2,
+        path_gates=np.array([[1, 1, 0.6, 0.2]] * 7),
+        path_losses=added[:, None] + SWAY,
+        price=0.05,
+        fits=np.arange(20),
+        up=UP,
+        down=DOWN,
+        effects=np.concatenate([alone, *sets]),
+        gradient=np.array([1.0, 0.1, 0.3, 0.2]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("irrelevant", "interfering", "verdicts"),
+    [
+        (0.06 + SWAY / 2, -0.5 + SWAY, ("within the margin", "lowers the loss")),
+        (0.5 + SWAY, 0.19 + SWAY, ("beyond the margin", "open")),
+        (0 * SWAY, -0.1 + 3 * SWAY, ("open", "open")),  # nothing moved, so nobody knows how far; below the margin
+    ],
+)
+def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, interfering, verdicts):
+    partial = gates(irrelevant, interfering)
+    results = GATES.results(GATES.read({"checkpoint": "x", "task": "sst2"}), partial)
+    heads, together = of(results, "head"), of(results, "together")
+    assert [head.gate_class for head in heads] == ["facilitating", "interfering", "irrelevant", "undecided"]
+    assert (heads[3].facilitating, heads[3].interfering, heads[3].irrelevant) == (0.5, 0, 0.5)
+    assert [(head.up, head.down) for head in heads] == [
+        pytest.approx(pair) for pair in zip(UP.mean(0), DOWN.mean(0), strict=True)
+    ]
+    for head, values in zip(heads, partial.effects, strict=False):
+        assert head.effect == pytest.approx(values.mean())
+        assert (head.low, head.high) == student(values)
+    assert [(head.fits, head.n, head.gradient) for head in heads] == [(20, 8, g) for g in partial.gradient]
+    assert [(one.name, one.heads, one.count, one.verdict) for one in together] == [
+        ("irrelevant", "L1H3", 1, verdicts[0]),
+        ("interfering", "L1H2", 1, verdicts[1]),
+    ]
+    for one, values in zip(together, (irrelevant, interfering), strict=True):
+        assert (one.random, one.random_low, one.random_high) == pytest.approx((0.105, 0.01, 0.2))
+        assert one.effect == pytest.approx(values.mean(), abs=1e-12)
+        assert (one.low, one.high) == (student(values) if values.any() else (None, None))
+    prices = of(results, "price")
+    assert [price.added for price in prices] == pytest.approx([0.1, 0.11, 0.12, 0.15, 0.19, 0.4, 0.7])
+    assert [price.price for price in prices] == pytest.approx([0.2 * share for share in PRICES])
+    assert [price.chosen for price in prices] == [False] * 4 + [True] + [False] * 2  # the largest that adds at most 0.2
+    assert {(price.open_gates, price.n) for price in prices} == {(3, 8)}
+    ways = {"gradient": partial.gradient, "effect": partial.effects[:4].mean(1), "gate": (UP + DOWN).mean(0)}
+    agreements = of(results, "agreement")
+    assert [one.name for one in agreements] == ["gradient and effect", "gradient and gate", "gate and effect"]
+    for one in agreements:
+        assert one.value == pytest.approx(stats.spearmanr(ways[one.first], ways[one.second]).statistic)
+        assert one.n == 4
+    said = GATES.headline([result.as_row() for result in results])
+    assert said.sentence == (
+        "Of 4 heads: 1 facilitating, 1 interfering, 1 irrelevant, 1 undecided. "
+        f"All irrelevant heads out together: {verdicts[0]}."
+    )
+    assert (said.n, said.of, said.interval) == (8, "rows", "claimed in at least 95 % of 20 fits")
+    assert said.baseline == "margin 0.2000 in the task's loss"
+
+
+def test_where_every_price_costs_too_much_the_smallest_is_taken():
+    dear = replace(gates(SWAY, SWAY), margin=0.05)
+    assert gate_table.chosen_price(dear, PRICES) == pytest.approx(0.05 / 64)
+    assert gate_table.chosen_price(gates(SWAY, SWAY), PRICES) == pytest.approx(0.2 / 4)
+
+
+# ---------------------------------------------------------------- Shapley values
+
+
+def valued(rows):
+    """Four heads in two layers, on rows of these numbers."""
+    sway = SWAY[rows]
+    return ShapleyPartial(
+        np.array(rows),
+        2,
+        2,
+        whole=3 + sway,
+        none=1 - sway,
+        values=np.array([[0.5], [-0.3], [1.5], [0.3]]) + np.array([[0.5], [0.5], [1], [0.1]]) * sway,
+        alone=np.array([[0.4], [-0.1], [0.2], [0.3]]) + sway,
+        gradients=np.array([3.0, 4.0, 5.0, 12.0]) * len(rows),
+    )
+
+
+def test_shapley_values_are_ranked_summed_and_set_beside_orders():
+    first, second = valued([0, 2, 4, 6]), valued([1, 3, 5, 7])
+    kept = np.stack([np.array([[3.0], [2.9], [2.0]]) + SWAY, np.array([[3.0], [1.8], [1.5]]) - SWAY])
+    empty = np.zeros((4, 0))
+    orders = ShapleyPartial(np.zeros(0, int), 2, 2, empty[0], empty[0], empty, empty, np.zeros(4), kept)
+    merged = shapley_table.merged([second, orders, first])
+    whole = valued(list(range(8)))
+    for name in ("rows", "whole", "none", "values", "alone", "gradients"):
+        assert np.allclose(getattr(merged, name), getattr(whole, name)), name
+    assert shapley_table.ranked(merged) == ((1, 3, 0, 2), (2, 0, 1, 3))  # 5/13, 3/5, 4/5, 12/13 of a layer's norm
+    options = SHAPLEY.read({"checkpoint": "x", "task": "sst2", "orders": 6, "operator": "mean"})
+    results = SHAPLEY.results(options, merged)
+    heads = of(results, "head")
+    assert [head.name for head in heads] == ["L2H1", "L1H1", "L2H2", "L1H2"]
+    assert [head.rank for head in heads] == [1, 2, 3, 4]
+    for head in heads:
+        values = whole.values[2 * head.layer + head.head]
+        assert head.value == pytest.approx(values.mean())
+        assert (head.low, head.high) == student(values)
+        assert (head.orders, head.operator, head.n) == (6, "mean", 8)
+    assert [head.effect for head in heads] == pytest.approx([0.2, 0.4, 0.3, -0.1])
+    assert [head.gradient for head in heads] == pytest.approx([5 / 13, 3 / 5, 12 / 13, 4 / 5])
+    (total,) = of(results, "sum")
+    assert (total.with_all, total.with_none, total.values, total.n) == pytest.approx((3, 1, 2, 8))
+    ways = {"Shapley value": [0.5, -0.3, 1.5, 0.3], "gradient": [0.6, 0.8, 5 / 13, 12 / 13], "effect": [4, -1, 2, 3]}
+    for one in of(results, "agreement"):
+        assert one.value == pytest.approx(stats.spearmanr(ways[one.first], ways[one.second]).statistic)
+    assert len(of(results, "agreement")) == 3
+    steps = of(results, "order")
+    assert [(step.order, step.removed) for step in steps] == [
+        (order, removed) for order in ("Shapley value", "gradient") for removed in range(3)
+    ]
+    assert [step.value for step in steps] == pytest.approx([3, 2.9, 2, 3, 1.8, 1.5])
+    assert (steps[4].low, steps[4].high, steps[4].n) == (*student(kept[1, 1]).expected, 8)
+    (contrast,) = of(results, "order contrast")
+    beyond = (kept[0] - kept[1]).mean(0)
+    assert contrast.value == pytest.approx((1.1 + 0.5) / 3)
+    assert (contrast.low, contrast.high) == student(beyond)
+    assert contrast.verdict == "the order by Shapley value keeps more"
+    said = SHAPLEY.headline([result.as_row() for result in results])
+    assert said.sentence == (
+        "With the others on or off at random L2H1 adds most, 1.50 logits; 1 of 4 heads take away. "
+        "Pruned in order: the order by Shapley value keeps more."
+    )
+    assert (said.n, said.of) == (8, "rows")
+    low, high = student(whole.values[2]).expected
+    assert said.interval == f"95 % interval {low:.2f} to {high:.2f} for L2H1"
+    (other,) = of(SHAPLEY.results(options, replace(merged, kept=kept[::-1])), "order contrast")
+    assert other.verdict == "the order by gradient keeps more"
+    (level,) = of(
+        SHAPLEY.results(options, replace(merged, kept=np.stack([kept[0], kept[0] + 3 * SWAY]))), "order contrast"
+    )
+    assert level.verdict == "no difference beyond luck"
+    assert not of(SHAPLEY.results(options, replace(merged, kept=None)), "order")
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def test_pairs_are_judged_by_what_both_add_beyond_each():
+    sway = np.tile(SWAY, 8)
+    alone = np.array([[0.1], [0.2], [1.0]]) + sway
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    beyond = np.array([[0.02], [1.5], [-0.7]]) + np.array([[1], [1], [2]]) * sway
+    together = alone[pairs[:, 0]] + alone[pairs[:, 1]] + beyond
+    lost = np.array([0.3, 0.5, 0.7])[:, None] + 0 * sway
+    partial = PairPartial(
+        rows=np.arange(64),
+        layers=1,
+        heads=3,
+        chooses=False,
+        pairs=pairs,
+        sampled=np.array([0.0, 1.0, 1.0]),
+        alone=alone,
+        together=together,
+        lost_alone=lost,
+        lost_together=lost[pairs[:, 0]] + lost[pairs[:, 1]] + np.array([[0.1], [0.2], [-0.4]]),
+    )
+    options = PAIRS.read({"checkpoint": "x", "task": "sst2", "operator": "mean"})
+    results = PAIRS.results(options, partial)
+    found, (sample,) = of(results, "pair"), of(results, "sampled pairs")
+    assert [(pair.name, pair.verdict, pair.sampled) for pair in found] == [
+        ("L1H1 and L1H3", "redundant", True),
+        ("L1H2 and L1H3", "cooperating", True),
+        ("L1H1 and L1H2", "open", False),
+    ]
+    assert [pair.interaction for pair in found] == pytest.approx([1.5, -0.7, 0.02])
+    assert [pair.loss_interaction for pair in found] == pytest.approx([0.2, -0.4, 0.1])
+    assert [(pair.first, pair.second, pair.both) for pair in found] == [
+        pytest.approx(three) for three in ((0.1, 1, 2.6), (0.2, 1, 0.5), (0.1, 0.2, 0.32))
+    ]
+    for pair, values in zip(found, beyond[[1, 2, 0]], strict=True):
+        assert (pair.low, pair.high) == student(values)
+        assert (pair.operator, pair.n) == ("mean", 64)
+    assert found[0].p < 0.01 < 0.05 < found[2].p
+    assert (sample.interacting, sample.sampled, sample.of_pairs) == (2, 2, 2)
+    assert (sample.low, sample.high) == pytest.approx((stats.beta.ppf(0.025, 2, 1), 1))
+    said = PAIRS.headline([result.as_row() for result in results])
+    assert said.sentence == (
+        "Of 3 pairs of heads 1 are redundant and 1 work together; "
+        "the largest interaction is +1.50 logits, L1H1 and L1H3."
+    )
+    assert (said.n, said.of) == (64, "rows")
+    assert PAIRS.results(options, replace(partial, chooses=True)) == []
+
+
+# ---------------------------------------------------------------- edges by name
+
+
+def test_named_edges_are_measured_where_the_answers_differ():
+    same = np.array([0] * 8 + [1] * 2)
+    effects = np.array([np.append(0.5 + SWAY, [0.1, 0.3]), np.append(-0.9 + 2 * SWAY, [0.0, 0.2])])
+    gap = np.append(2 + SWAY, [7, 9])
+    partial = EdgePartial(("L1H1>L2H2.q", "L1H2>L2H2.q"), 2, 2, effects, gap, same)
+    options = EDGE_EFFECTS.read({"checkpoint": "x", "task": "sst2", "edges": ["L1H1>L2H2.q"]})
+    found = EDGE_EFFECTS.results(options, partial)
+    assert [(edge.name, edge.sender, edge.receiver, edge.input, edge.n) for edge in found] == [
+        ("L1H1>L2H2.q", "L1H1", "L2H2", "q", 8),
+        ("L1H2>L2H2.q", "L1H2", "L2H2", "q", 8),
+    ]
+    assert [(edge.effect, edge.same, edge.difference) for edge in found] == [
+        pytest.approx((0.5, 0.2, 2)),
+        pytest.approx((-0.9, 0.1, 2)),
+    ]
+    for edge, values in zip(found, effects, strict=True):
+        assert (edge.low, edge.high) == student(values[:8])
+    said = EDGE_EFFECTS.headline([edge.as_row() for edge in found])
+    assert said.sentence == "Of 2 edges L1H2>L2H2.q has the largest effect, -0.900 logits."
+    low, high = student(effects[1, :8]).expected
+    assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % interval {low:+.3f} to {high:+.3f}")
+    assert said.baseline == "whole difference 2.00"
+    alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
+    assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
+    nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])
+    assert (nothing.sentence, nothing.n, nothing.of) == (
+        "No pair has different answers, so no edge has an effect on them.",
+        0,
+        "pairs",
+    )
+
+
+# ---------------------------------------------------------------- the circuit
+
+COUNT = 300
+# Of the eight edges of one layer with one head; attribution overrates the first and misses the last.
+EFFECT = np.array([0.9, 0.0, 0.7, 0.01, 0.02, 0.03, 0.6, 0.8])
+ATTRIBUTED = np.array([2.0, 0.0, 0.7, 0.01, 0.02, 0.03, 0.6, 0.005])
+
+
+def state_of_a_circuit():
+    """A circuit's study when all was measured: 200 pairs decide, 40 judge, and 20 have one answer."""
+    options = CircuitOptions(
+        checkpoint="x", task="sst2", pairs=200, judging=40, control=10, margin=0.3, strongest=3, sample=3, first=200
+    )
+    generator = np.random.default_rng(0)
+    same = np.zeros(COUNT)
+    same[:20] = 1
+    pairs = PairSet(
+        layers=1, heads=1, firsts=np.arange(COUNT), seconds=np.arange(COUNT) + 1, first_m=np.full(COUNT, 1.5),
+        second_m=np.full(COUNT, 0.5), answer=np.zeros(COUNT, int), rival=np.ones(COUNT, int), same=same,
+        lengths=np.full(COUNT, 5), not_made=4, under_floor=6,
+    )  # fmt: skip
+    noise = 0.05 * generator.choice([-1, 1], (8, COUNT))
+    exact = EFFECT[:, None] + noise
+    exact[:, :20] = 0.1 * np.arange(8)[:, None] + 0.01 * np.tile([-1, 1], 10)
+    state = CircuitState(options, CircuitPartial(pairs, np.arange(COUNT), ATTRIBUTED[:, None] + 0 * noise, exact))
+    exact[np.setdiff1d(np.arange(8), state.raced)] = np.nan
+    circuits = circuit_table.circuits_of(state.graph)
+    shares = np.array([0.0 if order == "none" else size / 8 - 0.01 * draw for order, size, draw in circuits])
+    kept = 0.5 + shares[:, None] * (pairs.first_m - 0.5)
+    return CircuitState(options, replace(state.taken, exact=exact, kept=kept))
+
+
+def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_did_not():
+    state = state_of_a_circuit()
+    results = CIRCUIT.results(state.options, state.taken)
+    edges, (whole,) = of(results, "edge"), of(results, "circuit")
+    assert [edge.name for edge in edges] == [
+        *(f"embeddings to L1H1 {kind}" for kind in "qkv"),
+        *(f"{sender} to L1-feedforward" for sender in ("embeddings", "L1H1")),
+        *(f"{sender} to output" for sender in ("embeddings", "L1H1", "L1-feedforward")),
+    ]
+    assert [edge.proposed for edge in edges] == [True, False, True, False, False, False, True, False]
+    assert [(edge.sender_layer, edge.receiver_layer) for edge in edges] == [
+        *[(-1, 0)] * 4, (0, 0), (-1, 1), (0, 1), (0, 1),
+    ]  # fmt: skip
+    decides = state.division.deciding
+    matter = {k for k in state.raced if EFFECT[k] > 0.3}
+    for number, edge in enumerate(edges):
+        assert edge.attribution == pytest.approx(ATTRIBUTED[number])
+        if number not in state.raced:
+            assert (edge.verdict, edge.effect, edge.low, edge.high, edge.n) == ("not raced", 0, None, None, 0)
+            continue
+        values = state.taken.exact[number, decides]
+        assert (edge.effect, edge.n) == (pytest.approx(values.mean()), 200)
+        clipped = np.clip(values, -0.6, 0.6).mean()
+        assert edge.low < clipped < edge.high
+        assert edge.verdict == ("matters" if number in matter else "does not matter")
+        control = pytest.approx(0.1 * number, abs=0.01) if number in matter else None
+        assert edge.control == control
+    ranked = sorted(edges, key=lambda edge: edge.rank)
+    assert [edge.rank for edge in ranked] == list(range(1, 9))
+    assert [edge.verdict for edge in ranked[-2:]] == ["not raced"] * 2
+    sizes = [(point.order, point.size) for point in of(results, "faithfulness")]
+    assert sizes == [*(("effect", k) for k in (1, 2, 4, 8)), *(("random", k) for k in (1, 2, 4)), ("without L1", 3)]
+    values = [point.value for point in of(results, "faithfulness")]
+    assert values == pytest.approx([*(k / 8 for k in (1, 2, 4, 8)), *(k / 8 - 0.01 for k in (1, 2, 4)), 3 / 8])
+    assert {point.n for point in of(results, "faithfulness")} == {40}
+    assert (whole.cpr, whole.cmd) == pytest.approx((0.5, 0.5))  # the diagonal
+    assert whole.random_cpr < 0.5
+    assert (whole.edges, whole.raced, whole.matter) == (8, 6, len(matter))
+    assert (whole.does_not_matter, whole.open) == (6 - len(matter), 0)
+    assert (whole.n, whole.judging, whole.control) == (200, 40, 10)
+    assert (whole.evaluations, whole.of_evaluations) == (6 * 200, 8 * 200)
+    assert (whole.margin, whole.clip, whole.difference) == pytest.approx((0.3, 0.6, 1))
+    assert (whole.pairs_by, whole.answers, whole.task) == ("row", "different", "sst2")
+    assert (whole.not_made, whole.under_floor, whole.strongest) == (4, 6, most_selected(8))
+    missed = len(matter & set(state.sampled.tolist()))
+    assert whole.missed == pytest.approx(missed / 3)
+    low = stats.beta.ppf(0.025, missed, 4 - missed) if missed else 0
+    assert (whole.missed_low, whole.missed_high) == pytest.approx((low, stats.beta.ppf(0.975, missed + 1, 3 - missed)))
+    assert whole.of_matter_proposed == 3
+    assert [pair.use for pair in of(results, "pair")] == ["decides"] * 200 + ["judges"] * 40 + ["control"] * 10
+    for pair, number in zip(of(results, "pair"), decides, strict=False):
+        assert (pair.first, pair.second, pair.first_m, pair.second_m, pair.same) == (
+            number,
+            number + 1,
+            1.5,
+            0.5,
+            False,
+        )
+
+
+@pytest.mark.parametrize(("matter", "open_edges", "said"), [(1, 1, "1 matters|1 is"), (3, 0, "3 matter|0 are")])
+def test_the_sentence_of_a_circuit_names_the_strongest_edge_and_how_stable_it_is(matter, open_edges, said):
+    state = state_of_a_circuit()
+    results = CIRCUIT.results(state.options, state.taken)
+    (whole,) = of(results, "circuit")
+    whole = replace(whole, matter=matter, open=open_edges, stable=2, strongest=5, bound=1.25, threshold=0.9)
+    headline = CIRCUIT.headline([result.as_row() for result in (whole, *of(results, "edge"))])
+    first, second = said.split("|")
+    assert headline.sentence == (
+        f"Of 6 edges {first} beyond the margin and {second} open; 2 are among the 5 strongest in 90% of half-samples, "
+        "of which at most 1.2 is expected to be false. The strongest is embeddings to L1H1 q."
+    )
+    assert (headline.n, headline.of) == (200, "pairs")
+    assert headline.interval == "all verdicts hold together with 95 %"
+    assert headline.baseline == "margin 30% of the difference between A and B"
+    none = CIRCUIT.headline([result.as_row() for result in (replace(whole, stable=0), *of(results, "edge"))])
+    assert "no stable circuit: no edge is among the strongest in 90 % of half-samples." in none.sentence
