@@ -140,7 +140,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
             f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
             spread.n,
             "runs",
-            percent(shared.low, shared.high, "{:.0f}"),
+            percent(shared.low, shared.high, "{:.1f}", shared.top),
             f"by chance {shared.by_chance * shared.top:.1f}",
         )
 

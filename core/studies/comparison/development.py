@@ -299,11 +299,8 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
         f"(median {order.median}, first by {order.earliest})"
         for order in there
     )
-    first = there[0].score.removeprefix(CLASS_SHARE)
-    alone = there[0].first >= 0.95 and all(order.first <= 0.05 for order in there[1:])
-    end = (
-        f"; {first} comes first in {there[0].first:.0%} of draws over heads"
-        if alone
-        else ("; which comes first is not sure" if len(there) > 1 else "")
-    )
+    first, *others = there
+    end = "; which comes first is not sure" if others else ""
+    if others and first.first >= 0.95 and all(order.first <= 0.05 for order in others):
+        end = f"; {first.score.removeprefix(CLASS_SHARE)} comes first in {first.first:.0%} of draws over heads"
     return f"Heads that {what}, by when they begin: {listed}{end}."
