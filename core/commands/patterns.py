@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from core import models, patterns
+from core.codebook.registry import shipped_set
 from core.commands.evaluate_patterns import evaluate
 from core.commands.output import Form, database, ran, show_rows
 from core.commands.study_commands import FORMS, PLACES, of_record
@@ -15,7 +16,6 @@ from core.config import settings
 from core.errors import InputError
 from core.jobs.executors import JobPlacement
 from core.labelling.crowd import checked_method
-from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import (
     bundled_labels,
     classifying_options,

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from core.codebook.classes import ClassSet
 from core.drawing.png import png_bytes
 from core.errors import InputError
-from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set
 from core.store.database import Database

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from core.codebook.measures import measured, sentences
+from core.codebook.registry import dispute
 from core.errors import InputError
 from core.patterns.agreement import disputed
-from core.patterns.codebook import dispute, measured, sentences
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import standing_labels
 from core.store import labels

@@ -5,10 +5,8 @@ from . import boosting as boosting
 from . import borders as borders
 from . import causal_shapes as causal_shapes
 from . import class_sets as class_sets
-from . import classes as classes
 from . import classifier_registry as classifier_registry
 from . import classifier_scores as classifier_scores
-from . import codebook as codebook
 from . import evaluation as evaluation
 from . import forest as forest
 from . import label_errors as label_errors

@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from core.codebook.classes import CAUSAL, ClassSet, PatternClass
+from core.codebook.registry import SHIPPED
 from core.errors import InputError
-from core.patterns.classes import CAUSAL, SHIPPED, ClassSet, PatternClass
 from core.patterns.snapshot import known_class_set, present_names
 from core.store import labels, projects, retiring
 from core.store.database import Database

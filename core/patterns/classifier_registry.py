@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import config, patterns
+from core.codebook.registry import labelled_folders
 from core.errors import InputError
 from core.patterns.snapshot import Snapshot, write
 from core.store import classifiers, label_files
@@ -67,7 +68,7 @@ def bundled_labels(db: Database, class_set: str) -> int:
     """Add the bundled annotations of a class set to the store; how many labels were new (0 the second time)."""
     return sum(
         report.new
-        for folder in config.LABELLED.get(class_set, ())
+        for folder in labelled_folders().get(class_set, ())
         for report in label_files.import_folder(db.shared, config.ANNOTATIONS / folder)
     )
 
@@ -104,10 +105,10 @@ def unfamiliar(unsure: float, outside: float) -> bool:
 def bundled_weights(class_set: str) -> bytes:
     """The bundled classifier of a class set as its file holds it. Raises InputError where none is bundled."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
-    if class_set not in config.LABELLED or not file.is_file():
+    if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
-            f"A bundled classifier knows the classes of {' or '.join(config.LABELLED)}; {class_set[:60]!r} has none: "
-            "train one with `python -m core patterns train`."
+            f"A bundled classifier knows the classes of {' or '.join(labelled_folders())}; {class_set[:60]!r} has "
+            "none: train one with `python -m core patterns train`."
         )
     return file.read_bytes()
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from core.patterns.classes import BERT
+from core.codebook.registry import BERT
 
 ENOUGH = 60  # labelled and planted maps of a class together
 OUTSIDE = 0.06  # largest weight that a key of the other sentence keeps, as a share of its own

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
-from core.patterns import causal_shapes, codebook
-from core.patterns.codebook import CLEAN, FAINT, MARK, STRONG
+from core.codebook import measures as codebook
+from core.codebook.measures import CLEAN, FAINT, MARK, STRONG
+from core.patterns import causal_shapes
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
 NEAR = (-5, -4, -3, 3, 4, 5)  # what a line is compared with, counted from its own offset
@@ -231,7 +232,7 @@ def _evenness(weights: Stack) -> Columns:
 
 
 def _codebook(weights: Stack) -> Columns:
-    """What `core.patterns.codebook` measures of one map, of all: how far a column is followed, where a line is
+    """What `core.codebook.measures` measures of one map, of all: how far a column is followed, where a line is
     marked."""
     maps = np.arange(len(weights))
     faint, means = weights >= FAINT, weights.mean(1)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.codebook.classes import TOO_SMALL, ClassSet
+from core.codebook.registry import class_set
 from core.errors import InputError
 from core.patterns.agreement import consensus, inputs_of, tied
-from core.patterns.classes import TOO_SMALL, ClassSet, class_set
 from core.patterns.raster import from_float16
 from core.patterns.truth import Method, truth
 from core.store import label_files, labels, retiring

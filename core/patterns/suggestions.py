@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32
 
+from core.codebook.classes import TOO_SMALL as TOO_SMALL
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
 from core.patterns.baseline import features
-from core.patterns.classes import TOO_SMALL as TOO_SMALL
 from core.patterns.forest import forest_probabilities
 from core.patterns.raster import rasterize
 from core.patterns.training import BASELINE, FOREST, Classifier

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from core.codebook.registry import shipped_set
 from core.errors import InputError
-from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import classifying_options, keep_best_known
 from core.report.data import Data, Facts
 from core.report.ids import Part

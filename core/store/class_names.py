@@ -1,11 +1,9 @@
-"""Which class names a label may carry: those that its class set has, or ever had.
-
-The shipped sets are described in `core.patterns.classes`, above the store; a test holds the two lists equal.
-"""
+"""Which class names a label may carry: those that its class set has, or ever had."""
 
 from collections.abc import Collection
 from typing import Any
 
+from core.codebook.registry import SHIPPED
 from core.errors import InputError
 from core.store.database import Database
 from core.store.label_checks import check_class, time_of
@@ -13,10 +11,6 @@ from core.store.rows import Row, among, marks, quoted
 
 KINDS = ("set", "add", "rename", "merge", "delete")
 _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
-SHIPPED = {
-    "bert": ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"),
-    "gpt2": ("diagonal", "block", "majority", "overall"),
-}
 
 
 def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
@@ -26,7 +20,7 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
         values,
     ).fetchall()
-    names = {name: set(SHIPPED[name]) for name in class_sets if name in SHIPPED}
+    names = {name: set(SHIPPED[name].names) for name in class_sets if name in SHIPPED}
     for name, class_ in added:
         names.setdefault(name, set()).add(class_)
     return {name: frozenset(classes) for name, classes in names.items()}

@@ -350,7 +350,7 @@ def _check_change(class_set: str, change: ClassChange, taken: Collection[str]) -
 
 
 def class_events(db: Database) -> list[Row]:
-    """What happened to classes, oldest first, as `core.patterns.classes` replays it."""
+    """What happened to classes, oldest first, as `core.codebook.classes` replays it."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
     events = (
         db.cursor()

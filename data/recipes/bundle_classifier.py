@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from core import config
-from core.patterns.classes import SHIPPED
+from core.codebook.registry import SHIPPED
 from core.store.classifiers import classifiers, one_classifier
 from core.store.database import Database
 

@@ -2,7 +2,7 @@
 
     python -m data.recipes.codebook_borders
 
-For each border of `core.patterns.borders` it takes, on either side, the maps that lie closest to the codebook's
+For each border of the shipped class sets it takes, on either side, the maps that lie closest to the codebook's
 threshold (where it has none, closest to the other side), of different heads: first those to which every rater of two or
 more gave the class, then those that one rater did. Writes data/annotations/borders.json, which the Codebook page draws
 from, a picture a border, and the page. Nothing is drawn at random.
@@ -16,14 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from core import config
+from core.codebook.classes import Border, ClassSet
+from core.codebook.measures import sentences
+from core.codebook.registry import SHIPPED, borders, labelled_folders
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
-from core.patterns.borders import BORDERS, FILE, Border, BorderMap, border_maps, borders, sides
-from core.patterns.classes import SHIPPED, ClassSet
-from core.patterns.codebook import sentences
+from core.patterns.borders import FILE, BorderMap, border_maps, sides
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.rater_agreement import source_labels
 
+BORDERS = tuple(border for name in SHIPPED for border in borders(name))
 EACH = 3  # maps on either side
 SIDE, GAP = 150, 40  # pixels of a map, and between the two sides
 DOCS = config.DATA.parent / "docs"
@@ -39,7 +41,7 @@ pictures, and it labels nothing: a map is of the class that an eye gives it. Clo
 
 def candidates(border: Border) -> Iterator[dict]:
     """Every map that all its raters gave one of the border's classes: source, map_id, head, class, value, raters."""
-    for source in config.LABELLED[border.class_set]:
+    for source in labelled_folders()[border.class_set]:
         rows, maps = folder_maps(config.ANNOTATIONS / source)
         labels = source_labels(config.ANNOTATIONS / source)
         agreed = labels.groupby("map_id")["class"].agg(["nunique", "first", "size"])

@@ -24,10 +24,9 @@ import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
 from core import config
+from core.codebook.measures import measured, sentences
+from core.codebook.registry import SHIPPED, borders, dispute, labelled_folders
 from core.patterns.agreement import tied
-from core.patterns.borders import borders
-from core.patterns.classes import SHIPPED
-from core.patterns.codebook import dispute, measured, sentences
 from core.store.label_files import write_lines
 from data.recipes.paired_sheets import folder_maps, write_paired
 from data.recipes.rater_agreement import DISPUTED, source_labels
@@ -99,7 +98,7 @@ def chosen_maps(class_set: str, round: int = 1) -> list[dict]:
     rng = random.Random(SEEDS[round])
     every = [
         {"source": source, "map_id": map_id, "why": why}
-        for source in config.LABELLED[class_set]
+        for source in labelled_folders()[class_set]
         for map_id, why in CHOOSERS[round](class_set, source).items()
     ]
     control = rng.sample([one for one in every if one["why"] is None], CONTROL[class_set])
@@ -111,7 +110,7 @@ def chosen_maps(class_set: str, round: int = 1) -> list[dict]:
 def draw(class_set: str, out: Path, round: int) -> None:
     """Write the sheets and their key."""
     chosen, rows, maps = chosen_maps(class_set, round), {}, {}
-    for source in config.LABELLED[class_set]:
+    for source in labelled_folders()[class_set]:
         facts, weights = folder_maps(config.ANNOTATIONS / source)
         rows |= {(source, row["map_id"]): row for row in facts}
         maps |= {f"{source}/{map_id}": of for map_id, of in weights.items()}
@@ -168,7 +167,7 @@ def agreement(class_set: str, annotator: str, round: int) -> None:
     key = (FOLDER / key_name(class_set, round)).read_text(encoding="utf-8")
     chosen = pd.DataFrame(json.loads(line) for line in key.splitlines())
     first, again = {}, {}
-    for source in config.LABELLED[class_set]:
+    for source in labelled_folders()[class_set]:
         before = first_labels(config.ANNOTATIONS / source)
         rater = before["annotator"].value_counts().index[0]
         first |= dict(before.loc[before["annotator"] == rater, ["map_id", "class"]].to_numpy())

@@ -13,8 +13,8 @@ import argparse
 
 import numpy as np
 
+from core.codebook.registry import SHIPPED
 from core.patterns.boosting import boosted_probabilities
-from core.patterns.classes import SHIPPED
 from core.patterns.evaluation import enough_maps, macro_f1
 from core.patterns.forest import Growth, _grown, _HeldOut, _of_forest, _statistics, _temperature, parts
 from core.patterns.planted_maps import planted

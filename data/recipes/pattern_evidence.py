@@ -17,8 +17,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from core import config
-from core.patterns.borders import borders
-from core.patterns.codebook import dispute, measured, sentences
+from core.codebook.measures import measured, sentences
+from core.codebook.registry import borders, dispute
 from core.patterns.evaluation import SURE, calibration_error
 from core.patterns.forest import _distances, _heated, _HeldOut, _spread, _statistics, _temperature
 from data.recipes.paired_sheets import folder_maps

@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from core import config
-from core.patterns.classes import SHIPPED, ClassSet
+from core.codebook.classes import ClassSet
+from core.codebook.registry import SHIPPED, labelled_folders
 from core.patterns.classifier_registry import bundled_labels
 from core.patterns.evaluation import (
     calibration,
@@ -108,7 +109,7 @@ def labelled(class_set: str) -> Labelled:
         known = snapshot(db, class_set)
         db.close()
     facts: dict[str, Row] = {}
-    for source in config.LABELLED[class_set]:
+    for source in labelled_folders()[class_set]:
         rows, maps = folder_maps(config.ANNOTATIONS / source)
         given = first_labels(config.ANNOTATIONS / source)
         raters = given["annotator"].value_counts().index  # who labelled most comes first
@@ -125,7 +126,7 @@ def labelled(class_set: str) -> Labelled:
     columns = {key: [facts[name][key] for name in order] for key in ("map", "first", "origin", "head", "agreed")}
     return Labelled(
         SHIPPED[class_set],
-        config.LABELLED[class_set],
+        labelled_folders()[class_set],
         known,
         columns["map"],
         columns["first"],

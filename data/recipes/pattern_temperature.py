@@ -21,8 +21,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
+from core.codebook.registry import SHIPPED
 from core.patterns.boosting import boosted_probabilities
-from core.patterns.classes import SHIPPED
 from core.patterns.evaluation import SURE, calibration, enough_maps, macro_f1, sure_errors
 from core.patterns.forest import FLOOR, Growth, _distances, _grown, _of_forest, _spread, _statistics, parts
 from core.patterns.planted_maps import planted

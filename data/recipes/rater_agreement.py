@@ -15,8 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from core import config
+from core.codebook.registry import SHIPPED
 from core.patterns.agreement import agreement, opinions, pair_agreements
-from core.patterns.classes import SHIPPED
 
 DISPUTED = "disputed-"  # begins batches of labels of maps that were chosen because they are hard to tell
 

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 from core import config
+from core.codebook.registry import SHIPPED
 from core.errors import InputError
-from core.patterns.classes import SHIPPED
 from core.store.label_files import write_lines
 
 

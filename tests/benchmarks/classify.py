@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from core.patterns.classes import BERT
+from core.codebook.registry import BERT
 from core.patterns.suggestions import probabilities
 from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import Classifier, ClassifierRecipe, fit

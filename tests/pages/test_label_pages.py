@@ -12,12 +12,12 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
+from core.codebook.registry import BERT
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
-from core.patterns.classes import BERT
 from core.patterns.classifier_registry import bundled_classifier, training_options
 from core.patterns.retraining import Interval, RetrainingChange
 from core.store import classifiers, labels

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from core import config
-from core.patterns.borders import BORDERS, border_maps, borders
-from core.patterns.classes import SHIPPED
+from core.codebook.registry import SHIPPED, borders
+from core.patterns.borders import border_maps
 from data.recipes import codebook_borders
+from data.recipes.codebook_borders import BORDERS
 from data.recipes.rater_agreement import source_labels
 
 

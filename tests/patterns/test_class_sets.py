@@ -2,6 +2,8 @@
 
 import pytest
 
+from core.codebook.classes import PatternClass
+from core.codebook.registry import BERT
 from core.errors import InputError
 from core.labelling import projects as making
 from core.labelling.label_studio import studio_config
@@ -18,7 +20,6 @@ from core.patterns.class_sets import (
     labels_of,
     make_class_set,
 )
-from core.patterns.classes import BERT, PatternClass
 from core.patterns.classifier_registry import open_classifier, training_options
 from core.patterns.snapshot import known_class_set, standing_labels, unknown_labels
 from core.store import classifiers, label_files, labels, projects

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
+from core.codebook.registry import BERT
 from core.errors import InputError
-from core.patterns.classes import BERT
 from core.patterns.classifier_scores import evaluated
 from core.patterns.evaluation import calibration
 from core.patterns.suggestions import UNSURE, judged

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
-from core.patterns.classes import BERT
+from core.codebook.registry import BERT
 from core.patterns.forest import (
     FARTHEST,
     SHRINKAGE,

@@ -6,9 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from core.codebook.registry import BERT
 from core.errors import InputError
 from core.patterns import labelled_files
-from core.patterns.classes import BERT
 from core.patterns.labelled_files import matched, read_label_file, read_map_file
 
 UNIFORM = np.full((4, 4), 0.25, dtype=np.float32)

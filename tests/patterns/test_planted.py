@@ -1,6 +1,6 @@
 import numpy as np
 
-from core.patterns.classes import BERT, GPT2
+from core.codebook.registry import BERT, GPT2
 from core.patterns.planted_maps import cropped, planted
 from core.patterns.synthetic import synthetic_maps
 

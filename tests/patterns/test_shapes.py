@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.patterns.codebook import measured
+from core.codebook.measures import measured
 from core.patterns.shapes import NAMES, _quantile, shapes, two_blocks
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from core.codebook.registry import BERT, GPT2
 from core.errors import InputError
-from core.patterns.classes import BERT, GPT2
 from core.patterns.synthetic import drawable, synthetic_map
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from core.codebook.registry import BERT, GPT2
 from core.errors import InputError
 from core.patterns import training
-from core.patterns.classes import BERT, GPT2
 from core.patterns.suggestions import probabilities, suggestions
 from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import CancelledError, Classifier, ClassifierRecipe, Course, Known, fit

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from core import config
+from core.codebook.registry import BERT
 from core.patterns.agreement import agreement, opinions
-from core.patterns.classes import BERT
 from data.recipes.paired_sheets import folder_maps, paired_sheet
 from data.recipes.rater_agreement import source_labels
 from data.recipes.real_maps import dodrio_rows

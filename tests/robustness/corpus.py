@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from streamlit.testing.v1 import AppTest
 
 from core import config
+from core.codebook.registry import BERT
 from core.errors import AtlasError
 from core.jobs import api
-from core.patterns.classes import BERT
 from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance

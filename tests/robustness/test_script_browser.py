@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from core.patterns.classes import BERT
+from core.codebook.registry import BERT
 from core.store import exchange, labels, runs
 from core.store import jobs as job_store
 from core.store.database import Database

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path.cwd()))  # the version whose folder this runs in, not ours
 
 from core import __version__
-from core.patterns.classes import BERT
+from core.codebook.registry import BERT
 from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance

@@ -349,10 +349,3 @@ def test_a_class_that_only_looks_new_is_refused(filled, name):
             annotator="ada",
             taken=("vertical",),
         )
-
-
-def test_the_names_of_shipped_classes_are_those_of_their_descriptions():
-    from core.patterns.classes import SHIPPED
-    from core.store import class_names
-
-    assert {name: found.names for name, found in SHIPPED.items()} == class_names.SHIPPED

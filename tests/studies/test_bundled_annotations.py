@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from core import config
+from core.codebook.registry import SHIPPED, labelled_folders
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of, tied
-from core.patterns.classes import SHIPPED
 from core.patterns.classifier_registry import bundled_classifier, bundled_labels, keep_best_known, open_classifier
 from core.patterns.snapshot import snapshot, standing_labels
 from core.store import label_files
@@ -60,7 +60,7 @@ def rows_of(folder):
 def test_bundled_labels_give_the_same_training_rows_in_either_order_of_import(db, name, tmp_path):
     """Every file of labels, last first: no row differs, and no tie goes to whoever was stored last."""
     backwards = Database(tmp_path / "atlas.duckdb")
-    for folder in reversed(config.LABELLED[name]):
+    for folder in reversed(labelled_folders()[name]):
         for file in sorted((config.ANNOTATIONS / folder).glob("labels-*.jsonl"), reverse=True):
             alone = tmp_path / folder / file.stem
             alone.mkdir(parents=True)

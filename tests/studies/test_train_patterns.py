@@ -4,9 +4,9 @@ import json
 import numpy as np
 import pytest
 
+from core.codebook.registry import BERT
 from core.errors import InputError
 from core.patterns import snapshot as label_snapshot
-from core.patterns.classes import BERT
 from core.patterns.classifier_registry import open_classifier, training_options
 from core.patterns.synthetic import synthetic_maps
 from core.store import classifiers, labels

@@ -6,7 +6,7 @@ Some are about GPT-2, some are from summaries of the paper. Counts of heads come
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.patterns.classes import NEARLY_UNIFORM
+from core.codebook.measures import NEARLY_UNIFORM
 from core.report import readings
 from core.report.claims.changes import gained, gains_by_seed, said_of_seeds
 from core.report.claims.maps import NO_SPECIAL_TOKENS, layer_means, over

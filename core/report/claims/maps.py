@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.patterns.classes import NEARLY_UNIFORM
+from core.codebook.measures import NEARLY_UNIFORM
 from core.report import readings
 from core.report.claims.outcomes import (
     FAILS,

@@ -4,6 +4,7 @@ its own."""
 from collections import Counter
 from collections.abc import Iterable
 
+from core.codebook.registry import shipped_set
 from core.patterns import classifier_registry
 from core.report import readings
 from core.report.estimates import share_interval
@@ -13,7 +14,7 @@ from core.report.verdicts import Measured
 from core.store.rows import Row
 from core.studies.estimate import Estimate
 
-DECODERS = "gpt2"  # the class set of decoders' maps
+DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
-from core.patterns.classes import COLOURS
+from core.codebook.registry import COLOURS
 from core.report.exhibits import Exhibit
 from core.report.ids import ExhibitId
 from core.report.records import HeadRecord, Records, ValueRecord

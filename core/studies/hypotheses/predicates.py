@@ -10,8 +10,8 @@ from types import MappingProxyType
 import pydantic.dataclasses
 
 from core.attention import Head
+from core.codebook.registry import SHIPPED
 from core.errors import InputError
-from core.store.class_names import SHIPPED
 from core.tasks.features import feature_of
 from core.tasks.perturbations import KINDS
 from core.tasks.relations import SAME_WORD, relation_of
@@ -19,7 +19,7 @@ from core.tasks.relations import SAME_WORD, relation_of
 OFFSETS = ("previous", "next", "first")
 COMPONENTS = ("position", "token", "earlier heads", "feed-forward")
 DIRECTIONS = ("forward", "backward")
-CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(SHIPPED)  # of the bundled classifiers, by class set
+CLASSES = {name: shipped.names for name, shipped in SHIPPED.items()}  # of the bundled classifiers, by class set
 LINKS = ("element_to_target", "target_to_element")
 CHANGES = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 INPUTS = ("q", "k", "v")
@@ -128,7 +128,7 @@ _ALL = (
     Predicate(
         "class", "has maps of the class {class}: at least {least} of them", "classify-maps",
         (Parameter("class", "a class of the class set: vertical, diagonal ...", _among(_CLASS_NAMES)),
-         Parameter("set", f"{' or '.join(CLASSES)}: whose classes", _among(tuple(CLASSES)), "bert"),
+         Parameter("set", f"{' or '.join(CLASSES)}: whose classes", _among(tuple(CLASSES)), next(iter(CLASSES))),
          Parameter("least", "least share of its maps", _share, "0.5"),
          Parameter("control", "another class", _among(_CLASS_NAMES), ""), _MARGIN, _COUNTERPART),
         apart="set",

@@ -26,8 +26,8 @@ import pydantic.dataclasses
 
 from core import config, studies
 from core.attention import Head
+from core.codebook.registry import shipped_set
 from core.errors import InputError
-from core.patterns.classes import shipped_set
 from core.patterns.classifier_registry import bundled_weights
 from core.scoring import runs
 from core.scoring.few_inputs import mean_interval

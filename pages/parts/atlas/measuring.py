@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from core.codebook.registry import shipped_set
 from core.jobs.duration_estimate import foreseen_together
-from core.patterns.classes import shipped_set
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
 from core.studies.hypotheses.missing import gives, missing

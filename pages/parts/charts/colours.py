@@ -6,8 +6,8 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core import patterns
+from core.codebook.registry import COLOURS as CLASSES
 from core.drawing.theme import theme
-from core.patterns.classes import COLOURS as CLASSES
 from pages.parts.shell import resources
 
 ROLES = {

@@ -4,9 +4,9 @@ from typing import Any
 
 import streamlit as st
 
+from core.codebook.classes import ClassSet, PatternClass
 from core.patterns import class_sets
 from core.patterns.class_sets import FEWEST, KEYS, MOST, NewClassSet
-from core.patterns.classes import ClassSet, PatternClass
 from core.store.database import Database
 from pages.parts.shell.messages import clear_errors, plain
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from core.codebook.classes import ClassSet
 from core.labelling.queue import QueueOptions
-from core.patterns.classes import ClassSet
 from pages.parts.shell import url
 from pages.parts.shell.remembered_choices import recalled
 

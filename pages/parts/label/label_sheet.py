@@ -15,11 +15,12 @@ import numpy as np
 import streamlit as st
 
 from core import patterns
+from core.codebook.classes import TOO_SMALL, ClassSet
+from core.codebook.measures import measured
+from core.codebook.registry import explained
 from core.drawing.payload import as_bytes, packed
 from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
-from core.patterns.classes import TOO_SMALL, ClassSet
 from core.patterns.classifier_registry import open_classifier
-from core.patterns.codebook import explained, measured
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import present_names
 from core.store import classifiers, labels

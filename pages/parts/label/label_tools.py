@@ -12,12 +12,13 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.codebook.classes import ClassSet
+from core.codebook.registry import borders
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
 from core.patterns import agreement
-from core.patterns.borders import border_maps, borders
+from core.patterns.borders import border_maps
 from core.patterns.class_sets import class_set_names
-from core.patterns.classes import BERT, GPT2, ClassSet
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.patterns.synthetic import drawable, synthetic_map
@@ -83,8 +84,8 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
                 show_pictures([map_picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
-    blank = {BERT.name: "Heterogeneous", GPT2.name: "Overall"}.get(classes.name)
-    belong = f"; they belong to {blank}" if blank else ""
+    blank = classes.present(classes.codebook.blank) if classes.codebook else None
+    belong = f"; they belong to {classes.named(blank).title}" if blank else ""
     st.caption(
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
         f"scale{belong}. Rows are queries, columns keys."

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core import config
+from core.codebook.registry import labelled_folders
 from core.patterns import agreement
 from core.patterns.snapshot import standing_labels
 from core.store import labels as stored_maps
@@ -22,7 +22,7 @@ SHOWN = 8  # maps in dispute, to see what they are
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     """The database, or one of the bundled labels, which nobody may change, while it has none of this class set; and
     whether it is that one, which the page then says."""
-    there = class_set in config.LABELLED and shipped_record.about() is not None
+    there = class_set in labelled_folders() and shipped_record.about() is not None
     if not there or not standing_labels(db, class_set).empty:
         return db, False
     st.caption(
@@ -46,7 +46,7 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
 
 def show_bundled_work(class_set: str = "bert") -> None:
     """What a finished project looks like: who gave the bundled labels, and of which classes they are."""
-    if class_set not in config.LABELLED or shipped_record.about() is None:
+    if class_set not in labelled_folders() or shipped_record.about() is None:
         return
     labels = standing_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")

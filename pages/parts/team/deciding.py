@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from core.codebook.classes import ClassSet
 from core.labelling.adjudicating import PASS, Dispute
 from core.patterns.agreement import PASS_WORD
-from core.patterns.classes import ClassSet
 from core.store import labels
 from core.store.database import Database
 from pages.parts.label.label_sheet import MOST_MAPS, PER_SHEET, UNDO_STEPS, with_maps

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.patterns.classes import ClassSet
+from core.codebook.classes import ClassSet
 from pages.parts.label import class_forms, label_tools
 from pages.parts.shell import history, people, resources
 from pages.parts.shell.messages import clear_errors, plain

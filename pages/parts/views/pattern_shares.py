@@ -5,6 +5,7 @@ from datetime import date
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.codebook.registry import codebook_of
 from core.config import settings
 from core.patterns.classifier_registry import about_best, classifying_options, keep_best_known
 from core.patterns.snapshot import known_class_set
@@ -19,18 +20,17 @@ from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress, pickers
 
 STUDY = "classify-maps"
-PAPER_ROWS = {"bert": 1000, "gpt2": 200}
 BARS = 480  # pixels of one of two pictures side by side; their names take half of them
 
 
 def start(db, class_set: str) -> None:
     """Choose checkpoints and tasks; one job a task."""
-    checkpoint, other = context.now().checkpoint, context.now().beside
+    checkpoint, other, codebook = context.now().checkpoint, context.now().beside, codebook_of(class_set)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
         tasks = pickers.pick_tasks("mrpc")
     limit = middle.number_input(
-        "Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000), key=f"limit_{class_set}", bind="query-params"
+        "Rows a task", 1, 100_000, codebook.rows if codebook else 1000, key=f"limit_{class_set}", bind="query-params"
     )
     both = [name for name in (checkpoint, other) if name]
     if both and tasks:
@@ -99,5 +99,5 @@ def show(tools: DeltaGenerator) -> None:
             f"longer than the classifier's maps and were cropped · {date.today():%d %B %Y}"
         )
     )
-    if class_set == "bert":
-        st.caption("The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two stand apart.")
+    if (codebook := codebook_of(class_set)) and codebook.counted:
+        st.caption(codebook.counted)

@@ -1,19 +1,22 @@
-"""The classes a person sorts attention maps into: the paper's five, the GPT-2 replication's four, and one's own.
+"""Classes that a person sorts attention maps into, and what a shipped set says besides: its codebook.
 
 A class is described by what the eye sees, because that line stands on the labelling page and decides the labels.
 Sets are never edited: what changes them is an event, replayed over the shipped set (or an empty one) by
-`ClassSet.after`.
+`ClassSet.after`. The shipped ones are in `core.codebook.sets`, a file each.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from core.codebook.measures import CodebookMeasures, Map
 from core.errors import InputError
 
-NEARLY_UNIFORM = 0.1  # maps whose largest weight stays below it are blank on the absolute scale
 TOO_SMALL = 3  # tokens; a map of so few has no pattern: uniform ones look like columns, squares and diagonals alike
 GREY = "#8C8C8C"  # of a class that was stored without a colour
+Value = Callable[[Map, Sequence[int], bool], float]  # of a map, its separators, and whether it is causal
 CAUSAL = {"causal": True, "bidirectional": False, "any": None}  # whose maps a set describes, as events say it
 
 
@@ -32,9 +35,57 @@ class PatternClass:
 
 
 @dataclass(frozen=True)
+class Border:
+    """What tells two classes apart. classes: on the low side of the measurement, then on the high one. rule: for the
+    eye. measure: of a map, its separators and whether it is causal, 0 to 1; said: how it is told. threshold: None where
+    the codebook has none. own_scale: drawn on the map's own scale. two_sentences: only of such inputs."""
+
+    name: str
+    class_set: str
+    classes: tuple[str, str]
+    rule: str
+    measure: Value
+    said: str
+    threshold: float | None = None
+    own_scale: bool = False
+    two_sentences: bool = False
+
+    @property
+    def told(self) -> str:
+        """The rule, and how its maps are drawn."""
+        return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
+
+    def caption(self, value: float) -> str:
+        """What stands under a map."""
+        return self.said.format(value=value)
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """What a shipped set says beside its classes.
+
+    blank: the class of nearly uniform maps. labelled: its folders of bundled annotations, the first with the classifier
+    that ships. rows: inputs of a task that its source counted; counted: what else that source counts, as a sentence.
+    disputes: why a class, given to a map of these measures and number of sentences, is disputed, or None. explains:
+    these measures of a map beside the thresholds, in a line; its second argument names the strongest column. draw: a
+    map of `length` tokens as a class's words say, by a generator. borders: between classes that people confuse.
+    """
+
+    blank: str
+    labelled: tuple[str, ...]
+    rows: int
+    disputes: Callable[[str, CodebookMeasures, int], str | None]
+    explains: Callable[[CodebookMeasures, str], str]
+    draw: Callable[[np.random.Generator, str, int], Map]
+    borders: tuple[Border, ...]
+    counted: str = ""
+
+
+@dataclass(frozen=True)
 class ClassSet:
     """Classes that exclude each other and cover every map. merged: old class name -> the class it now is. causal: whose
-    maps it describes, decoders' (True), encoders' (False), or both (None). source: where the classes come from."""
+    maps it describes, decoders' (True), encoders' (False), or both (None). source: where the classes come from.
+    codebook: of a shipped set. usual: whether it is taken where nobody chooses one."""
 
     name: str
     title: str
@@ -42,6 +93,8 @@ class ClassSet:
     classes: tuple[PatternClass, ...]
     merged: tuple[tuple[str, str], ...] = ()
     causal: bool | None = None
+    codebook: Codebook | None = None
+    usual: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,104 +156,3 @@ class ClassSet:
             del classes[at]
             merged = (*merged, (name, event["into"])) if kind == "merge" else merged
         return replace(self, classes=tuple(classes), merged=merged)
-
-
-BERT = ClassSet(
-    "bert",
-    "BERT: five classes",
-    "Kovaleva et al. 2019, section 4.1",
-    (
-        PatternClass(
-            "vertical",
-            "Vertical",
-            "One or more dark columns: most queries look at the same few keys, mainly [CLS] and [SEP].",
-            "#0072B2",
-            "1",
-        ),
-        PatternClass(
-            "diagonal",
-            "Diagonal",
-            "A dark line along the main diagonal or beside it: each token looks at itself, the previous or "
-            "the next one.",
-            "#E69F00",
-            "2",
-        ),
-        PatternClass(
-            "vertical+diagonal",
-            "Vertical + Diagonal",
-            "Both at once: dark columns and a diagonal line, each plain to see.",
-            "#009E73",
-            "3",
-        ),
-        PatternClass(
-            "block",
-            "Block",
-            "Squares on the diagonal: tokens look at their own sentence of the two, evenly, and hardly at the other.",
-            "#CC79A7",
-            "4",
-        ),
-        PatternClass(
-            "heterogeneous",
-            "Heterogeneous",
-            "None of the others: scattered spots, or nearly uniform (largest weight below "
-            f"{NEARLY_UNIFORM}), which stays blank on the absolute scale.",
-            "#999999",
-            "5",
-        ),
-    ),
-    causal=False,
-)
-
-GPT2 = ClassSet(
-    "gpt2",
-    "GPT-2: four classes",
-    "Lalwani 2024, task 1",
-    (
-        PatternClass(
-            "diagonal",
-            "Diagonal",
-            "A dark line along the diagonal or beside it: attention to the token itself or the few before it.",
-            "#E69F00",
-            "1",
-        ),
-        PatternClass("block", "Block", "Some heavy vertical blocks of attention in both sentences.", "#CC79A7", "2"),
-        PatternClass(
-            "majority",
-            "Majority (M1)",
-            "Most or all attention lies in sentence 1, its first token included; of a single sentence, in its "
-            "first half.",
-            "#0072B2",
-            "3",
-        ),
-        PatternClass(
-            "overall",
-            "Overall",
-            "Attention all over, whatever its darkness; nearly uniform maps and a clear line on the first and "
-            "last token of sentence 1 besides other weight belong here.",
-            "#999999",
-            "4",
-        ),
-    ),
-    causal=True,
-)
-
-SHIPPED = {one.name: one for one in (BERT, GPT2)}
-COLOURS = {member.name: member.colour for shipped in SHIPPED.values() for member in shipped.classes}  # by class
-
-
-def shipped_set(*, causal: bool) -> ClassSet:
-    """The shipped set that describes the maps of decoders (causal) or of encoders."""
-    return next(described for described in SHIPPED.values() if described.causal == causal)
-
-
-def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
-    """A shipped or a person's own set by name, after its events; InputError when nobody made it."""
-    class_events = [event for event in events if event["class_set"] == name]
-    if name in SHIPPED:
-        return SHIPPED[name].after(class_events)
-    if not class_events:
-        raise InputError(
-            f'A class set must be one of {", ".join(SHIPPED)} or one you made; "{name[:60]}" is neither: '
-            "choose another or add its classes first."
-        )
-    return ClassSet(name, name, "made by hand", ()).after(class_events)

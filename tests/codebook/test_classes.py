@@ -1,7 +1,7 @@
 import pytest
 
+from core.codebook.registry import BERT, GPT2, SHIPPED, class_set
 from core.errors import InputError
-from core.patterns.classes import BERT, GPT2, SHIPPED, class_set
 
 
 def test_the_shipped_sets_are_the_papers():

@@ -1,4 +1,4 @@
-"""The codebook's own measurements of a map beside its thresholds, and whether they dispute a class that was given.
+"""The codebook's own measurements of a map, and the thresholds that stand beside them.
 
 They say where to look again, with a reason. They never label: what is disputed is decided by an eye.
 """
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from core.patterns.classes import BERT, GPT2, NEARLY_UNIFORM
-
+NEARLY_UNIFORM = 0.1  # maps whose largest weight stays below it are blank on the absolute scale
 FAINT, STRONG = 0.15, 0.3  # weights in a column: that can be followed; that stands beside a line
 FOLLOWED, BESIDE = 2 / 3, 1 / 3  # of the rows: a faint column is followed through; a strong one stands beside a line
 HALF = 0.5  # of a sentence's rows, for the decoders' columns; a column in fewer rows than that is none
@@ -19,6 +18,7 @@ MARK = 0.1  # a weight that marks a line; a line has marks in all three thirds o
 SHORT = 0.1  # a weight that a decoder's column is followed by
 OFFSETS = (0, -1, 1, -2, 2)  # key minus query
 LINED = 0.5  # of the rows marked: a line that stands out beside a column
+STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
 Map = Float[np.ndarray, "query key"]
 
 
@@ -111,73 +111,14 @@ def sentences(separators: Sequence[int], length: int) -> int:
     return 2 if any(separator < length - 1 for separator in separators) else 1
 
 
-def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Why the codebook disputes a class given to a map, as a sentence; None where it does not, or knows no such set.
-
-    sentences: of the map's input.
-    """
-    rules = {BERT.name: _of_encoders, GPT2.name: _of_decoders}.get(class_set)
-    return rules(name, measures, sentences) if rules else None
-
-
-def _of_encoders(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
-    column, line = measures.column, measures.line
-    has_line = line.weakest_third > 0 and line.rows >= LINED
-    if measures.largest < NEARLY_UNIFORM:
-        return None if name == "heterogeneous" else f"no weight reaches {NEARLY_UNIFORM}"
-    if name == "heterogeneous" and column.faint_rows >= FOLLOWED:
-        return f"a column has {FAINT} or more in {column.faint_rows:.0%} of the rows"
-    if name == "heterogeneous" and has_line:
-        return f"a line is marked in {line.rows:.0%} of the rows"
-    if name == "vertical" and measures.two_columns < HALF and measures.clean < 2:
-        return f"the two strongest columns have {FAINT} or more in only {measures.two_columns:.0%} of the rows"
-    if name == "vertical" and has_line:
-        return f"a line is marked in {line.rows:.0%} of the rows"
-    if name == "vertical+diagonal" and column.strong_rows < BESIDE:
-        return f"the column beside the line has {STRONG} in only {column.strong_rows:.0%} of the rows"
-    if name in ("diagonal", "vertical+diagonal") and not line.weakest_third:
-        return "the line has no mark in one third of the map"
-    if name == "diagonal" and column.strong_rows >= BESIDE:
-        return f"a column beside the line has {STRONG} in {column.strong_rows:.0%} of the rows"
-    if name == "block" and sentences < 2:
-        return "squares inside a single sentence are Heterogeneous"
-    return None
-
-
-def _of_decoders(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
-    in_each = bool(measures.longest) and min(measures.longest) >= HALF
-    if name == "block" and measures.longest and not in_each:
-        return (
-            f"in one of the sentences no column is followed through more than {min(measures.longest):.0%} of its rows"
-        )
-    if name == "overall" and in_each and sentences > 1:
-        return f"in each sentence a column is followed through {min(measures.longest):.0%} of its rows or more"
-    if name == "diagonal" and not measures.line.weakest_third:
-        return "the line has no mark in one third of the map"
-    return None
-
-
-STEPS = {0: "the token itself", -1: "the previous token", 1: "the next token", -2: "two back", 2: "two ahead"}
-
-
-def explained(class_set: str, measures: CodebookMeasures, tokens: Sequence[str]) -> str:
-    """The measurements of a map beside the codebook's thresholds, as one line; "" for a class set without any.
-
-    tokens: of the map, or none.
-    """
-    if class_set not in (BERT.name, GPT2.name):
-        return ""
-    column, line = measures.column, measures.line
-    key = f"{tokens[column.key]} ({column.key + 1})" if column.key < len(tokens) else f"{column.key + 1}"
-    line_said = (
+def line_said(line: Line) -> str:
+    """A line's measurements beside the thresholds."""
+    return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
     )
-    if class_set == GPT2.name and measures.longest:
-        followed = " and ".join(f"{share:.0%}" for share in measures.longest)
-        return f"columns followed through {followed} of a sentence's rows (Block from {HALF:.0%} in each); {line_said}"
-    return (
-        f"strongest column {key}: mean {column.weight:.2f}, {FAINT} or more in {column.faint_rows:.0%} of the rows "
-        f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (beside a line from "
-        f"{BESIDE:.0%}); {line_said}; largest weight {measures.largest:.2f} (blank below {NEARLY_UNIFORM})"
-    )
+
+
+def cut_of(weights: Map, separators: Sequence[int]) -> int:
+    """Where the second sentence begins; the middle of a map of one."""
+    return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

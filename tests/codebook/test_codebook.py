@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from core.patterns.codebook import FAINT, MARK, STRONG, dispute, explained, measured, sentences
+from core.codebook.measures import FAINT, MARK, STRONG, measured, sentences
+from core.codebook.registry import dispute, explained
 
 
 def with_column(length, key, weight, rows):

@@ -1,0 +1,192 @@
+"""The paper's five classes, of encoders' maps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.codebook import drawing
+from core.codebook.classes import Border, ClassSet, Codebook, PatternClass
+from core.codebook.measures import (
+    BESIDE,
+    FAINT,
+    FOLLOWED,
+    HALF,
+    LINED,
+    MARK,
+    NEARLY_UNIFORM,
+    STRONG,
+    CodebookMeasures,
+    Map,
+    cut_of,
+    line_said,
+    measured,
+)
+
+NAME = "bert"
+
+
+def _disputes(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
+    column, line = measures.column, measures.line
+    has_line = line.weakest_third > 0 and line.rows >= LINED
+    if measures.largest < NEARLY_UNIFORM:
+        return None if name == "heterogeneous" else f"no weight reaches {NEARLY_UNIFORM}"
+    if name == "heterogeneous" and column.faint_rows >= FOLLOWED:
+        return f"a column has {FAINT} or more in {column.faint_rows:.0%} of the rows"
+    if name == "heterogeneous" and has_line:
+        return f"a line is marked in {line.rows:.0%} of the rows"
+    if name == "vertical" and measures.two_columns < HALF and measures.clean < 2:
+        return f"the two strongest columns have {FAINT} or more in only {measures.two_columns:.0%} of the rows"
+    if name == "vertical" and has_line:
+        return f"a line is marked in {line.rows:.0%} of the rows"
+    if name == "vertical+diagonal" and column.strong_rows < BESIDE:
+        return f"the column beside the line has {STRONG} in only {column.strong_rows:.0%} of the rows"
+    if name in ("diagonal", "vertical+diagonal") and not line.weakest_third:
+        return "the line has no mark in one third of the map"
+    if name == "diagonal" and column.strong_rows >= BESIDE:
+        return f"a column beside the line has {STRONG} in {column.strong_rows:.0%} of the rows"
+    if name == "block" and sentences < 2:
+        return "squares inside a single sentence are Heterogeneous"
+    return None
+
+
+def _explains(measures: CodebookMeasures, key: str) -> str:
+    column = measures.column
+    return (
+        f"strongest column {key}: mean {column.weight:.2f}, {FAINT} or more in {column.faint_rows:.0%} of the rows "
+        f"(Vertical from {FOLLOWED:.0%}), {STRONG} or more in {column.strong_rows:.0%} (beside a line from "
+        f"{BESIDE:.0%}); {line_said(measures.line)}; largest weight {measures.largest:.2f} (blank below "
+        f"{NEARLY_UNIFORM})"
+    )
+
+
+def _draw(rng: drawing.Random, name: str, length: int) -> Map:
+    noise = drawing.background(rng, length)
+    if name == "vertical":
+        return drawing.normalised(noise + 2 * drawing.columns(rng, length))
+    if name == "diagonal":
+        return drawing.normalised(noise + 3 * drawing.line(rng, length))
+    if name == "vertical+diagonal":
+        return drawing.normalised(noise + 2 * drawing.columns(rng, length) + 3 * drawing.line(rng, length))
+    if name == "block":
+        return drawing.normalised(0.05 * noise + drawing.halves(rng, length))
+    return drawing.normalised(noise + (rng.random((length, length)) > 0.93) * rng.uniform(0, 1, (length, length)))
+
+
+def _inside(weights: Map, separators: Sequence[int], causal: bool) -> float:
+    """Mean share of a row's weight that stays in its own sentence."""
+    cut = cut_of(weights, separators)
+    inside = np.concatenate([weights[:cut, :cut].sum(1), weights[cut:, cut:].sum(1)])
+    return float(inside.mean())
+
+
+BORDERS = (
+    Border(
+        "weak-columns",
+        NAME,
+        ("heterogeneous", "vertical"),
+        f"A column is Vertical when the eye can follow it: {FAINT} or more in {FOLLOWED:.0%} of the rows. What breaks "
+        "off before is scattered, however dark its cells are.",
+        lambda weights, *_: measured(weights).column.faint_rows,
+        "{value:.0%} of the rows",
+        FOLLOWED,
+    ),
+    Border(
+        "faint-stripes",
+        NAME,
+        ("heterogeneous", "vertical"),
+        f"Stripes of a map whose largest weight stays below {NEARLY_UNIFORM} are an effect of its own scale: on the "
+        "scale 0 to 1 it is blank, so it is Heterogeneous.",
+        lambda weights, *_: float(weights.max()),
+        "largest weight {value:.2f}",
+        NEARLY_UNIFORM,
+        own_scale=True,
+    ),
+    Border(
+        "line-beside-columns",
+        NAME,
+        ("vertical", "vertical+diagonal"),
+        f"Beside a column a line counts when it is seen from end to end: {MARK} or more in {LINED:.0%} of its places, "
+        "with marks in each third of the map.",
+        lambda weights, *_: measured(weights).line.rows,
+        "line in {value:.0%} of its places",
+        LINED,
+    ),
+    Border(
+        "column-beside-line",
+        NAME,
+        ("diagonal", "vertical+diagonal"),
+        f"Beside a line a column counts when it is dark: {STRONG} or more in {BESIDE:.0%} of the rows. Paler ones stay "
+        "Diagonal.",
+        lambda weights, *_: measured(weights).column.strong_rows,
+        "column in {value:.0%} of the rows",
+        BESIDE,
+    ),
+    Border(
+        "squares",
+        NAME,
+        ("heterogeneous", "block"),
+        "Block is about two sentences: both squares are seen, and hardly any weight leaves them. Patches inside a "
+        "sentence, or weight that goes across, are Heterogeneous.",
+        _inside,
+        "{value:.0%} stays in its sentence",
+        own_scale=True,
+        two_sentences=True,
+    ),
+)
+
+CLASS_SET = ClassSet(
+    NAME,
+    "BERT: five classes",
+    "Kovaleva et al. 2019, section 4.1",
+    (
+        PatternClass(
+            "vertical",
+            "Vertical",
+            "One or more dark columns: most queries look at the same few keys, mainly [CLS] and [SEP].",
+            "#0072B2",
+            "1",
+        ),
+        PatternClass(
+            "diagonal",
+            "Diagonal",
+            "A dark line along the main diagonal or beside it: each token looks at itself, the previous or "
+            "the next one.",
+            "#E69F00",
+            "2",
+        ),
+        PatternClass(
+            "vertical+diagonal",
+            "Vertical + Diagonal",
+            "Both at once: dark columns and a diagonal line, each plain to see.",
+            "#009E73",
+            "3",
+        ),
+        PatternClass(
+            "block",
+            "Block",
+            "Squares on the diagonal: tokens look at their own sentence of the two, evenly, and hardly at the other.",
+            "#CC79A7",
+            "4",
+        ),
+        PatternClass(
+            "heterogeneous",
+            "Heterogeneous",
+            "None of the others: scattered spots, or nearly uniform (largest weight below "
+            f"{NEARLY_UNIFORM}), which stays blank on the absolute scale.",
+            "#999999",
+            "5",
+        ),
+    ),
+    causal=False,
+    codebook=Codebook(
+        blank="heterogeneous",
+        labelled=("bert", "encoder-60m", "bert-base-sst2", "minilm"),
+        rows=1000,
+        disputes=_disputes,
+        explains=_explains,
+        draw=_draw,
+        borders=BORDERS,
+        counted="The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two stand apart.",
+    ),
+    usual=True,
+)

@@ -1,0 +1,125 @@
+"""The GPT-2 replication's four classes, of decoders' maps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.codebook import drawing
+from core.codebook.classes import Border, ClassSet, Codebook, PatternClass
+from core.codebook.measures import BESIDE, HALF, SHORT, STRONG, CodebookMeasures, Map, cut_of, line_said, measured
+
+NAME = "gpt2"
+
+
+def _disputes(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
+    in_each = bool(measures.longest) and min(measures.longest) >= HALF
+    if name == "block" and measures.longest and not in_each:
+        return (
+            f"in one of the sentences no column is followed through more than {min(measures.longest):.0%} of its rows"
+        )
+    if name == "overall" and in_each and sentences > 1:
+        return f"in each sentence a column is followed through {min(measures.longest):.0%} of its rows or more"
+    if name == "diagonal" and not measures.line.weakest_third:
+        return "the line has no mark in one third of the map"
+    return None
+
+
+def _explains(measures: CodebookMeasures, key: str) -> str:
+    followed = " and ".join(f"{share:.0%}" for share in measures.longest)
+    columns = f"columns followed through {followed} of a sentence's rows (Block from {HALF:.0%} in each); "
+    return columns * bool(measures.longest) + line_said(measures.line)
+
+
+def _draw(rng: drawing.Random, name: str, length: int) -> Map:
+    noise = drawing.background(rng, length)
+    if name == "diagonal":
+        return drawing.normalised(noise + 3 * np.eye(length, k=-int(rng.integers(0, 2))), causal=True)
+    if name == "majority":
+        picture = np.zeros((length, length))
+        picture[:, : length // 3] = 1
+        return drawing.normalised(0.1 * noise + picture, causal=True)
+    if name == "block":
+        picture = np.zeros((length, length))
+        for start in (length // 4, 3 * length // 5):
+            picture[:, start : start + 3] = 1
+        return drawing.normalised(0.3 * noise + picture, causal=True)
+    return drawing.normalised(noise, causal=True)
+
+
+def _on_first_token(weights: Map, separators: Sequence[int], causal: bool) -> float:
+    """Share of the second sentence's rows that have STRONG or more on the first token."""
+    return float((weights[cut_of(weights, separators) :, 0] >= STRONG).mean())
+
+
+def _shortest(weights: Map, separators: Sequence[int], causal: bool) -> float:
+    return min(measured(weights, separators=separators, causal=True).longest)
+
+
+BORDERS = (
+    Border(
+        "columns-in-each-sentence",
+        NAME,
+        ("overall", "block"),
+        f"Block needs a column in each sentence that can be followed ({SHORT} or more) through {HALF:.0%} of that "
+        "sentence's rows; columns of single spots leave it Overall.",
+        _shortest,
+        "{value:.0%} of the rows, in the weaker sentence",
+        HALF,
+        two_sentences=True,
+    ),
+    Border(
+        "first-sentence",
+        NAME,
+        ("overall", "majority"),
+        "Majority looks back: most of what the second sentence's tokens attend to lies in the first, mostly on its "
+        f"first token, which has {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. A paler first column "
+        "leaves it Overall.",
+        _on_first_token,
+        "first token in {value:.0%} of the second sentence's rows",
+        BESIDE,
+        two_sentences=True,
+    ),
+)
+
+CLASS_SET = ClassSet(
+    NAME,
+    "GPT-2: four classes",
+    "Lalwani 2024, task 1",
+    (
+        PatternClass(
+            "diagonal",
+            "Diagonal",
+            "A dark line along the diagonal or beside it: attention to the token itself or the few before it.",
+            "#E69F00",
+            "1",
+        ),
+        PatternClass("block", "Block", "Some heavy vertical blocks of attention in both sentences.", "#CC79A7", "2"),
+        PatternClass(
+            "majority",
+            "Majority (M1)",
+            "Most or all attention lies in sentence 1, its first token included; of a single sentence, in its "
+            "first half.",
+            "#0072B2",
+            "3",
+        ),
+        PatternClass(
+            "overall",
+            "Overall",
+            "Attention all over, whatever its darkness; nearly uniform maps and a clear line on the first and "
+            "last token of sentence 1 besides other weight belong here.",
+            "#999999",
+            "4",
+        ),
+    ),
+    causal=True,
+    codebook=Codebook(
+        blank="overall",
+        labelled=("gpt2", "decoder-30m"),
+        rows=200,
+        disputes=_disputes,
+        explains=_explains,
+        draw=_draw,
+        borders=BORDERS,
+    ),
+    usual=True,
+)
