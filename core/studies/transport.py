@@ -58,7 +58,7 @@ def decode(kind: Any, value: Any) -> Any:
         return decode(inner[0], value)
     if origin in (Union, types.UnionType):
         return None if value is None else decode(_arm(inner, value), value)
-    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+    if isinstance(origin or kind, type) and is_dataclass(origin or kind) and isinstance(value, dict):
         hints = _hints(kind)
         return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in hints})
     if hasattr(kind, "unpacked"):
@@ -69,10 +69,11 @@ def decode(kind: Any, value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of a record's fields."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(kind)}
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of a record's fields; of a generic record all are of its parameter."""
+    record, inner = get_origin(kind) or kind, get_args(kind)
+    hints = get_type_hints(record, include_extras=True)
+    return {field.name: hints[field.name][inner] if inner else hints[field.name] for field in fields(record)}
 
 
 def _items(kind: Any, inner: tuple[Any, ...], value: Any) -> Any:

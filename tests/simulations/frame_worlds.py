@@ -14,7 +14,7 @@ from core.studies.attention import dependencies, features, norms
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import RelationMeasure, linked_words
 from core.studies.attention.norm_measure import NormMeasure
-from core.studies.attention.partials import InputOffset, RelationSums
+from core.studies.attention.partials import InputOffset, Pieces, RelationSums
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_partials import links_in_pieces
 from core.studies.frames.frame_scoring import score_sentences
@@ -74,7 +74,7 @@ def dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
     """Of `study dependencies`, chosen on so many sentences and reported on as many others."""
     worlds = worlds_with(world)
     both = tuple(of_world(sums, world, worlds) for sums in _dependency_sums(worlds, inputs, seed))
-    return dependencies.STUDY.rows(dependencies.DependenciesOptions(), dependencies.DependencyPartial(both))
+    return dependencies.STUDY.rows(dependencies.DependenciesOptions(), Pieces(both))
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from core import studies
 from core.store.rows import Row
 from core.studies.attention.inputs import PASTED, AttendingOptions, InputChunk, SourceText, chunks, sources
-from core.studies.attention.partials import InputOffset, Sums, added
+from core.studies.attention.partials import InputOffset, Pieces, Sums, added
 from core.studies.attention.records import S
-from core.studies.contract import Done, P, Study, Unit
+from core.studies.contract import Done, Study, Unit
 from core.studies.provenance import provenance
 from core.studies.records import Result
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from core.scoring.intervals import StatisticEstimate
     from core.studies.attention.passes import Measurement
 
-A = TypeVar("A", bound="AttendingOptions")
+A = TypeVar("A", bound=AttendingOptions)
+T = TypeVar("T", bound=Sums)
 
 
-class Attending(Study[A, P], Generic[A, P]):
-    """A study whose units are chunks of rows, and whose partial results are sums over them, in one field."""
+class Attending(Study[A, Pieces[T]], Generic[A, T]):
+    """A study whose units are chunks of rows, and whose partial results are sums over them."""
 
     arguments = InputChunk
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
@@ -37,7 +38,7 @@ class Attending(Study[A, P], Generic[A, P]):
         """Show these inputs to the study's measurement: one forward pass, unless a study says otherwise."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
-    def scores(self, options: A, sums: Any) -> Sequence[Result]:
+    def scores(self, options: A, sums: T) -> Sequence[Result]:
         """What the sums of one checkpoint and task say."""
         raise NotImplementedError
 
@@ -49,37 +50,36 @@ class Attending(Study[A, P], Generic[A, P]):
         """Chunks of rows."""
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
-    def run(self, options: A, unit: Unit) -> Done[P]:
+    def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
         """The sums of one unit's inputs."""
         chunk: InputChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        measure = self.measure(options, checkpoint)
+        measure, at = self.measure(options, checkpoint), InputOffset(chunk.checkpoint, chunk.task, chunk.start)
         pipeline = studies.attention.passes.pipeline_for(measure, options.pipeline)
         self.observe(measure, checkpoint, pipeline, inputs)
-        self.after(options, measure, chunk.start)
-        sums = measure.sums(InputOffset(chunk.checkpoint, chunk.task, chunk.start))
-        return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
+        return Done(self._seen(options, measure, at), provenance(checkpoint, [source.row_id for source in inputs]))
+
+    def _seen(self, options: A, measure: Any, at: InputOffset) -> Pieces[T]:
+        self.after(options, measure, at.start)
+        return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
         """What else is measured after the rows of a chunk, which begins at `start`. Nothing, unless a study says so."""
 
-    def merge(self, options: A, partials: Sequence[P]) -> P:
+    def merge(self, options: A, partials: Sequence[Pieces[T]]) -> Pieces[T]:
         """The sums of each checkpoint and task."""
-        (name,) = (field.name for field in fields(self.partial))
-        return self.partial(tuple(added(piece for part in partials for piece in getattr(part, name))))
+        return Pieces(tuple(added(piece for part in partials for piece in part.pieces)))
 
-    def results(self, options: A, merged: P) -> Sequence[Result]:
+    def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         """One a head and statistic, by checkpoint and task."""
-        (name,) = (field.name for field in fields(self.partial))
-        return [score for sums in getattr(merged, name) for score in self.scores(options, sums)]
+        return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         measure = self.measure(options, checkpoint)
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
-        self.after(options, measure, 0)
-        return self.rows(options, self.partial((measure.sums(InputOffset(options.checkpoint, PASTED, 0)),)))
+        return self.rows(options, self._seen(options, measure, InputOffset(options.checkpoint, PASTED, 0)))
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:

@@ -24,7 +24,7 @@ from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
 from core.studies.attention.attending import at_head, contrasted
 from core.studies.attention.inputs import ROWS_A_UNIT
-from core.studies.attention.partials import InputOffset, RelationSums, added
+from core.studies.attention.partials import InputOffset, Pieces, RelationSums, added
 from core.studies.attention.records import DependencyScore
 from core.studies.attention.relations import visible
 from core.studies.contract import Done, Flag, Study, Unit
@@ -70,17 +70,10 @@ class TreebankChunk:
     stop: int
 
 
-@dataclass(frozen=True)
-class DependencyPartial:
-    """Attention along gold links; each piece's "checkpoint" is the part of the treebank."""
-
-    pieces: tuple[RelationSums, ...]
-
-
-class Dependencies(Study[DependenciesOptions, DependencyPartial]):
+class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
-    name, options, partial, arguments = "dependencies", DependenciesOptions, DependencyPartial, TreebankChunk
+    name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], TreebankChunk
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
@@ -93,7 +86,7 @@ class Dependencies(Study[DependenciesOptions, DependencyPartial]):
                 all_units.append(Unit(f"{part}|{start}", TreebankChunk(part, start, start + len(batch)), size=size))
         return all_units
 
-    def run(self, options: DependenciesOptions, unit: Unit) -> Done[DependencyPartial]:
+    def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
         """The sums of one unit's sentences."""
         at: TreebankChunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
@@ -108,14 +101,14 @@ class Dependencies(Study[DependenciesOptions, DependencyPartial]):
         capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
         names = [f"{at.part}-{number}" for number in numbers]
         return Done(
-            DependencyPartial((measure.sums(InputOffset(at.part, "", at.start)),)), provenance(checkpoint, names)
+            Pieces[RelationSums]((measure.sums(InputOffset(at.part, "", at.start)),)), provenance(checkpoint, names)
         )
 
-    def merge(self, options: DependenciesOptions, partials: Sequence[DependencyPartial]) -> DependencyPartial:
+    def merge(self, options: DependenciesOptions, partials: Sequence[Pieces[RelationSums]]) -> Pieces[RelationSums]:
         """The sums of each part of the treebank."""
-        return DependencyPartial(tuple(added(piece for part in partials for piece in part.pieces)))
+        return Pieces[RelationSums](tuple(added(piece for part in partials for piece in part.pieces)))
 
-    def results(self, options: DependenciesOptions, merged: DependencyPartial) -> list[DependencyScore]:
+    def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
         """One a relation and direction; none while a part has not been looked at."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(PARTS):

@@ -6,7 +6,7 @@ and n inputs; one a head with statistic "correlation": mean Pearson r of raw and
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from core.scoring.definitions import TYPES
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads
 from core.studies.attention.inputs import AttendingOptions, InputChunk, SourceText
-from core.studies.attention.partials import EffectiveSums
+from core.studies.attention.partials import EffectiveSums, Pieces
 from core.studies.attention.records import EffectiveScore, LengthCorrelation
 from core.studies.contract import Unit
 from core.studies.headline import Headline, defined, percent
@@ -39,17 +39,10 @@ class EffectiveOptions(AttendingOptions):
     limit: Limit = 100
 
 
-@dataclass(frozen=True)
-class EffectivePartial:
-    """Raw and effective attention, by checkpoint and task."""
-
-    pieces: tuple[EffectiveSums, ...]
-
-
-class Effective(Attending[EffectiveOptions, EffectivePartial]):
+class Effective(Attending[EffectiveOptions, EffectiveSums]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
-    name, options, partial = "effective", EffectiveOptions, EffectivePartial
+    name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
     section = "beyond weights"
     gives = "effective attention"
 

@@ -10,7 +10,7 @@ less second, with a two-sided p.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, score_of
 from core.studies.attention.headlines import above_null
 from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import FeatureSums
+from core.studies.attention.partials import FeatureSums, Pieces
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
@@ -58,17 +58,10 @@ class FeaturesOptions(AttendingOptions):
     ] = FEATURES
 
 
-@dataclass(frozen=True)
-class FeaturePartial:
-    """Attention to features, by checkpoint and task."""
-
-    pieces: tuple[FeatureSums, ...]
-
-
-class Features(Attending[FeaturesOptions, FeaturePartial]):
+class Features(Attending[FeaturesOptions, FeatureSums]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
-    name, options, partial = "features", FeaturesOptions, FeaturePartial
+    name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
     section = "where it looks"
     gives = "attention to features"
 
@@ -88,7 +81,7 @@ class Features(Attending[FeaturesOptions, FeaturePartial]):
         """Every feature and definition."""
         return scores_of(sums)
 
-    def results(self, options: FeaturesOptions, merged: FeaturePartial) -> list[Result]:
+    def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         scores = list(super().results(options, merged))

@@ -7,7 +7,6 @@ paper finds that separators and punctuation get weight but have short vectors.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
@@ -18,7 +17,7 @@ from core.store.rows import Row
 from core.studies.attention import features
 from core.studies.attention.attending import Attending, of_heads
 from core.studies.attention.inputs import AttendingOptions, SourceText
-from core.studies.attention.partials import NormSums
+from core.studies.attention.partials import NormSums, Pieces
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline, defined, percent
@@ -39,17 +38,10 @@ class NormsOptions(AttendingOptions):
     ] = features.FEATURES
 
 
-@dataclass(frozen=True)
-class NormPartial:
-    """Norms by checkpoint and task."""
-
-    pieces: tuple[NormSums, ...]
-
-
-class Norms(Attending[NormsOptions, NormPartial]):
+class Norms(Attending[NormsOptions, NormSums]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
-    name, options, partial = "norms", NormsOptions, NormPartial
+    name, options, partial = "norms", NormsOptions, Pieces[NormSums]
     section = "beyond weights"
     gives = "the same by norms |alpha f(x)|"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -142,6 +142,13 @@ class PatternSums(Sums):
         """Sums of both."""
         names = ("distances", "rows", "patterns", "inputs", "nearer", "pairs")
         return replace(super().plus(other), **{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+@dataclass(frozen=True)
+class Pieces(Generic[S]):
+    """The sums of some units: what was seen of each chunk of inputs, or of each checkpoint and task."""
+
+    pieces: tuple[S, ...]
 
 
 def added(pieces: Iterable[S]) -> list[S]:

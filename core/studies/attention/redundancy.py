@@ -12,7 +12,6 @@ random weights (kind "repeats at random") and one of the checkpoint (kind "repea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +23,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.attention.attending import Attending
 from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import PatternSums
+from core.studies.attention.partials import PatternSums, Pieces
 from core.studies.attention.records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
@@ -44,17 +43,10 @@ class RedundancyOptions(AttendingOptions):
     random: Annotated[int, Flag("draws of random weights that repeated patterns stand beside", least=0)] = 0
 
 
-@dataclass(frozen=True)
-class RedundancyPartial:
-    """Distances between heads and mean patterns, by checkpoint and task."""
-
-    pieces: tuple[PatternSums, ...]
-
-
-class Redundancy(Attending[RedundancyOptions, RedundancyPartial]):
+class Redundancy(Attending[RedundancyOptions, PatternSums]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
-    name, options, partial = "redundancy", RedundancyOptions, RedundancyPartial
+    name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
 
@@ -73,7 +65,7 @@ class Redundancy(Attending[RedundancyOptions, RedundancyPartial]):
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
-    def results(self, options: RedundancyOptions, merged: RedundancyPartial) -> list[Result]:
+    def results(self, options: RedundancyOptions, merged: Pieces[PatternSums]) -> list[Result]:
         """Heads, groups, then pairs of checkpoint and task."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]

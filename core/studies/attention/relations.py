@@ -11,7 +11,7 @@ links where the head looks there most, beside the accuracy of the best fixed dis
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, ends, score_of
 from core.studies.attention.headlines import above_null
 from core.studies.attention.inputs import AttendingOptions, Tasks
-from core.studies.attention.partials import RelationSums
+from core.studies.attention.partials import Pieces, RelationSums
 from core.studies.attention.records import RelationScore
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
@@ -47,17 +47,10 @@ class RelationsOptions(AttendingOptions):
     ] = RELATIONS
 
 
-@dataclass(frozen=True)
-class RelationPartial:
-    """Attention along relations, by checkpoint and task."""
-
-    pieces: tuple[RelationSums, ...]
-
-
-class Relations(Attending[RelationsOptions, RelationPartial]):
+class Relations(Attending[RelationsOptions, RelationSums]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
-    name, options, partial = "relations", RelationsOptions, RelationPartial
+    name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     section = "relations and frames"
     gives = "attention along relations"
 

@@ -8,7 +8,7 @@ roles or none; and one a head of "copying", which is of the weights alone and ha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, score_of
 from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import RoleSums
+from core.studies.attention.partials import Pieces, RoleSums
 from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
@@ -41,17 +41,10 @@ class RolesOptions(AttendingOptions):
     times: Annotated[float, Flag("a role needs more than so many times the baseline's weight", least=1)] = TIMES
 
 
-@dataclass(frozen=True)
-class RolePartial:
-    """Means of every role, by checkpoint and task."""
-
-    pieces: tuple[RoleSums, ...]
-
-
-class Roles(Attending[RolesOptions, RolePartial]):
+class Roles(Attending[RolesOptions, RoleSums]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
-    name, options, partial = "roles", RolesOptions, RolePartial
+    name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     section = "where it looks"
     gives = "roles against baselines"
 

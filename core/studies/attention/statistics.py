@@ -6,7 +6,7 @@ Jensen-Shannon distance to all other heads. stress says how well the picture kee
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads, score_of
 from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import StatisticsSums
+from core.studies.attention.partials import Pieces, StatisticsSums
 from core.studies.attention.records import PlaceScore, Score
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
@@ -37,17 +37,10 @@ class StatisticsOptions(AttendingOptions):
     queries: Annotated[int | None, Flag("rows of each input that distances compare", least=1)] = 4
 
 
-@dataclass(frozen=True)
-class StatisticsPartial:
-    """Head statistics and distances, by checkpoint and task."""
-
-    pieces: tuple[StatisticsSums, ...]
-
-
-class Statistics(Attending[StatisticsOptions, StatisticsPartial]):
+class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
-    name, options, partial = "statistics", StatisticsOptions, StatisticsPartial
+    name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
 
