@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,8 +47,9 @@ def _of_row(row: Row) -> list[Number]:
         said = str(row.get("statistic") or kind or row.get("part") or "value")
         about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
         return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
-    for column, read in _OTHERS:
-        what, value = read(row)
+    known = defaultdict(lambda: None, row)
+    for column, *words in _OTHERS:
+        what, value = (word.format_map(known) for word in words)
         if row.get(column) and _is_number(row.get(value)):
             return [_number(row, name, what, value, "low", "high")]
     metrics = [key.removesuffix("_change") for key in row if key.endswith("_change") and _is_number(row[key])]
@@ -57,49 +59,14 @@ def _of_row(row: Row) -> list[Number]:
     ]
 
 
-def _step(row: Row) -> tuple[str, str]:
-    """A step of a pruning curve."""
-    return f"{row.get('metric')}, heads removed by {row.get('order')}", "score"
-
-
-def _share(row: Row) -> tuple[str, str]:
-    """A pattern class's share of maps."""
-    return f"{row.get('part')} of maps of {row.get('checkpoint')}", "share"
-
-
-def _tuned(row: Row) -> tuple[str, str]:
-    """A fine-tuned run's first metric."""
-    return f"{row.get('metric')} on {row.get('task')}", str(row.get("metric"))
-
-
-def _counterpart(row: Row) -> tuple[str, str]:
-    """A head and the one that is matched with it in another checkpoint."""
-    return f"similarity to the counterpart in {row.get('compare')}", "similarity"
-
-
-def _pair(row: Row) -> tuple[str, str]:
-    """Two heads that are switched off together."""
-    return "interaction of two heads", "interaction"
-
-
-def _edge(row: Row) -> tuple[str, str]:
-    """An edge of a circuit."""
-    return "effect of an edge", "effect"
-
-
-def _gate(row: Row) -> tuple[str, str]:
-    """A head with a gate."""
-    return "loss that taking the head out adds", "effect"
-
-
-_OTHERS = (  # by a column that such rows have
-    ("order", _step),
-    ("class", _share),
-    ("initialisation", _tuned),
-    ("compare", _counterpart),
-    ("first_head", _pair),
-    ("edge_kind", _edge),
-    ("gate_class", _gate),
+_OTHERS = (  # by a column that such rows have: what their number is, and the column that has it
+    ("order", "{metric}, heads removed by {order}", "score"),
+    ("class", "{part} of maps of {checkpoint}", "share"),
+    ("initialisation", "{metric} on {task}", "{metric}"),
+    ("compare", "similarity to the counterpart in {compare}", "similarity"),
+    ("first_head", "interaction of two heads", "interaction"),
+    ("edge_kind", "effect of an edge", "effect"),
+    ("gate_class", "loss that taking the head out adds", "effect"),
 )
 _HEAD = re.compile(r"L\d+H\d+")
 

@@ -16,7 +16,8 @@ from core.report.ids import ExhibitId, Part
 @dataclass(frozen=True)
 class Exhibit:
     """A figure or table. section: the source's own; parts: of the plan, that measure it; chart: how it is drawn;
-    measured: how ours came about; errors: known ones of the sources; causal: which checkpoints it is about."""
+    measured: how ours came about; quantity: what the axis of numbers says; errors: known ones of the sources; causal:
+    which checkpoints it is about."""
 
     id: ExhibitId
     title: str
@@ -25,6 +26,7 @@ class Exhibit:
     parts: tuple[Part, ...]
     chart: str
     measured: str
+    quantity: str = ""
     errors: Sequence[str] = ()
     causal: Sequence[bool] = (False, True)
 

@@ -94,54 +94,37 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """What was counted or averaged."""
+    """What was counted or averaged. words: as a reader sees it, of an item."""
 
-    CLASS_SHARE = "class-share"
-    CLASSIFIER_F1 = "classifier-f1"
-    LABEL_SHARE = "label-share"
-    SCORE = "score"
-    HEAD = "head"
-    BEST_HEAD = "best-head"
-    WORST_HEAD = "worst-head"
-    HELD_OUT_HEAD = "held-out-head"
-    MEAN_OVER_HEADS = "mean-over-heads"
-    PERCENTILE = "percentile"
-    LAYER = "layer"
-    FIXED_DISTANCE = "fixed-distance"
-    FROM_CLS = "from-cls"
-    FROM_LAST = "from-last"
-    ON_PREVIOUS = "on-previous"
-    ON_NEXT = "on-next"
-    CLS_ENTROPY = "cls-entropy"
-    REMOVABLE = "removable"
-    AGREEMENT = "agreement"
-    LENGTHS = "lengths"
-    TYPE_WEIGHT = "type-weight"
+    words: str
 
+    def __new__(cls, id: str, words: str = "") -> "Quantity":
+        """A member that is its id; its words stand beside it."""
+        made = str.__new__(cls, id)
+        made._value_, made.words = id, words
+        return made
 
-_WORDS = {
-    Quantity.CLASS_SHARE: "{subject}",
-    Quantity.CLASSIFIER_F1: "F1 of the classifier, mean over classes",
-    Quantity.LABEL_SHARE: "share of {subject} among the labels",
-    Quantity.SCORE: "{subject}",
-    Quantity.HEAD: "{head}",
-    Quantity.BEST_HEAD: "best head",
-    Quantity.WORST_HEAD: "worst head",
-    Quantity.HELD_OUT_HEAD: "best head, on rows that did not choose it",
-    Quantity.MEAN_OVER_HEADS: "mean over heads",
-    Quantity.PERCENTILE: "99th percentile of the heads",
-    Quantity.LAYER: "layer {layer} of {layers}",
-    Quantity.FIXED_DISTANCE: "fixed distance",
-    Quantity.FROM_CLS: "[CLS] of the last layer to {subject}",
-    Quantity.FROM_LAST: "last token to {subject}",
-    Quantity.ON_PREVIOUS: "heads with more than half on the previous token",
-    Quantity.ON_NEXT: "heads with more than half on the next token",
-    Quantity.CLS_ENTROPY: "entropy of the [CLS] row in the last layer, nats",
-    Quantity.REMOVABLE: "removable share of heads",
-    Quantity.AGREEMENT: "importance against {subject}",
-    Quantity.LENGTHS: "r at {subject} word pieces",
-    Quantity.TYPE_WEIGHT: "to {subject}",
-}
+    CLASS_SHARE = "class-share", "{subject}"
+    CLASSIFIER_F1 = "classifier-f1", "F1 of the classifier, mean over classes"
+    LABEL_SHARE = "label-share", "share of {subject} among the labels"
+    SCORE = "score", "{subject}"
+    HEAD = "head", "{head}"
+    BEST_HEAD = "best-head", "best head"
+    WORST_HEAD = "worst-head", "worst head"
+    HELD_OUT_HEAD = "held-out-head", "best head, on rows that did not choose it"
+    MEAN_OVER_HEADS = "mean-over-heads", "mean over heads"
+    PERCENTILE = "percentile", "99th percentile of the heads"
+    LAYER = "layer", "layer {layer} of {layers}"
+    FIXED_DISTANCE = "fixed-distance", "fixed distance"
+    FROM_CLS = "from-cls", "[CLS] of the last layer to {subject}"
+    FROM_LAST = "from-last", "last token to {subject}"
+    ON_PREVIOUS = "on-previous", "heads with more than half on the previous token"
+    ON_NEXT = "on-next", "heads with more than half on the next token"
+    CLS_ENTROPY = "cls-entropy", "entropy of the [CLS] row in the last layer, nats"
+    REMOVABLE = "removable", "removable share of heads"
+    AGREEMENT = "agreement", "importance against {subject}"
+    LENGTHS = "lengths", "r at {subject} word pieces"
+    TYPE_WEIGHT = "type-weight", "to {subject}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +140,7 @@ class Item:
     @property
     def text(self) -> str:
         """As a reader sees it: "noun, layer 3 of 12"."""
-        words = _WORDS[self.quantity]
+        words = self.quantity.words
         known = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
         return f"{self.subject}, {known}" if self.subject and "{subject}" not in words else known
 

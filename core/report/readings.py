@@ -8,7 +8,7 @@ from core.report.estimates import mean_over
 from core.store.rows import Row
 from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
 from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
-from core.studies.attention.records import LengthCorrelation, Score
+from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead, FrameSummary
 from core.studies.patterns.records import ClassShare, MovedShare
@@ -78,21 +78,13 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """The gain of the variant that is best on one half of the rows, on the other half."""
-
-    name: str
-    gain: Estimate
-    n: int
-
-
-@dataclass(frozen=True)
 class Sweep:
-    """What `disable` says. variants: all, in order; mean: over heads, None in rows of before it had an interval."""
+    """What `disable` says. variants: all, in order; held_out: the one that is best on half of the rows, where its gain
+    on the others is known; mean: over heads, None in rows of before it had an interval."""
 
     metric: str
     variants: list[SweptVariant]
-    held_out: HeldOut | None
+    held_out: SplitHalf | None
     mean: Estimate | None = None
 
     def change_of(self, variant: SweptVariant) -> Estimate | None:
@@ -112,14 +104,8 @@ def sweep(rows: Sequence[Row]) -> Sweep:
     swept = SweptVariant.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
-    return Sweep(metric, swept, _held_out(rows), mean)
-
-
-def _held_out(rows: Sequence[Row]) -> HeldOut | None:
-    half = next(iter(SplitHalf.among(rows)), None)
-    if half is None or half.held_out is None:
-        return None
-    return HeldOut(half.name, Estimate(half.held_out, half.low, half.high), half.n)
+    half = next((half for half in SplitHalf.among(rows) if half.held_out is not None), None)
+    return Sweep(metric, swept, half, mean)
 
 
 # ---------------------------------------------------------------- pruning, importance, effective attention
@@ -135,8 +121,3 @@ def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
     """The correlations of `importance` that are defined, each with its Spearman's rho."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]
-
-
-def length_correlations(rows: Iterable[Row]) -> list[LengthCorrelation]:
-    """The rows of `effective` by length."""
-    return LengthCorrelation.among(rows)

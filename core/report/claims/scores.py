@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.report import readings
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -195,7 +194,7 @@ def effective_drops(evidence: Evidence) -> list[Outcome]:
 
 
 def _drops(result: StepResult) -> Outcome | None:
-    several = sorted(readings.length_correlations(result.rows), key=lambda length: length.length_from)
+    several = sorted(LengthCorrelation.among(result.rows), key=lambda length: length.length_from)
     if not several:
         return None
     lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))

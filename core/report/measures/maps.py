@@ -13,7 +13,7 @@ from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.published_values import frame_heads, printed_layers
 from core.report.readings import by_layer, over_heads
 from core.report.verdicts import Measured
-from core.studies.attention.records import DependencyScore, Score
+from core.studies.attention.records import DependencyScore, LengthCorrelation, Score
 from core.studies.estimate import Estimate
 from core.studies.frames.records import FrameHead
 from core.studies.records import picked
@@ -237,7 +237,7 @@ def effective(evidence: Evidence) -> list[Measured]:
     """Correlation of raw and effective attention by length, and both by token type (Brunner et al.)."""
     values = []
     for result in evidence.of(Part.EFFECTIVE):
-        for length in readings.length_correlations(result.rows):
+        for length in LengthCorrelation.among(result.rows):
             item = Item(Quantity.LENGTHS, f"{length.length_from} to {length.length_to}")
             about = (Estimate(length.mean), length.n, "inputs", result.run)
             x = float(length.length_to)

@@ -122,14 +122,12 @@ def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
         for mark in marks
         if mark.position is not None
     ]
-    return _lines(
-        drawn, "depth in the model, %", {"change": "cosine", "features": "weight"}.get(item.id, "change of the score")
-    )
+    return _lines(drawn, "depth in the model, %", item.quantity)
 
 
 def _lengths(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     drawn = [replace(mark, panel=mark.task) for mark in marks if mark.position is not None]
-    return _lines(drawn, "word pieces of the input, up to", "r of raw and effective")
+    return _lines(drawn, "word pieces of the input, up to", item.quantity)
 
 
 def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMixin:
@@ -157,7 +155,7 @@ def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     )
     tips = ["series", "line", alt.Tooltip("value:Q", format=".4~g"), alt.Tooltip("low:Q", format=".4~g"),
             alt.Tooltip("high:Q", format=".4~g"), "n", "note"]  # fmt: skip
-    measured = QUANTITIES[item.id]
+    measured = item.quantity
     x = alt.X("value:Q", title=measured, scale=alt.Scale(zero=False))
     rule = base.mark_rule(strokeWidth=1.5, aria=False).encode(x=alt.X("low:Q", title=measured), x2="high:Q")
     shape = alt.Shape("ours:N", scale=alt.Scale(domain=[True, False], range=["circle", "diamond"]), legend=None)
@@ -206,18 +204,6 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
     ExhibitId.IMPORTANCE: (lambda mark: replace(mark, panel=mark.item, line=mark.task), 2),
     ExhibitId.SINK: (_without_heads, 1),
 }  # the function that places a mark, or leaves it out, and how many panels stand side by side
-QUANTITIES = {
-    ExhibitId.CLASSIFIER: "F1, or share of the labels",
-    ExhibitId.SINK: "mean weight along the links",
-    ExhibitId.TABLE_1: "score on dev rows",
-    ExhibitId.TOKENS: "mean weight",
-    ExhibitId.IMPORTANCE: "Spearman's correlation over heads",
-    ExhibitId.PRUNE: "share of the heads removed",
-    ExhibitId.STATISTICS: "value, in the unit of the heading",
-    ExhibitId.DEPENDENCIES: "accuracy",
-    ExhibitId.PROBES: "score on test sentences",
-    ExhibitId.SUBNETWORKS: "score on dev rows, or share",
-}  # what the dots of an exhibit measure
 
 
 def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:

@@ -100,6 +100,11 @@ class SplitHalf(Result):
     high: float | None
     same: float | None = stated()
 
+    @property
+    def gain(self) -> Estimate:
+        """On the other half, with its interval; NaN where it is undefined."""
+        return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):

@@ -34,14 +34,9 @@ ICONS = {"met": "✓", "not met": "✗", "not tested": "·"}
 def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
     """What was registered about this head, then what could be."""
     st.subheader("Hypotheses", anchor=False)
-    batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
-    mine = [
-        hypothesis
-        for hypothesis in store.hypotheses(resources.database())
-        if hypothesis.batch in batches and (hypothesis.layer, hypothesis.head) == (head.layer, head.head)
-    ]
+    mine = _registered(checkpoint, head)
     if mine:
-        _show_registered(mine, batches, checkpoint)
+        _show_registered(mine, checkpoint)
     shipped = [(one, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head]
     if shipped:
         st.markdown("Registered and tested for the results that ship:")
@@ -57,18 +52,26 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
     """What was registered about this head here, then what ships about it."""
-    batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
     here = [
         JudgedHypothesis(
             hypothesis_of(hypothesis).sentence,
             [Criterion.of(row) for row in hypothesis.criteria],
-            _standing(hypothesis, batches[hypothesis.batch], present_weights(checkpoint)),
+            _standing(hypothesis, batch, present_weights(checkpoint)),
         )
-        for hypothesis in store.hypotheses(resources.database())
-        if hypothesis.batch in batches and (hypothesis.layer, hypothesis.head) == (head.layer, head.head)
+        for hypothesis, batch in _registered(checkpoint, head)
     ]
     return here + [
         JudgedHypothesis(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head
+    ]
+
+
+def _registered(checkpoint: str, head: Head) -> list[tuple[StoredHypothesis, StoredBatch]]:
+    """What was registered about this head here, each with its batch."""
+    batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
+    return [
+        (hypothesis, batches[hypothesis.batch])
+        for hypothesis in store.hypotheses(resources.database())
+        if hypothesis.batch in batches and (hypothesis.layer, hypothesis.head) == (head.layer, head.head)
     ]
 
 
@@ -76,21 +79,21 @@ def _standing(one: StoredHypothesis, batch: StoredBatch, now: str | None) -> str
     return "withdrawn" if one.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
 
 
-def _show_registered(mine: Sequence[StoredHypothesis], batches: dict[str, StoredBatch], checkpoint: str) -> None:
+def _show_registered(mine: Sequence[tuple[StoredHypothesis, StoredBatch]], checkpoint: str) -> None:
     now = present_weights(checkpoint)
     rows = []
-    for one in mine:
-        batch, states = batches[one.batch], {row["criterion"]: row["state"] for row in one.criteria}
+    for one, batch in mine:
+        states = {row["criterion"]: row["state"] for row in one.criteria}
         said = _standing(one, batch, now)
         criteria = {name: ICONS[states.get(name, "not tested")] for name in CRITERIA}
         stored = f"{batch.stored:%Y-%m-%d}"
         rows.append({"says": hypothesis_of(one).sentence, **criteria, "": said, "registered": stored})
     show_table(rows)
     st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
-    untested = [one for one in mine if not one.criteria and not one.withdrawn]
+    untested = [one for one, _ in mine if not one.criteria and not one.withdrawn]
     for one in untested[:1]:
         st.button("Test it", key=f"test_{one.hypothesis}", on_click=_test, args=(one.batch,))
-    tested = [one for one in mine if one.criteria]
+    tested = [one for one, _ in mine if one.criteria]
     if tested:
         with st.expander("The numbers behind the criteria", icon=":material/table:"):
             for one in tested:

@@ -80,14 +80,5 @@ def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
 
 def looks(known: Sequence[RaceLook]) -> pd.DataFrame:
     """What every look settled."""
-    return pd.DataFrame(
-        [
-            {
-                "look after rows": look.rows,
-                "heads open before": look.open,
-                "settled": look.settled,
-                "of them matter": look.matters,
-            }
-            for look in known
-        ]
-    )
+    said = {"rows": "look after rows", "open": "heads open before", "settled": "settled", "matters": "of them matter"}
+    return pd.DataFrame(known, columns=list(said)).rename(columns=said)

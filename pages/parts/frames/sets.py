@@ -37,6 +37,22 @@ DIRECTIONS = {
     "later_to_earlier": "later → earlier (compare with a decoder)",
 }
 BOUND: dict[str, Any] = {"bind": "query-params"}
+_NUMBER = st.column_config.NumberColumn
+TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
+    "name": "head",
+    "value": _NUMBER("weight", format="%.3f"),
+    "low": _NUMBER(format="%.3f"),
+    "high": _NUMBER(format="%.3f"),
+    "baseline": _NUMBER("same distance", format="%.3f", help="mean of the first null"),
+    "exchanged": _NUMBER("exchanged", format="%.3f", help="mean of the second null"),
+    "excess": _NUMBER("over other words", format="%.2f", help="even shares, distance out"),
+    "q": _NUMBER("q", format="%.4f", help="largest p of the nulls, corrected over heads"),
+    "survives": None,
+    "beats_places": "beats places",
+    "to_previous": _NUMBER("to previous", format="%.2f", help="from the same queries"),
+    "to_next": _NUMBER("to next", format="%.2f"),
+    "to_first": _NUMBER("to position 0", format="%.2f"),
+}
 SHOWN_BARS = 12
 SENTENCES_LISTED = 200
 
@@ -242,34 +258,8 @@ def _weaker(summary: FrameSummary, count: int) -> str:
 
 
 def _table(heads: pd.DataFrame) -> None:
-    names = [
-        "name",
-        "value",
-        "low",
-        "high",
-        "baseline",
-        "exchanged",
-        "excess",
-        "q",
-        "survives",
-        "beats_places",
-        "to_previous",
-        "to_next",
-        "to_first",
-    ]
-    names = [name for name in names if name in heads]
-    three = st.column_config.NumberColumn(format="%.3f")
-    show_table(heads[names], height=240, column_config={
-        "name": "head", "value": st.column_config.NumberColumn("weight", format="%.3f"), "low": three, "high": three,
-        "baseline": st.column_config.NumberColumn("same distance", format="%.3f", help="mean of the first null"),
-        "exchanged": st.column_config.NumberColumn("exchanged", format="%.3f", help="mean of the second null"),
-        "q": st.column_config.NumberColumn("q", format="%.4f", help="largest p of the nulls, corrected over heads"),
-        "excess": st.column_config.NumberColumn("over other words", format="%.2f", help="even shares, distance out"),
-        "beats_places": "beats places",
-        "to_previous": st.column_config.NumberColumn("to previous", format="%.2f", help="from the same queries"),
-        "to_next": st.column_config.NumberColumn("to next", format="%.2f"),
-        "to_first": st.column_config.NumberColumn("to position 0", format="%.2f"),
-    })  # fmt: skip
+    names = [name for name in TOLD if name in heads]
+    show_table(heads[names], height=240, column_config={name: told for name, told in TOLD.items() if told is not None})
 
 
 def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummary, head: Head) -> None:

@@ -41,16 +41,7 @@ def _watch(db: Database, class_set: str) -> None:
             help="Trains the pattern classifier on all labels; then it suggests, unless it is worse on something.",
         ):
             options = training_options(
-                db,
-                snapshot(db, class_set),
-                kind="trees",
-                epochs=200,
-                folds=5,
-                seed=0,
-                class_weights=False,
-                beside=False,
-                curve=False,
-                annotator=people.person().name,
+                db, snapshot(db, class_set), beside=False, curve=False, annotator=people.person().name
             )
             st.session_state.pop("label_report", None)
             st.session_state["label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None

@@ -56,24 +56,34 @@ def payload(
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
     standing = progress(db, wish)
-    header = {
-        "database": db.id,
-        "class_set": wish.class_set,
-        "annotator": wish.annotator,
-        "pass": wish.passing,
-        "order": wish.order,
+    header = header_of(db, classes, wish.annotator, wish.passing, wish.order, mode="sheet") | {
         "classifier": classifier,
-        "mode": "sheet",
-        "scale": "absolute",
-        "per_sheet": PER_SHEET,
         "done": standing.done,
         "total": max(standing.maps, len(names)),
         "given": {name: _present(classes, mine[name]) for name in names[:MOST_MAPS] if name in mine},
-        "classes": [vars(member) for member in classes.classes],
         "counts": counts(db, wish, classes),
         "stack": [entry | {"class": _present(classes, entry["class"])} for entry in stack],
     }
     return with_maps(header, labels.maps_of(db, names[:MOST_MAPS]), hints=hints)
+
+
+def header_of(
+    db: Database, classes: ClassSet, annotator: str, passing: int, order: str, *, mode: str = "single"
+) -> dict[str, Any]:
+    """What the browser is told of every queue: whose it is, and of which classes. mode: one map at a time, or many."""
+    return {
+        "database": db.id,
+        "class_set": classes.name,
+        "annotator": annotator,
+        "pass": passing,
+        "order": order,
+        "classifier": None,
+        "mode": mode,
+        "scale": "absolute",
+        "per_sheet": PER_SHEET,
+        "classes": [vars(member) for member in classes.classes],
+        "counts": {},
+    }
 
 
 def _present(classes: ClassSet, name: str | None) -> str | None:

@@ -174,12 +174,17 @@ def files(db: Database, class_set: str) -> None:
             file.write_bytes(upload.getvalue())
             report = label_files.import_labels(db, file, keep_rest=keep)
             st.session_state.pop("queue", None)
-            st.success(
-                f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
-                f"{counted(report.maps, 'new maps')}."
-            )
-            if report.refused:
-                show_table([{"row": number, "reason": reason} for number, reason in report.refused])
+            say_imported(report)
+
+
+def say_imported(report: label_files.Imported) -> None:
+    """How many labels came in, and what was refused."""
+    st.success(
+        f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
+        f"{counted(report.maps, 'new maps')}."
+    )
+    if report.refused:
+        show_table([{"row": number, "reason": reason} for number, reason in report.refused])
 
 
 def pick_class_set(db: Database, *, bare: bool = False) -> str:

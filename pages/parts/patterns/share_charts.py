@@ -23,6 +23,7 @@ from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
 from pages.parts.widgets.tables import show_table
 
+COLUMNS = ["checkpoint", "task", "name", "share", "low", "high", "maps", "inputs", "classifier"]
 MOST_RUNS = 40  # looked through for the newest of each task
 
 
@@ -52,7 +53,7 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
     if not shares:
         st.caption("There is no held-out confusion to correct with.")
         return
-    table = pd.DataFrame([_line(share) for share in shares])
+    table = pd.DataFrame(shares, columns=COLUMNS).rename(columns={"name": "class"})
     named = {place: rows_said(*place) for place in {(str(share.checkpoint), str(share.task)) for share in shares}}
     bars_named = [
         f"{named[str(share.checkpoint), str(share.task)]} · {shortened(share.checkpoint)}" for share in shares
@@ -70,20 +71,6 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
     with st.expander("Numbers, with 95 % intervals over inputs"):
         show_table(table.round(4))
         st.download_button("CSV", csv_text(table), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
-
-
-def _line(share: ClassShare) -> dict[str, str | float | None]:
-    return {
-        "checkpoint": share.checkpoint,
-        "task": share.task,
-        "class": share.name,
-        "share": share.share,
-        "low": share.low,
-        "high": share.high,
-        "maps": share.maps,
-        "inputs": share.inputs,
-        "classifier": share.classifier,
-    }
 
 
 def doubts(notes: Sequence[ClassNote]) -> None:

@@ -7,7 +7,7 @@ from core.labelling.adjudicating import PASS, Dispute
 from core.patterns.agreement import PASS_WORD
 from core.store import labels
 from core.store.database import Database
-from pages.parts.label.label_sheet import MOST_MAPS, PER_SHEET, UNDO_STEPS, with_maps
+from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, with_maps
 
 
 def sheet_of(
@@ -15,19 +15,8 @@ def sheet_of(
 ) -> tuple[str, bytes]:
     """The payload's name and its bytes. named: with the names of who voted, else with letters in their place."""
     stack = labels.undoable(db, classes.name, annotator, passing=PASS, most=UNDO_STEPS)
-    header = {
-        "database": db.id,
-        "class_set": classes.name,
-        "annotator": annotator,
-        "pass": PASS,
-        "order": "adjudication",
-        "classifier": None,
-        "mode": "single",
-        "scale": "absolute",
-        "per_sheet": PER_SHEET,
+    header = header_of(db, classes, annotator, PASS, "adjudication") | {
         "queued": len(found),
-        "classes": [vars(labelled) for labelled in classes.classes],
-        "counts": {},
         "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
     }
     rows = labels.maps_of(db, [dispute.map_id for dispute in found[:MOST_MAPS]])

@@ -8,7 +8,7 @@ from core.labelling.events import Standing
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
-from pages.parts.label.label_sheet import with_maps
+from pages.parts.label.label_sheet import header_of, with_maps
 
 MOST_BOXES, MOST_EVENTS = 10, 200  # outboxes of a request, and events of each: some seconds of the store's time
 
@@ -27,19 +27,9 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     known = projects.one_project(db, project)
     classes = known_class_set(db, known.class_set)
     passes = {handed_out.map_id: {"pass": handed_out.passing} for handed_out in handed.choices}
-    header = {
-        "database": db.id,
-        "class_set": known.class_set,
-        "annotator": annotator,
-        "pass": 1,
-        "order": assignment_service.rules_of(known).order,
-        "classifier": None,
-        "mode": "single",
-        "scale": "absolute",
+    header = header_of(db, classes, annotator, 1, assignment_service.rules_of(known).order) | {
         "per_sheet": 48,
         "queued": len(handed.choices),
-        "classes": [vars(labelled) for labelled in classes.classes],
-        "counts": {},
         # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
         "stack": [
             {

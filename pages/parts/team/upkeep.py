@@ -9,9 +9,9 @@ from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database
+from pages.parts.label.label_tools import say_imported
 from pages.parts.shell import uploads
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.widgets.tables import show_table
 
 
 def maps_from_elsewhere(db: Database) -> None:
@@ -47,13 +47,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "upload.json"
             file.write_bytes(upload.getvalue())
-            report = import_studio(db, file, class_set, people=people)
-            st.success(
-                f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
-                f"{counted(report.maps, 'new maps')}."
-            )
-            if report.refused:
-                show_table([{"row": number, "reason": why} for number, why in report.refused])
+            say_imported(import_studio(db, file, class_set, people=people))
 
 
 def erase_person(db: Database, by: str) -> None:

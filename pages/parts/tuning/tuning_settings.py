@@ -13,6 +13,17 @@ SOURCES = ("bundled samples", "a folder in GLUE's form", "the hub")
 POOLING_NAMES = {"auto": "[CLS], or the last token of a decoder", "cls": "[CLS]", "sep": "[SEP]", "mean": "the mean",
                  "last": "the last token"}  # fmt: skip
 
+NUMBERS: tuple[tuple[Any, ...], ...] = (  # setting, its name in the URL, label, least, most, and what else is told
+    ("learning_rate", "rate", "Learning rate", 1e-7, 1.0, {"format": "%.2e"}),
+    ("epochs", "epochs", "Epochs", 1, 100, {}),
+    ("batch", "batch", "Batch", 1, 512, {}),
+    ("max_length", "length", "Most tokens", 8, 512, {}),
+    ("train_limit", "train_rows", "Train rows at most", 1, None, {"placeholder": "all"}),
+    ("dev_limit", "dev_rows", "Dev rows at most", 1, None, {"placeholder": "all"}),
+    ("train_last", "last", "Train only the last N layers", 0, None, {"placeholder": "all layers"}),
+    ("reset_last", "afresh", "Start the last N layers afresh", 0, 100, {}),
+)
+
 
 def pick_data() -> str | None:
     """None for the bundled samples, "hub", or a folder."""
@@ -34,60 +45,22 @@ def pick_data() -> str | None:
 def pick_settings(preset: str) -> dict[str, Any]:
     """The settings that differ from the preset's."""
     base = PRESETS[preset]
-    left, middle, right, last = st.columns(4)
+    places = st.columns(4)
     chosen: dict[str, Any] = {
-        "learning_rate": left.number_input(
-            "Learning rate",
-            1e-7,
-            1.0,
-            base.learning_rate,
-            format="%.2e",
-            key=f"rate_{preset}",
-            bind="query-params",
-        ),
-        "epochs": middle.number_input("Epochs", 1, 100, base.epochs, key=f"epochs_{preset}", bind="query-params"),
-        "batch": right.number_input("Batch", 1, 512, base.batch, key=f"batch_{preset}", bind="query-params"),
-        "max_length": last.number_input(
-            "Most tokens", 8, 512, base.max_length, key=f"length_{preset}", bind="query-params"
-        ),
-        "train_limit": left.number_input(
-            "Train rows at most",
-            1,
-            None,
-            base.train_limit,
-            placeholder="all",
-            key=f"train_rows_{preset}",
-            bind="query-params",
-        ),
-        "dev_limit": middle.number_input(
-            "Dev rows at most",
-            1,
-            None,
-            base.dev_limit,
-            placeholder="all",
-            key=f"dev_rows_{preset}",
-            bind="query-params",
-        ),
-        "train_last": right.number_input(
-            "Train only the last N layers",
-            0,
-            None,
-            base.train_last,
-            placeholder="all layers",
-            key=f"last_{preset}",
-            bind="query-params",
-        ),
-        "reset_last": last.number_input(
-            "Start the last N layers afresh", 0, 100, base.reset_last, key=f"afresh_{preset}", bind="query-params"
-        ),
-        "pooling": url.pick(
-            left.selectbox,
-            "Classify from",
-            POOLINGS,
-            key=f"pooling_{preset}",
-            default=base.pooling,
-            format_func=POOLING_NAMES.__getitem__,
-        ),
-        "keep": middle.selectbox("Keep the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"),
+        name: places[number % 4].number_input(
+            label, least, most, getattr(base, name), key=f"{key}_{preset}", bind="query-params", **more
+        )
+        for number, (name, key, label, least, most, more) in enumerate(NUMBERS)
     }
+    chosen["pooling"] = url.pick(
+        places[0].selectbox,
+        "Classify from",
+        POOLINGS,
+        key=f"pooling_{preset}",
+        default=base.pooling,
+        format_func=POOLING_NAMES.__getitem__,
+    )
+    chosen["keep"] = places[1].selectbox(
+        "Keep the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"
+    )
     return {name: value for name, value in chosen.items() if value != getattr(base, name)}

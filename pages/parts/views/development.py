@@ -102,20 +102,9 @@ def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
 
 
 def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "look mostly at": order.score,
-                "heads in the end": order.heads,
-                "first one by": order.earliest,
-                "median": order.median,
-                "95 % from": order.low,
-                "to": order.high,
-                "comes first (share of draws)": round(order.first, 2),
-            }
-            for order in orders
-        ]
-    )
+    said = {"score": "look mostly at", "heads": "heads in the end", "earliest": "first one by", "median": "median",
+            "low": "95 % from", "high": "to", "first": "comes first (share of draws)"}  # fmt: skip
+    return pd.DataFrame(orders, columns=list(said)).round({"first": 2}).rename(columns=said)
 
 
 def _named(record: Beginning) -> dict[str, object]:
