@@ -71,13 +71,19 @@ app.add_typer(labels_app, name="labels")
 app.add_typer(findings_app, name="findings")
 app.add_typer(hypothesis_app, name="hypothesis")
 study.command("shares")(shares)
-study.command("frame-heads")(frame_heads)
-app.command("finetune")(finetune)
-study.command("change")(change)
-for measured in (features, relations, statistics, effective, dependencies, roles, norms, redundancy):
-    study.command(measured.__name__)(measured)
-study.command("index-frames")(index_frames)
-for judged in (
+app.command()(finetune)
+for measured in (
+    frame_heads,
+    change,
+    features,
+    relations,
+    statistics,
+    effective,
+    dependencies,
+    roles,
+    norms,
+    redundancy,
+    index_frames,
     disable,
     crossed,
     race,
@@ -92,7 +98,7 @@ for judged in (
     *COMPARING,
     *CIRCUITS,
 ):
-    study.command(judged.__name__)(judged)
+    study.command()(measured)  # called as its function, with dashes
 app.command("reproduce")(reproduce)
 
 

@@ -3,14 +3,14 @@
 import pandas as pd
 
 from core.attention import Head
-from core.studies.hypotheses.predicates import COMPONENTS, DIRECTIONS, OFFSETS
+from core.studies.hypotheses.predicates import COMPONENTS, DIRECTIONS, OFFSETS, predicate_of
 from core.studies.hypotheses.registering import Proposal
 from core.tasks.features import FEATURES
 from core.tasks.relations import RELATIONS, SAME_WORD
 
 MOST = 3
 CONTROL = {"previous": "next", "next": "previous", "first": "previous", "noun": "verb"}
-SHARE = "why/score share/"
+SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head, *, margin: str = "") -> list[Proposal]:
@@ -37,16 +37,20 @@ def _proposal(head: Head, score: str, margin: str) -> Proposal | None:
     """What a score says of a head; None of one that no predicate is about."""
     study, name, about = (*score.split("/", 2), "", "")[:3]
     asked = {"margin": margin} if margin else {}
-    if study == "roles" and name in OFFSETS:
+
+    def tests(predicate: str) -> bool:
+        return predicate_of(predicate).study == study
+
+    if tests("offset") and name in OFFSETS:
         return Proposal(head, "offset", {"offset": name, "control": CONTROL[name], **asked})
-    if study == "features" and name in ("max", "max-visible") and about in FEATURES and not FEATURES[about].special:
+    if tests("looks-at") and name in ("max", "max-visible") and about in FEATURES and not FEATURES[about].special:
         return Proposal(head, "looks-at", {"feature": about, "control": CONTROL.get(about, "noun"), **asked})
-    if study == "relations" and name in DIRECTIONS and about in RELATIONS:
+    if tests("relation") and name in DIRECTIONS and about in RELATIONS:
         if about == SAME_WORD:
             return Proposal(head, "same-word", {"direction": name, **asked})
         control = "determiner-noun" if about != "determiner-noun" else "verb-object"
         return Proposal(head, "relation", {"relation": about, "direction": name, "control": control, **asked})
-    if score.startswith(SHARE) and about in COMPONENTS:
+    if tests("decided-by") and name == SHARE and about in COMPONENTS:
         control = "token" if about != "token" else "position"
         return Proposal(head, "decided-by", {"component": about, "least": "0.3", "control": control})
     return None

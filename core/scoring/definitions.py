@@ -1,8 +1,8 @@
 """Names and meanings of the statistics, and what they say of a head; free of torch, so that pages open without it."""
 
-from core.scoring.registry import MAP_SCORES, of_study
+from core.scoring.registry import FEATURE_SCORES, MAP_SCORES
 
-DEFINITIONS = {score.name: score.formula for score in of_study("features")}
+DEFINITIONS = {score.name: score.formula for score in FEATURE_SCORES}
 DIRECTIONS = ("forward", "backward")
 QUANTITIES = ("weight", "excess", "accuracy", "contrast")
 STATISTICS = {score.name: score.formula for score in MAP_SCORES}

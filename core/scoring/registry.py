@@ -110,7 +110,7 @@ def _feature(name: str, formula: str, source: str = KOVALEVA) -> HeadScore:
     return HeadScore("features", name, f"to feature ({name})", formula, needs, 0.0, 1.0, source, about="feature")
 
 
-_FEATURES = (
+FEATURE_SCORES = (
     _feature("max", "mean over queries, the largest of the feature's tokens (Kovaleva et al.)"),
     _feature("sum", "mean over queries, all of the feature's tokens together (Clark et al.)", CLARK),
     _feature("max-visible", "mean over the queries that see the token, the largest of the feature's tokens"),
@@ -210,7 +210,7 @@ _NORMS = (
     *(HeadScore("norms", score.name, f"{score.label}, norms", f"{score.formula}; of |alpha f(x)|, each row over its "
                 "sum", ("values",), score.low, score.high, KOBAYASHI, score.causal) for score in MAP_SCORES),
     *(HeadScore("norms", score.name, f"{score.label}, norms", f"{score.formula}; of |alpha f(x)|, each row over its "
-                "sum", ("values", "tags"), 0.0, 1.0, KOBAYASHI, about="feature") for score in _FEATURES),
+                "sum", ("values", "tags"), 0.0, 1.0, KOBAYASHI, about="feature") for score in FEATURE_SCORES),
     HeadScore("norms", "vector norm", "length of f(x)", "mean |f(x)| over tokens of a type, over the mean of all",
               ("values", "tokens"), 0.0, None, KOBAYASHI, about="token type"),
 )  # fmt: skip
@@ -240,16 +240,11 @@ _WHY = (
 )  # fmt: skip
 SCORES: Mapping[str, HeadScore] = MappingProxyType({
     score.key: score
-    for score in (*MAP_SCORES, _ALIKE, *_FEATURES, *_LINKS, *ROLE_SCORES, *_NORMS, *_CHANGES, *_EFFECTS, *_WEIGHED,
+    for score in (*MAP_SCORES, _ALIKE, *FEATURE_SCORES, *_LINKS, *ROLE_SCORES, *_NORMS, *_CHANGES, *_EFFECTS, *_WEIGHED,
                   *_CLASSES, *_EFFECTIVE, *_REDUNDANCY, *_WHY)
 })  # fmt: skip
 ON_MAPS = ("previous", "next", "first", "separator", "normalised entropy")  # that the maps page sorts by
 HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAPS}
-
-
-def of_study(study: str) -> list[HeadScore]:
-    """The scores that a study measures, in order."""
-    return [score for score in SCORES.values() if score.study == study]
 
 
 def label_of(key: str) -> str:

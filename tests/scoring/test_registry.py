@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.scoring.heads import MapBatch, SpecialPositions
-from core.scoring.registry import MAP_SCORES, OPERATORS, ROLE_SCORES, SCORES, label_of, of_study
+from core.scoring.registry import MAP_SCORES, OPERATORS, ROLE_SCORES, SCORES, label_of
 
 NEEDS = {"weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"}
 ABOUT = {"", "feature", "relation", "task", "class", "token type", "contribution"}
@@ -47,6 +47,10 @@ def test_scores_of_random_maps_lie_in_their_range(causal):
             assert values.shape[-1] == 4, score.key
             assert (values >= score.low - 1e-9).all(), score.key
             assert score.high is None or (values <= score.high + 1e-9).all(), score.key
+
+
+def of_study(study):
+    return [score for score in SCORES.values() if score.study == study]
 
 
 def test_what_scores_of_a_kind_are_about_and_need():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.scoring.registry import of_study
+from core.scoring.registry import SCORES
 from core.studies.explanation import why
 from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
 from tests.studies.through_json import rows_of
@@ -76,7 +76,7 @@ def test_a_least_share_beyond_one_is_refused():
 def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
     assert {score.feature for score in scores} == set(why.ATLAS_SORTS)
-    assert {score.statistic for score in scores} <= {score.name for score in of_study("why")}
+    assert {score.statistic for score in scores} <= {score.name for score in SCORES.values() if score.study == "why"}
     shares = {
         (share.layer, share.head, share.query_part): share.share
         for share in ScoreShare.among(rows)
