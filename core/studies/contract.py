@@ -27,6 +27,7 @@ from core.errors import InputError
 from core.store.database import Database
 from core.store.rows import Row, plain
 from core.store.runs import Provenance
+from core.studies.head_facts import Fact, HeadScores
 from core.studies.headline import Headline
 from core.studies.records import Result
 
@@ -101,7 +102,8 @@ class Study(Generic[O, P]):
     earlier names of options, for jobs that were stored under them: {"folder": "data"}. needs: what its checkpoint and
     rows must have. counts: what the sizes of its units count. p_is_corrected: whether p of its rows is corrected over
     all heads already, so that the atlas takes it as q. section: what its scores of one head are about, where it has
-    such; gives: those scores in a few words.
+    such; said_at: where what it says of a head
+    stands in the sentence; gives: those scores in a few words.
     """
 
     name: ClassVar[str]
@@ -113,6 +115,7 @@ class Study(Generic[O, P]):
     counts: ClassVar[str] = "tokens"
     p_is_corrected: ClassVar[bool] = False
     section: ClassVar[str] = ""
+    said_at: ClassVar[int] = 0
     gives: ClassVar[str] = ""
 
     def units(self, options: O) -> list[Unit]:
@@ -165,6 +168,10 @@ class Study(Generic[O, P]):
         """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier
         version may lack what it reads: whoever asks counts them instead (core.report.headlines)."""
         return None
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        """What its scores say of one head in a sentence; nothing, unless a study says otherwise."""
+        return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
         """Store what else a finished run leaves, in the transaction that stores its rows. Nothing, unless a study

@@ -20,10 +20,11 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import SweepOptions, Variant
-from core.studies.ablation.headlines import sweep_headline
+from core.studies.ablation.headlines import effect_facts, sweep_headline
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
+from core.studies.head_facts import Fact, HeadScores
 from core.studies.headline import Headline
 from core.studies.metric_columns import Metric, Metrics
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
@@ -85,6 +86,7 @@ class Disable(Study[DisableOptions, Swept]):
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     section = "effect"
+    said_at = 7
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
 
@@ -142,6 +144,9 @@ class Disable(Study[DisableOptions, Swept]):
     def results(self, options: DisableOptions, merged: Swept) -> list[Result]:
         """The baseline, a record per variant in the order of the heads, and the split-half check."""
         return _Table(options, task_of(options.task), merged).results()
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        return effect_facts(scores)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return sweep_headline(rows)

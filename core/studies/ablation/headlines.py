@@ -1,10 +1,12 @@
 """Sentences that several studies of this subject share."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from core.store.rows import Row
 from core.studies.ablation.records import Changed, SweptVariant, Untouched, too_few_flips
 from core.studies.estimate import Estimate
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import SURE, Headline, defined, percent, plural
 
 
@@ -47,3 +49,22 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
         interval_of(most, flipped, untouched.n),
         score_of(untouched),
     )
+
+
+def effect_facts(scores: HeadScores) -> list[Fact]:
+    """What happens without a head, by operator and metric, and whether that may be luck."""
+    told = []
+    for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
+        operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
+        percent = row.copy()
+        percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
+        said = f"{metric} {number(percent, 1)} points when changed ({operator}), {_luck(row)}"
+        told.append(Fact("effect", said, row["source"]))
+    return told
+
+
+def _luck(row: Any) -> str:
+    q, low, high = row["q"], row["low"], row["high"]
+    if q is not None and q == q:  # over all heads
+        return "not luck" if q < SURE else "may be luck"
+    return "may be luck" if low is None or low != low or low <= 0 <= high else "not luck on its own"

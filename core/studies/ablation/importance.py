@@ -21,6 +21,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import SweepOptions, units_of
 from core.studies.ablation.pruning_records import ImportantHead, RankCorrelation
 from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
 from core.studies.options import Split
 from core.studies.outcomes import in_order, metrics_of, outcomes
@@ -75,6 +76,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
     section = "effect"
+    said_at = 8
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: ImportanceOptions) -> str:
@@ -142,6 +144,14 @@ class Importance(Study[ImportanceOptions, Weighed]):
             for rank, index in enumerate(ranked)
         ]  # fmt: skip
         return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        told = []
+        for row in each(scores.own[scores.own["score"] == self.name]):
+            every = scores.every.loc[scores.every["score"] == self.name, "value"].dropna()
+            rank = int((every > row["value"]).sum()) + 1
+            told.append(Fact(self.name, f"importance {number(row)}, rank {rank} of {len(every)}", row["source"]))
+        return told
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = ImportantHead.among(rows)

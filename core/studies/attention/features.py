@@ -26,6 +26,7 @@ from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import FeatureSums, Pieces
 from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
 from core.studies.records import Result, picked
 from core.tasks.features import feature_of
@@ -63,6 +64,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
     section = "where it looks"
+    said_at = 3
     gives = "attention to features"
 
     def units(self, options: FeaturesOptions) -> list[Unit]:
@@ -91,6 +93,13 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
                 if checkpoint == first and (second, task) in by_place:
                     scores += difference_scores(sums, by_place[second, task])
         return scores
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        some = scores.above("max/")
+        told = [
+            f"{row['score'].rpartition('/')[2]} {number(row)} ({row['baseline']:.2f} by chance)" for row in each(some)
+        ]
+        return [Fact("looks at", f"looks at {', '.join(told)}", source) for source in some["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = Score.among(rows)

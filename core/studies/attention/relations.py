@@ -27,6 +27,7 @@ from core.studies.attention.inputs import AttendingOptions, Tasks
 from core.studies.attention.partials import Pieces, RelationSums
 from core.studies.attention.records import RelationScore
 from core.studies.contract import Flag, Unit
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
 from core.tasks.relations import relation_of
 
@@ -52,6 +53,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     section = "relations and frames"
+    said_at = 4
     gives = "attention along relations"
 
     def units(self, options: RelationsOptions) -> list[Unit]:
@@ -94,6 +96,14 @@ class Relations(Attending[RelationsOptions, RelationSums]):
                 )
                 scores.append(contrasted(score, quantities["contrast"], *cell))
         return scores
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        some, told = scores.above(), []
+        for row in each(some):
+            direction, _, relation = row["score"].partition("/")
+            beside = f"(other words at the same distance {row['baseline']:.2f})"
+            told.append(f"{relation} {direction} {number(row)} {beside}")
+        return [Fact(self.name, f"relates {', '.join(told)}", source) for source in some["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return above_null(

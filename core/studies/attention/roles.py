@@ -16,6 +16,7 @@ import pydantic.dataclasses
 
 from core import studies
 from core.errors import InputError
+from core.scoring.registry import SCORES
 from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, score_of
@@ -23,6 +24,7 @@ from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import Pieces, RoleSums
 from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     section = "where it looks"
+    said_at = 2
     gives = "roles against baselines"
 
     def units(self, options: RolesOptions) -> list[Unit]:
@@ -89,6 +92,15 @@ class Roles(Attending[RolesOptions, RoleSums]):
             replace(copying, layer=layer, head=head, value=float(value))
             for (layer, head), value in np.ndenumerate(sums.copying)
         ]
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        roles = scores.own[~scores.own["score"].str.endswith("without sink") & scores.own["q"].notna()]
+        told = []
+        for row in each(roles[roles["q"] < SURE].sort_values("value", ascending=False)):
+            label = SCORES[f"{self.name}/{row['score']}"].label.removeprefix("role: ")
+            told.append(Fact(self.name, f"{label} {number(row)} (baseline {row['baseline']:.2f})", row["source"]))
+        none = f"none of {len(roles)} roles above three times its baseline"
+        return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]

@@ -24,6 +24,7 @@ from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, InputChunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.explanation.records import Removal, RemovalAgreement, ScoreShare, SortScore
+from core.studies.head_facts import WORTH, Fact, HeadScores, each, number
 from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.provenance import provenance
@@ -95,6 +96,7 @@ class Why(Study[WhyOptions, WhyPartial]):
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
     section = "why it looks there"
+    said_at = 6
 
     def units(self, options: WhyOptions) -> list[Unit]:
         """Chunks of rows."""
@@ -137,6 +139,17 @@ class Why(Study[WhyOptions, WhyPartial]):
             shares = list(share_records(sums, options.least))
             results += (*shares, *removal_records(sums), *score_records(sums, shares))
         return results
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        """The sort of contributions that has most of its scores, and the earlier heads it reads."""
+        own, told = scores.own.sort_values("value", ascending=False), []
+        for row in each(own[own["score"].str.startswith("score share/")].head(1)):
+            chance = "" if row["baseline"] != row["baseline"] else f" (random weights {row['baseline']:.2f})"
+            told.append((f"looks there because of {row['score'].rpartition('/')[2]}: share {number(row)}{chance}", row))
+        for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
+            earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
+            told.append((f"reads {earlier}'s output on the {side} side: share {number(row)}", row))
+        return [Fact(self.name, text, row["source"]) for text, row in told]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]

@@ -26,6 +26,7 @@ from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, contrasts_of, unpacked
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
+from core.studies.head_facts import SURE, Fact, HeadScores, each, number
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Seed
 from core.studies.records import Result
@@ -74,6 +75,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
     section = "relations and frames"
+    said_at = 5
     counts = "words"
 
     def title(self, options: FrameHeadsOptions) -> str:
@@ -121,6 +123,14 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         heads = _heads(test, merged.draws, options)
         best_first = sorted(heads, key=lambda head: -head.value)
         return [_summary(test, heads, merged, options), *best_first, *map(_sentence, merged.sentences)]
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
+        said = {True: "survives its nulls", False: "does not survive its nulls"}
+        return [
+            Fact("frames", f"frame score {number(row)}, {said[bool(row['q'] < SURE)]}", row["source"])
+            for row in each(some)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)

@@ -17,6 +17,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
+from core.studies.head_facts import Fact, HeadScores, each
 from core.studies.headline import Headline, percent
 from core.studies.options import Data, InputSplit, Limit, Seed, TaskName
 from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
@@ -25,6 +26,7 @@ from core.studies.records import picked
 from core.tasks.glue import TaskRow, read_rows, task_of
 
 ROWS_A_UNIT = 50
+SHARE = "class share/"  # scores of this begin so
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -82,6 +84,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
     section = "pattern class"
+    said_at = 1
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
@@ -182,6 +185,14 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
             )  # fmt: skip
             results.append(note)
         return results + list(_moved(options, merged.pieces))
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        best = scores.own[scores.own["score"].str.startswith(SHARE) & scores.own["value"].notna()]
+        best = best.sort_values("value", ascending=False, kind="stable").head(1)
+        return [
+            Fact("class", f"{row['score'].removeprefix(SHARE)} in {row['value']:.0%} of {row['n']} maps", row["source"])
+            for row in each(best)
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         shares = picked(ClassShare.among(rows), part="share")

@@ -18,6 +18,7 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.attention.records import ChangeScore
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Data, Dtype, Limit, Seed
 from core.studies.records import picked
@@ -76,6 +77,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
     section = "fine-tuning"
+    said_at = 9
     counts = "words"
 
     def title(self, options: ChangeOptions) -> str:
@@ -132,6 +134,12 @@ class Change(Study[ChangeOptions, ChangePartial]):
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
         """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
         return [score for piece in merged.pieces for score in _scores(options, piece)]
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        return [
+            Fact(self.name, f"cosine {number(row)} with before fine-tuning", row["source"])
+            for row in each(scores.own[scores.own["score"] == "cosine"])
+        ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         cosines = [
