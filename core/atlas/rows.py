@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from core.errors import JobError
 from core.store.rows import Row
@@ -30,6 +31,7 @@ class ScoreRow:
     source: str
 
 
+@cache
 def p_is_corrected(study: str) -> bool:
     """Whether p of the study's rows is corrected over all heads already; not of a study that there is no more."""
     try:

@@ -153,6 +153,12 @@ def run_rows(db: Database, run: str) -> list[Row]:
     return [from_json(body) for (body,) in bodies] or shipped_record.run_rows(run)
 
 
+def holder(db: Database, run: str) -> str:
+    """What holds `run`, under a name that is other once its rows could be: the database, or the record that ships."""
+    own = db.cursor().execute("SELECT 1 FROM run WHERE run = ?", [run]).fetchall()
+    return db.id if own else shipped_record.version()
+
+
 def study_rows(db: Database, run: str) -> "pd.DataFrame":
     """The rows of `run`, in order, one column a key."""
     import pandas as pd  # a start's 0.4 s

@@ -42,9 +42,27 @@ def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
         known = runs.known_runs(db, "statistics")
         assert list(known["run"]) == [mine, recorded]
         assert list(known["source"]) == ["yours", "shipped"]
+        assert runs.holder(db, mine) == db.id
+        assert runs.holder(db, recorded) == shipped_record.version()
         runs.delete_runs(db, [recorded])
         assert recorded in set(runs.known_runs(db, "statistics")["run"])  # read only
     assert shipped_record.about()["note"] == "small"
+
+
+def test_rows_are_read_in_their_order_however_the_file_has_them(project):
+    with Database(project / "data" / "atlas.duckdb") as db:
+        recorded = [with_run(db), with_run(db, seed=1)]
+        for run in recorded:
+            store_rows(db, run, [{"value": value, "of": run} for value in (2.0, 3.0)])
+    made([project / "data" / "atlas.duckdb"], config.RECORD, "")
+    before = shipped_record.version()
+    file = config.RECORD / shipped_record.ROWS
+    pd.read_parquet(file).sort_values("position", ascending=False).to_parquet(file)
+    (config.RECORD / shipped_record.ABOUT).unlink()  # its hashes are those of the file before
+    for run in recorded:
+        assert [row["value"] for row in shipped_record.run_rows(run)] == [1.0, 2.0, 3.0]
+        assert {row["of"] for row in shipped_record.run_rows(run)[1:]} == {run}
+    assert shipped_record.version() != before
 
 
 def test_a_record_is_made_of_several_databases(project, tmp_path):

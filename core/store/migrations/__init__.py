@@ -4,6 +4,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -27,7 +28,8 @@ class Migration:
     sql: str
 
 
-def known() -> list[Migration]:
+@cache
+def known() -> tuple[Migration, ...]:
     """The code's steps, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
@@ -35,7 +37,7 @@ def known() -> list[Migration]:
         if not match:
             raise StoreError(f"Migrations are named NNN_name.sql, but {file.name} is not; rename it.")
         steps.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
-    return steps
+    return tuple(steps)
 
 
 def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:

@@ -153,13 +153,13 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Sh
     inputs = counted(stored.inputs, "inputs") if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
     ran = stored.settings
-    rows, scores = _read(stored.run, resources.database().id, kind)
+    rows, scores = _read(stored.run, store.holder(resources.database(), stored.run), kind)
     measured = _said(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
     return replace(measured, bundled=stored.sampled)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
-def _read(run: str, database_id: str, kind: type[S]) -> tuple[list[Row], list[S]]:
+def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
     """Rows of a stored run, which do not change, and their records."""
     rows = store.run_rows(resources.database(), run)
     rows = rows_second_less_first(rows)

@@ -8,6 +8,7 @@ import streamlit as st
 from core.findings import figures
 from core.report.headlines import headline
 from core.report.report import STUDY_NAME
+from core.store import runs
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
@@ -19,12 +20,12 @@ from pages.parts.shell import resources
 
 def headline_of(run: str, *, rows: str | None = None) -> Headline:
     """A stored run in one sentence; of a run of several tasks, the sentence of `rows` where that is one of them."""
-    return _headline(run, rows, resources.database().id)
+    return _headline(run, rows, runs.holder(resources.database(), run))
 
 
 def has_picture(run: str) -> bool:
     """Whether a stored run has numbers to draw."""
-    return _has_picture(run, resources.database().id)
+    return _has_picture(run, runs.holder(resources.database(), run))
 
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
@@ -35,7 +36,7 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)
-def _headline(run: str, task: str | None, database_id: str) -> Headline:
+def _headline(run: str, task: str | None, holder: str) -> Headline:
     stored = stored_run(run)
     rows = stored.result_rows
     said = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
@@ -49,6 +50,6 @@ def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)
-def _has_picture(run: str, database_id: str) -> bool:
+def _has_picture(run: str, holder: str) -> bool:
     rows = stored_run(run).result_rows
     return bool(heads_of(rows) or figures.numbers_of(rows))
