@@ -8,7 +8,7 @@ from core.studies.comparison.records import Counterpart, RoleBeginnings
 
 @short_in("table")
 def _show_match(ran: Ran) -> None:
-    """Every row, or in a table the heads by name and what is said of all."""
+    """Every row, or in a table the heads by name."""
     ran.show(
         [
             {"head": head.name, "match": head.match, "similarity": head.similarity, "margin": head.margin, "p": head.p}
@@ -16,16 +16,12 @@ def _show_match(ran: Ran) -> None:
             for head in Counterpart.among(ran.rows)
         ]
     )
-    headline = head_matching.STUDY.headline(ran.rows)
-    ran.say(headline.sentence if headline else None)
 
 
 @short_in("table")
 def _show_development(ran: Ran) -> None:
-    """Every row, or in a table when each role began, and which came first."""
+    """Every row, or in a table when each role began."""
     ran.show([order.as_row() for order in RoleBeginnings.among(ran.rows)])
-    headline = head_development.STUDY.headline(ran.rows)
-    ran.say(headline.sentence if headline else None)
 
 
 match = command(head_matching.STUDY, show=_show_match)

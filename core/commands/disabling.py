@@ -24,6 +24,7 @@ from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
 from core.studies.ablation.shared_effects import shared_effects
 from core.studies.contract import Flag
 from core.studies.estimate import Estimate
+from core.studies.headline import SURE
 from core.studies.metric_columns import Metrics
 
 
@@ -101,11 +102,8 @@ def _short(variant: SweptVariant) -> Row:
 def said_of(rows: list[Row]) -> str:
     """What holds after the correction, and what the best one does on rows that did not choose it."""
     variants = SweptVariant.among(rows)
-    kept = [variant.name for variant in variants if variant.p < 0.05]
-    sentence = (
-        f"{len(kept)} of {len(variants)} change the outcome beyond luck (p < 0.05, corrected over all): "
-        f"{', '.join(kept) or 'none'}."
-    )
+    kept = [variant.name for variant in variants if variant.p < SURE]
+    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(kept) or 'none'}."
     for untouched in Untouched.among(rows):
         if untouched.effect_within is not None:
             sentence += (

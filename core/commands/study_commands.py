@@ -11,6 +11,7 @@ import typer
 
 from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows
 from core.jobs.executors import JobPlacement
+from core.report.headlines import has_headline, headline
 from core.store.rows import Row
 from core.studies.contract import Declared, Study, as_json, declared, read_options
 
@@ -61,9 +62,10 @@ def command(
 ) -> Callable[..., None]:
     """The function that typer makes a command of.
 
-    show: prints what ran. own: a record of options that only the command has, declared as a study's are. ready: called
-    with the study's options and the command's own before anything runs; it may refuse them with an AtlasError.
-    instead: another study with its options that runs in place of this one, if these ask for it; show_instead prints it.
+    show: prints what ran; below a table stands the sentence that the run's card has, too. own: a record of options that
+    only the command has, declared as a study's are. ready: called with the study's options and the command's own before
+    anything runs; it may refuse them with an AtlasError. instead: another study with its options that runs in place of
+    this one, if these ask for it; show_instead prints it.
     """
     options, extra = declared(study.options), declared(own)
 
@@ -75,7 +77,9 @@ def command(
         other = instead(chosen, own_chosen)
         doing, asked = other or (study, chosen)
         known, rows = ran(doing.name, as_json(asked), title=doing.title(asked), where=_where(given))
-        (show_instead if other else show)(Ran(doing.name, asked, own_chosen, made_ready, known, rows, form))
+        shown = Ran(doing.name, asked, own_chosen, made_ready, known, rows, form)
+        (show_instead if other else show)(shown)
+        shown.say(headline(doing.name, rows).sentence if has_headline(doing.name) else None)
 
     run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
     return _told(run, (*options.values(), *extra.values()), FORMS | PLACES)

@@ -61,7 +61,7 @@ def test_refusals(asked, arguments, said):
 @pytest.mark.slow
 def test_rounds_are_units_and_any_number_of_workers_gives_the_same_verdicts(planted, tmp_path):
     checkpoint, data, _ = planted
-    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
+    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 0.4, "first": 16, "control": "always"}
     found = [race_at(JobPlacement(workers=workers, threads=1), tmp_path, options) for workers in (1, 2)]
     assert found[0] == found[1]
     assert found[0][0]["over"]
@@ -72,7 +72,7 @@ def test_a_dask_cluster_gives_the_verdicts_of_this_machine(planted, tmp_path):
     from distributed import LocalCluster
 
     checkpoint, data, _ = planted
-    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
+    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 0.4, "first": 16, "control": "always"}
     here = race_at(JobPlacement(workers=1, threads=1), tmp_path, options)
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         there = race_at(JobPlacement(cluster=cluster.scheduler_address), tmp_path, options)
