@@ -11,11 +11,13 @@ from core.jobs import api
 from core.jobs.executors import JobPlacement
 from core.patterns.classifier_registry import training_options
 from core.patterns.snapshot import snapshot
-from core.store import classifiers, exchange, runs
+from core.store import classifiers, exchange, runs, shipped_record
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json
 from pages.parts.shell import resources
+from pages.parts.shell.short_names import short_titles
+from pages.parts.views.jobs import title_beside
 from pages.parts.widgets import job_progress
 from tests.pages.opening import switched
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -162,3 +164,19 @@ def test_a_training_that_a_terminal_left_gives_its_classifier_too(db, tmp_path):
     button.click().run()
     assert not page.exception
     assert classifiers.classifiers(db)["classifier"].tolist() == ["r1"]
+
+
+@pytest.mark.shipped
+def test_titles_of_shipped_results_stand_whole_beside_their_checkpoints():
+    """In 50 characters, which a window of 800 pixels shows: what a column beside says is left out, also a path."""
+    shown = {title_beside(*about) for about in (
+        ("Knockout of noun-adjective, noun-preposition in /x/runs/encoder-sst2-s0", "/x/runs/encoder-sst2-s0"),
+        ("Report: tuning of encoder, sst2", "encoder"),
+        ("Report: alone of encoder, sst2", "encoder-sst2-s0"),
+    )}  # fmt: skip
+    assert shown == {
+        "Knockout of noun-adjective, noun-preposition", "Report: tuning, sst2", "Report: alone of encoder, sst2"
+    }  # fmt: skip
+    recorded = shipped_record.runs()
+    titles = [title_beside(*about) for about in zip(recorded["title"], recorded["checkpoint"], strict=True)]
+    assert max(map(len, short_titles(titles).values()), default=0) <= 50

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
+from core.drawing import theme
 from tests.capture.conftest import tiny
 from tests.pages.browsing import PATIENCE, PROJECT, named, painted, settled, visit
 from tests.pages.test_guided_path import next_token_head
@@ -172,13 +174,28 @@ def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page,
     expect(third.locator(".reading")).to_contain_text("cat" if abs(expected) > 1 else "the")
 
 
+def picture_has_every_map(picture: Image.Image, maps) -> None:
+    """A saved picture of all heads, twice the size of its layout: 6 by 6 maps of 150 pixels with 3 between them, right
+    of and below their numbers, above the legend and a caption; the middle of each cell has the ink of its weight."""
+    names, numbers, side, step = 26, 16, 150, 153
+    assert picture.size == (2 * (names + 6 * step + 12), 2 * (numbers + 6 * step + 2 + 34 + 34))
+    pixels = np.asarray(picture.convert("RGB")).astype(int)
+    inks = np.array([[int(ink[k : k + 2], 16) for k in (1, 3, 5)] for ink in theme.ranges()["light"]["ramp"]])
+    middles = ((np.arange(len(maps)) + 0.5) * 2 * side / len(maps)).astype(int)
+    for layer, head in np.ndindex(6, 6):
+        drawn = pixels[2 * (numbers + layer * step) + middles][:, 2 * (names + head * step) + middles]
+        places = maps.weights[layer, head] * (len(inks) - 1)
+        expected = np.stack([np.interp(places, range(len(inks)), inks[:, k]) for k in range(3)], -1)
+        assert np.abs(drawn - expected).max() <= 2  # a ramp of 256 steps
+
+
 @pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L1H1")
     grid = painted(page)
     with page.expect_download() as saved:
         grid.get_by_title("Download the picture of all heads as PNG").click()
-    assert saved.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    picture_has_every_map(Image.open(saved.value.path()), encoder_maps)
     with page.expect_download() as saved:
         grid.get_by_title("Download this map as SVG").click()
     picture = ElementTree.fromstring(saved.value.path().read_text())  # noqa: S314 - written by the page a moment ago

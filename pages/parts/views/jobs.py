@@ -1,5 +1,6 @@
 """Jobs: what runs, what waits, what stopped; resume, retry, cancel, delete, and rows that a terminal left."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,11 @@ def resume(job: str) -> None:
         api.resume(resources.database(), job)
 
 
+def title_beside(title: str, checkpoint: str) -> str:
+    """A title where its checkpoint stands in a column beside it, so that what it says first is seen whole."""
+    return re.sub(rf" (of|in|on) {re.escape(checkpoint)}(?=[, ]|$)", "", title)
+
+
 def show_shipped() -> None:
     """What the results that ship took, as jobs of one's own will be listed."""
     timed = shipped_record.runs()
@@ -98,7 +104,8 @@ def show_shipped() -> None:
         return
     st.subheader("What the results that ship took")
     timed = timed[timed["seconds"].notna()]
-    timed = timed.assign(minutes=timed["seconds"] / 60, title=timed["title"].map(short_titles(list(timed["title"]))))
+    titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
+    timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))
     show_table(
         timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
         column_config={
