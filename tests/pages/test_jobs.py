@@ -169,14 +169,19 @@ def test_a_training_that_a_terminal_left_gives_its_classifier_too(db, tmp_path):
 @pytest.mark.shipped
 def test_titles_of_shipped_results_stand_whole_beside_their_checkpoints():
     """In 50 characters, which a window of 800 pixels shows: what a column beside says is left out, also a path."""
-    shown = {title_beside(*about) for about in (
-        ("Knockout of noun-adjective, noun-preposition in /x/runs/encoder-sst2-s0", "/x/runs/encoder-sst2-s0"),
-        ("Report: tuning of encoder, sst2", "encoder"),
-        ("Report: alone of encoder, sst2", "encoder-sst2-s0"),
-    )}  # fmt: skip
+    shown = {
+        title_beside(*about)
+        for about in (
+            ("Knockout of noun-adjective, noun-preposition in /x/runs/encoder-sst2-s0", "/x/runs/encoder-sst2-s0"),
+            ("Report: tuning of encoder, sst2", "encoder"),
+            ("Report: alone of encoder, sst2", "encoder-sst2-s0"),
+        )
+    }
     assert shown == {
-        "Knockout of noun-adjective, noun-preposition", "Report: tuning, sst2", "Report: alone of encoder, sst2"
-    }  # fmt: skip
+        "Knockout of noun-adjective, noun-preposition",
+        "Report: tuning, sst2",
+        "Report: alone of encoder, sst2",
+    }
     recorded = shipped_record.runs()
     titles = [title_beside(*about) for about in zip(recorded["title"], recorded["checkpoint"], strict=True)]
     assert max(map(len, short_titles(titles).values()), default=0) <= 50
