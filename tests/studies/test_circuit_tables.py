@@ -1,13 +1,16 @@
 """The tables of heads and edges together, from figures made by hand: every column by another way, every sentence."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from core.capture.edge_names import Graph
 from core.scoring.circuits import most_selected
-from core.studies.circuits import circuit_table, gate_table, shapley_table
+from core.studies.ablation import disabling
+from core.studies.circuits import circuit_pairs, circuit_table, edge_effects, gate_table, shapley_table
 from core.studies.circuits.circuit import STUDY as CIRCUIT
 from core.studies.circuits.circuit import CircuitOptions
 from core.studies.circuits.circuit_pairs import PairSet
@@ -273,6 +276,35 @@ def test_named_edges_are_measured_where_the_answers_differ():
         0,
         "pairs",
     )
+
+
+def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbers_in_the_graph(monkeypatch):
+    """Each edge's effect is its number here."""
+    graph, checkpoint = Graph(3, 2), SimpleNamespace(weights_hash="h", device="cpu", dtype="float32")
+    pairs = SimpleNamespace(
+        layers=3, heads=2, firsts=np.arange(4), first_m=np.full(4, 3.0), second_m=np.ones(4), same=0
+    )
+
+    def measured(options, opened, pairs, wanted):
+        effects = np.full((len(graph.edges), 4), np.nan)
+        effects[list(wanted.edges)] = np.array(wanted.edges)[:, None]
+        assert wanted.numbers == (0, 1, 2, 3)
+        assert (options.answers, options.kind, options.seed) == ("any", "drop", 5)
+        return CircuitPartial(exact=effects)
+
+    monkeypatch.setattr(disabling, "opened", lambda options: SimpleNamespace(checkpoint=checkpoint))
+    monkeypatch.setattr(disabling, "rows_of", lambda options: [])
+    monkeypatch.setattr(circuit_pairs, "made_pairs", lambda options, opened: pairs)
+    monkeypatch.setattr(edge_effects, "measured", measured)
+    named = {"edges": ["L1H2>L3H1.k", "L2H1>L3H1.k"], "kind": "drop", "seed": 5}
+    options = EDGE_EFFECTS.read({"checkpoint": "x", "task": "sst2"} | named)
+    partial = EDGE_EFFECTS.run(options, None).partial
+    assert partial.names == ("L1H2>L3H1.k", "L1H1>L3H1.k", "L2H1>L3H1.k", "L2H2>L3H1.k")
+    edges = [graph.edges[int(number)] for number in partial.effects[:, 0]]
+    readers = {graph.receiver_name(edge.receiver) for edge in edges}
+    assert [graph.sender_name(edge.sender) for edge in edges] == ["L1H2", "L1H1", "L2H1", "L2H2"]
+    assert readers == {("L3H1", "k")}
+    assert partial.gap.tolist() == [2.0] * 4
 
 
 # ---------------------------------------------------------------- the circuit

@@ -1,6 +1,7 @@
 """The circuit of a language model, on sentences with a word to fill in and a foil: its m, an edge by hand, refusals."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -128,6 +129,13 @@ def test_what_cannot_be_filled_in_is_refused_in_a_sentence(tmp_path, line, said)
     given = {"checkpoint": str(saved(tmp_path / "bert", "bert")), "pairs_file": str(file)} | SIZES
     with pytest.raises(InputError, match=said):
         rows_of("circuit", given)
+
+
+@pytest.mark.parametrize(("tokenizer", "word", "piece"), [(wordpiece, "can", "can"), (byte_level, "it", "Ġit")])
+def test_a_word_is_the_piece_that_it_is_within_a_sentence(tokenizer, word, piece):
+    """The byte-level mask of RoBERTa stands for the word with the space before it, a decoder writes both."""
+    checkpoint = SimpleNamespace(tokenizer=tokenizer(), causal=False)
+    assert checkpoint.tokenizer.convert_ids_to_tokens(foils.piece_of(checkpoint, word)) == piece
 
 
 def test_only_pairs_without_words_need_a_classifier(tmp_path):

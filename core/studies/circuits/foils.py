@@ -94,13 +94,13 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """The vocabulary's number of a word that is one piece where it is filled in.
+    """The vocabulary's number of a word that is one piece after a space: a byte-level mask takes the space with it.
 
     Raises:
         InputError: it is several pieces, or none.
     """
     tokenizer = checkpoint.tokenizer
-    pieces = tokenizer.encode(f" {word}" if checkpoint.causal else word, add_special_tokens=False)
+    pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
         raise InputError(
             f'A word and its foil are one piece each; "{word[:40]}" is {len(pieces)} or unknown: take another.'
