@@ -53,7 +53,7 @@ def proposal(head="L1H1", predicate="offset", **parameters):
         (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must be another one"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
         (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), "is none"),
-        (proposal(predicate="needed-for", margin="-1"), (THOUGHT, JUDGED), "above 0"),
+        (proposal(predicate="needed-for", margin="0"), (THOUGHT, JUDGED), "above 0"),
         (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "needs a checkpoint with a classifier"),
         (proposal(offset="first", counterpart="L1H1"), (THOUGHT, JUDGED), "a checkpoint and a head"),
     ],

@@ -25,7 +25,7 @@ from core.studies.frames.frame_partials import Draws, Scored, Scores, packed
 from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.evidence import evidence_of
 from core.studies.hypotheses.predicates import CLASSES, Hypothesis, checked
-from core.studies.hypotheses.readings import needed_reading
+from core.studies.hypotheses.readings import Reading, needed_reading
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
@@ -70,6 +70,7 @@ def test_the_share_of_a_class_has_a_binomial_p_and_is_freed_of_confusions():
     neighbour = told(said("class", Head(0, 1), **{"class": "vertical", "control": "diagonal"}), classed(numbers))
     assert (neighbour.effect.p, neighbour.explained.p) == (1.0, 1.0)
     assert not neighbour.specific.is_beyond
+    assert share_reading("a share", np.zeros(0, bool), 0.5) == Reading("a share", None, None, None, 0, 1.0, 0.5, 0.5)
 
 
 def test_a_head_at_the_least_share_is_found_beyond_it_as_often_as_the_level_says():
@@ -102,6 +103,8 @@ def test_a_property_comes_back_with_the_head_that_carries_it_and_with_no_other()
     true = told(PAIRED, patched(0.4, 0.0))
     assert true.effect.value == pytest.approx(0.4, abs=0.03)
     assert true.causal is true.effect
+    assert (true.effect.least, true.effect.baseline) == (0.1, 0.1)
+    assert true.specific.measure == "share less that on pairs of the same answer"
     assert true.effect.p < 0.001
     assert all(one.is_beyond for one in (true.effect, true.explained, true.specific, *true.halves))
     every = told(PAIRED, patched(0.4, 0.4))  # what its neighbours bring back too
@@ -227,6 +230,10 @@ def test_a_frame_link_is_beyond_its_distance_and_all_four_nulls():
     true = told(claim, linked(0.4, 0.2))
     assert (true.effect.p, true.explained.p) == (pytest.approx(1 / 200), pytest.approx(1 / 200))
     assert all(half.is_beyond for half in true.halves)
+    assert all(half.low < half.value < half.high for half in true.halves)
+    measures = [one.measure for one in (true.effect, true.explained)]
+    beside = ("its distance elsewhere", "four nulls")
+    assert measures == [f"largest weight of a frame link, beside {null}" for null in beside]
     distance = told(claim, linked(0.4, 0.4))  # what the distance explains
     assert distance.explained.p > 0.01
     assert not told(said("frame-link", Head(0, 1), direction="element_to_target"), linked(0.4, 0.2)).effect.is_beyond

@@ -1,0 +1,233 @@
+"""What runs say of a hypothesis, from numbers whose answer is known; what criteria keep; which runs are needed."""
+
+import json
+import lzma
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from core import config
+from core.attention import Head
+from core.studies.ablation.operators import Effects
+from core.studies.attention.features import STUDY as FEATURES
+from core.studies.hypotheses.criteria import Batch, criteria_of
+from core.studies.hypotheses.evidence import evidence_of
+from core.studies.hypotheses.hypothesis import HypothesisOptions
+from core.studies.hypotheses.predicates import Hypothesis, checked
+from core.studies.hypotheses.readings import Reading
+from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.hypotheses.runs import runs_of
+from core.studies.transport import decode
+from tests.studies.test_earlier_rows import FILE
+from tests.studies.test_hypothesis_predicates import classed
+
+FIRST, SECOND = Head(0, 0), Head(1, 0)
+ROWS = RowChoice("sst2", "train", 30), RowChoice("sst2", "dev", 30)
+
+
+def said(predicate, head=FIRST, **parameters):
+    return Hypothesis("h", *head[:2], predicate, checked(predicate, parameters))
+
+
+def told(hypothesis, partial):
+    return evidence_of(hypothesis, partial, hypothesis.subject)
+
+
+# ---------------------------------------------------------------- a component of the scores
+
+NAMES = (("pair", "token", "token"), ("sort", "token"), ("sort", "position"))
+
+
+def part(layer, model, weighting, token, position, names=NAMES):
+    """Shares of both heads of a layer, 1/8 either way; p is half of what is beyond one."""
+    value = np.array([[0.0, a, b] for a, b in zip(token, position, strict=True)])
+    low, high = value - 0.125, value + 0.125
+    ratios = SimpleNamespace(value=value, low=low, high=high, n=7, p_above=lambda least: (1 - value + least) / 2)
+    return SimpleNamespace(
+        layer=layer, model=model, weighting=weighting, names=names, moments=SimpleNamespace(ratios=lambda: ratios)
+    )
+
+
+def scores(random_names=NAMES):
+    layers = [
+        part(0, "trained", "even", (0.1, 0.1), (0.2, 0.3)),
+        part(1, "trained", "attention", (0.9, 0.9), (0.0, 0.1)),
+        part(1, "trained", "even", (0.25, 0.625), (0.75, 0.375)),
+        part(0, "random", "even", (0.5, 0.5), (0.9, 0.9)),
+        part(1, "random", "even", (0.5, 0.5), (0.125, 0.375), random_names),
+        part(1, "random", "attention", (0.5, 0.5), (0.8, 0.8)),
+    ]
+    return SimpleNamespace(pieces=(SimpleNamespace(layers=layers),))
+
+
+def test_a_component_has_its_share_beside_random_weights_and_another_component():
+    found = told(said("decided-by", SECOND, component="position", least="0.5", control="token"), scores())
+    share = (0.75, 0.625, 0.875, 7)
+    assert found.effect == Reading("share of the scores' variance over keys", *share, 0.375, 0.5, 0.5)
+    assert found.explained == Reading("the same, beyond random weights", *share, 0.25, 0.25, 0.25)
+    assert found.specific == Reading("share beyond that of token", *share, 0.25, 0.25, 0.25)
+    assert "no halves" in found.halves
+    alone = told(said("decided-by", Head(1, 1), component="position"), scores(NAMES[:2]))
+    assert alone.effect.value == 0.375
+    assert alone.explained.least == 0  # random weights have no such part
+    assert alone.specific == "no control was named"
+    none = told(said("decided-by", SECOND, component="feed-forward"), scores())
+    assert none.effect == none.explained == "scores of this checkpoint have no part of feed-forward"
+
+
+# ---------------------------------------------------------------- a feature
+
+
+def test_a_feature_is_read_as_the_study_of_features_says_it():
+    """From the frozen partial results, beside the frozen rows."""
+    entries = [one for one in json.loads(lzma.decompress(FILE.read_bytes())) if one["study"] == "features"]
+    entry = next(one for one in entries if "negation" in one["options"]["features"])
+    options = FEATURES.read(entry["options"])
+    partial = FEATURES.merge(options, [decode(FEATURES.partial, row["partial"]) for row in entry["partials"]])
+    first = SimpleNamespace(pieces=partial.pieces[:1])
+    at = first.pieces[0].at
+    mine = [row for row in entry["rows"] if (row["checkpoint"], row["task"]) == (at.checkpoint, at.task)]
+    rows = {
+        row["feature"]: row for row in mine if (row["statistic"], row.get("layer"), row.get("head")) == ("max", 1, 0)
+    }
+    noun = rows["noun"]
+    for control, column in (("negation", "contrast"), ("start", "effect")):  # which has no kind of word
+        found = told(said("looks-at", SECOND, feature="noun", control=control), first)
+        assert (found.effect.value, found.effect.baseline) == pytest.approx((noun["effect"], noun["baseline"]))
+        assert (found.effect.n, found.explained.value) == (noun["n"], pytest.approx(noun["contrast"]))
+        assert found.specific.value == pytest.approx(noun[column] - rows[control][column])
+        assert found.specific.measure == f"that less the same of {control}"
+    place = told(said("looks-at", SECOND, feature="start"), first)
+    assert (place.explained, place.specific) == (
+        "a place of the input has no tokens like it at its distance",
+        "no control was named",
+    )
+
+
+# ---------------------------------------------------------------- without the head
+
+SWAY = 0.01 * np.array([-2, -1, -1, 0, 0, 1, 1, 2] * 8)
+
+
+def without(rises, operators=("zero", "mean")):
+    """Effects on the loss, which each head's removal raises by so much, whichever stands in for it."""
+    changes = np.array([[rise + SWAY for rise in rises]] * len(operators))
+    changes[1] += 0.05
+    return Effects(1, len(rises), operators, np.zeros(len(SWAY)), changes, np.zeros((3, 0)))
+
+
+def test_a_needed_head_raises_the_loss_by_more_than_the_margin_and_than_its_neighbours():
+    found = told(said("needed-for", Head(0, 1), margin="0.02"), without([0.0, 0.1, 0.04]))
+    assert found.effect.measure == "rise of the loss in nats, zero"
+    assert (found.effect.value, found.effect.least, found.effect.baseline) == pytest.approx((0.1, 0.02, 0.02))
+    ends = stats.t.interval(0.95, len(SWAY) - 1, 0.1, stats.sem(SWAY))
+    assert (found.effect.low, found.effect.high, found.effect.n) == pytest.approx((*ends, len(SWAY)), abs=1e-4)
+    assert found.explained.value == pytest.approx(0.1 - 0.02)
+    assert [half.value for half in found.halves] == pytest.approx([0.075, 0.085])
+    assert found.specific == "no other task was named"
+    assert told(said("needed-for", margin="0.02"), without([0.1])).explained == "its layer has no other head"
+
+
+# ---------------------------------------------------------------- criteria
+
+
+def test_criteria_keep_what_was_read_and_where():
+    chance = np.random.default_rng(0)
+    numbers = chance.choice(5, p=(0.8, 0.05, 0.05, 0.05, 0.05), size=(200, 1, 2))
+    partials = {
+        ("classify-maps:bert", "c", "thought of on"): classed(numbers[:100]),
+        ("classify-maps:bert", "c", "judged on"): classed(numbers),
+        ("classify-maps:bert", "d", "judged on"): classed(numbers[:, :, ::-1]),
+        ("operators", "c", "judged on"): without([0.1, 0.3]),
+    }
+    runs = [SimpleNamespace(key=key, source=f"{key[0]} {key[2]} {key[1]}") for key in partials]
+    claim = said("class", **{"class": "vertical", "counterpart": "d:L1H2", "margin": "0.02"})
+    criteria = criteria_of([claim], Batch("c", 0.04, 2), runs, partials)
+    found = {one.criterion: one for one in criteria}
+    assert list(found) == ["seen", "held out", "explained", "causal", "specific", "stable", "transfers"]
+    assert {one.state for name, one in found.items() if name != "specific"} == {"met"}
+    assert (found["specific"].state, found["specific"].note) == ("not tested", "no control was named")
+    hits = int((numbers[:, 0, 0] == 0).sum())
+    held = found["held out"]
+    assert (held.measure, held.n, held.baseline) == ("share of the maps", 200, 0.5)
+    assert (held.amount, held.level) == (hits / 200, 0.04)
+    p = stats.binomtest(hits, 200, 0.5, alternative="greater").pvalue
+    assert (held.p, held.adjusted) == pytest.approx((p, 2 * p))  # the other of the batch was withdrawn
+    interval = stats.binomtest(hits, 200).proportion_ci(0.95, "wilson")
+    assert (held.low, held.high) == pytest.approx((interval.low, interval.high))
+    assert {one.measured_by for one in criteria} == {run.source for run in runs} | {""}
+    assert found["transfers"].measured_by == "classify-maps:bert judged on d"
+    assert found["transfers"].amount == found["held out"].amount
+    assert found["transfers"].p is None
+    causal = found["causal"]
+    assert (causal.measure, causal.note) == ("rise of the loss in nats, zero", "both operators, the weaker shown")
+    assert (causal.amount, causal.baseline, causal.n) == pytest.approx((0.1, 0.02, len(SWAY)))
+    assert found["stable"].note == "both halves of the inputs, the weaker shown"
+    weak = {one.criterion: one for one in criteria_of([claim], Batch("c", 0.04, 2), runs, {})}
+    assert {(one.state, one.note) for name, one in weak.items()} == {("not tested", "not run yet")}
+    bare = said("class", **{"class": "vertical"})
+    notes = {one.criterion: one.note for one in criteria_of([bare], Batch("c", 0.04, 1), runs, partials)}
+    assert notes["transfers"] == "no counterpart was named"
+    assert notes["causal"] == "no margin was named for what happens without the head"
+
+
+# ---------------------------------------------------------------- which runs
+
+
+def batch(*hypotheses):
+    return HypothesisOptions(
+        checkpoint="c", hypotheses=hypotheses, thought=ROWS[0], judged=ROWS[1], level=0.05, registered=1
+    )
+
+
+def test_each_study_is_asked_for_what_the_hypotheses_are_about():
+    runs = runs_of(
+        batch(
+            said("looks-at", feature="noun", control="verb", margin="0.1"),
+            said("looks-at", SECOND, feature="negation"),
+            said("relation", relation="verb-object", direction="forward", control="determiner-noun"),
+            said("class", **{"class": "vertical", "counterpart": "d:L1H2"}),
+            said("read-by", reader="L2H1", input="v"),
+            said("read-by", Head(0, 1), reader="L2H1", input="k"),
+            said("property", kind="drop"),
+            said("offset", offset="first"),
+            said("counterpart", of="d:L1H2"),
+        )
+    )
+    assert [run.key for run in runs] == [
+        ("features", "c", "thought of on"),
+        ("features", "c", "judged on"),
+        ("operators", "c", "judged on"),
+        ("relations", "c", "thought of on"),
+        ("relations", "c", "judged on"),
+        ("classify-maps:bert", "c", "thought of on"),
+        ("classify-maps:bert", "c", "judged on"),
+        ("classify-maps:bert", "d", "judged on"),
+        ("edge-effects", "c", "thought of on"),
+        ("edge-effects", "c", "judged on"),
+        ("patch:drop", "c", "thought of on"),
+        ("patch:drop", "c", "judged on"),
+        ("roles", "c", "thought of on"),
+        ("roles", "c", "judged on"),
+        ("match:d", "c", "thought of on"),
+        ("match:d", "c", "judged on"),
+    ]
+    by_key = {run.key: run for run in runs}
+    for run in runs:
+        choice = ROWS[run.rows == "judged on"]
+        assert (run.options.split, run.options.limit, run.options.seed) == (choice.split, 30, 0)
+        assert run.source == f"{run.study} on {choice}, {run.checkpoint}"
+        assert getattr(run.options, "task", "sst2") == "sst2"
+        assert getattr(run.options, "tasks", ("sst2",)) == ("sst2",)
+    assert by_key["features", "c", "judged on"].options.features == ("negation", "noun", "verb")
+    assert by_key["relations", "c", "judged on"].options.relations == ("determiner-noun", "verb-object")
+    assert by_key["operators", "c", "judged on"].options.operators == ("zero", "mean")
+    classes = by_key["classify-maps:bert", "d", "judged on"].options
+    assert (classes.checkpoints, classes.class_set, classes.name) == (("d",), "bert", "bundled, bert")
+    assert classes.classifier == str(config.ANNOTATIONS / "bert" / "classifier.safetensors")
+    assert by_key["edge-effects", "c", "judged on"].options.edges == ("L1H1>L2H1.v", "L1H2>L2H1.k")
+    assert by_key["patch:drop", "c", "judged on"].options.kind == "drop"
+    assert by_key["roles", "c", "judged on"].options.sequences == 2
+    assert by_key["match:d", "c", "judged on"].options.compare == "d"
