@@ -28,6 +28,7 @@ from core.studies.attention.partials import InputOffset
 from core.studies.attention.records import DependencyScore
 from core.studies.attention.tagged_pieces import FeatureFinder, special_positions
 from core.studies.contract import Unit
+from core.studies.lookup import find_study
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
 from core.tasks.features import feature_of
@@ -302,3 +303,16 @@ def test_the_last_token_is_that_of_the_first_sentence():
     pair = SimpleNamespace(ordinary=(1, 2, 4, 5), sentence=(None, 0, 0, None, 1, 1), first=0, separators=(3,))
     assert [special_positions(name, pair) for name in ("last", "first", "start")] == [[2], [1], [0]]
     assert special_positions("last", SimpleNamespace(ordinary=(), sentence=(None,))) == []
+
+
+def test_units_are_as_large_as_what_they_read():
+    """About four letters a token; singular values take smaller chunks, which stay apart."""
+    texts = ["x" * 24, ("y" * 20, "z" * 28)] * 40
+    given = {"checkpoint": "a", "compare": "b", "texts": texts}
+    whole = find_study("statistics").units(find_study("statistics").read(given))
+    assert [(unit.key, unit.size) for unit in whole] == [("a|text|0", 720), ("b|text|0", 720)]
+    effective = find_study("effective").units(find_study("effective").read(given))
+    assert [(unit.key, unit.size) for unit in effective] == [
+        (f"{name}|text|{start}", size) for name in "ab" for start, size in ((0, 288), (32, 288), (64, 144))
+    ]
+    assert [unit.arguments.stop for unit in effective] == [32, 64, 80] * 2
