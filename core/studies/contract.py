@@ -147,11 +147,13 @@ class Study(Generic[O, P]):
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """At least one partial result, in the units' order, as one: unless a study says otherwise, what each of their
-        fields holds, one after another."""
-        columns = {
-            field.name: tuple(item for part in partials for item in getattr(part, field.name))
-            for field in fields(self.partial)
+        """At least one partial result, in the units' order, as one: unless a study says otherwise, what their tuples
+        hold, one after another, and of all else what the first has, as all have the same."""
+        columns = {field.name: getattr(partials[0], field.name) for field in fields(self.partial)}
+        columns |= {
+            name: tuple(item for part in partials for item in getattr(part, name))
+            for name, value in columns.items()
+            if isinstance(value, tuple)
         }
         return self.partial(**columns)
 

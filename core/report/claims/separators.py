@@ -5,7 +5,6 @@ from core.report.estimates import mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import separator_layers
-from core.store.rows import Row
 from core.studies.ablation.records import SeparatorLayer
 from core.studies.estimate import Estimate
 from core.studies.explanation.records import SortScore
@@ -83,18 +82,11 @@ def made_by_blocks(evidence: Evidence) -> list[Outcome]:
             for score in picked(weights.scores, task=task, statistic="separator")
             if score.layer is not None and score.head is not None and (score.value or 0.0) > MOSTLY
         }
-        sorts = picked(
-            SortScore.among(row for row in shares.rows if _measured(row)), task=task, statistic="score share"
-        )
-        mine = [score for score in sorts if (score.layer, score.head) in looking]
+        sorts = picked(SortScore.among(shares.rows), task=task, statistic="score share")
+        mine = [score for score in sorts if score.value is not None and (score.layer, score.head) in looking]
         if mine:
             outcomes.append(_origin(shares, task, mine))
     return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
-
-
-def _measured(row: Row) -> bool:
-    """Whether a row has a value that is a number."""
-    return row.get("value") is not None and row["value"] == row["value"]
 
 
 def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:

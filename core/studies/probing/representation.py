@@ -81,10 +81,6 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         capture.running.run(checkpoint, encodings, [entropies])
         return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: RepresentationOptions, partials: Sequence[Alike]) -> Alike:
-        """There is one."""
-        return partials[0]
-
     def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
         """One a statistic and layer."""
         values = dict(zip(KINDS, merged.similarity, strict=True))

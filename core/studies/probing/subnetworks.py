@@ -198,13 +198,6 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
         return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def merge(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> Subnetworks:
-        """All predictions and orders."""
-        first = partials[0]
-        pruned = tuple(result for part in partials for result in part.pruned)
-        orders = tuple(order for part in partials for order in part.orders)
-        return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, pruned, orders)
-
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
         metric = metrics_of(task_of(options.task))[0]
