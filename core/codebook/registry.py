@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from core.codebook import sets
 from core.codebook.classes import Border, ClassSet, Codebook
-from core.codebook.measures import CodebookMeasures
+from core.codebook.measures import CodebookMeasures, Map
 from core.errors import InputError
 
 
@@ -51,6 +53,15 @@ def codebook_of(class_set: str) -> Codebook | None:
 def labelled_folders() -> dict[str, tuple[str, ...]]:
     """Folders of the bundled annotations by class set."""
     return {name: one.codebook.labelled for name, one in SHIPPED.items() if one.codebook and one.codebook.labelled}
+
+
+def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | None:
+    """A map [query, key] of `length` tokens, rows summing to 1, as the words of a shipped class say; None of a person's
+    own. The codebook shows it where nobody has labelled a map yet; it is no label, and never stored."""
+    codebook = codebook_of(class_set)
+    if codebook is None or name not in SHIPPED[class_set].names:
+        return None
+    return codebook.draw(np.random.default_rng(seed), name, length)
 
 
 def borders(class_set: str) -> list[Border]:

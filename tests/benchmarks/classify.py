@@ -6,8 +6,8 @@ import numpy as np
 
 from core.codebook.registry import BERT
 from core.patterns.suggestions import probabilities
-from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import Classifier, ClassifierRecipe, fit
+from tests.codebook.drawn_maps import synthetic_maps
 
 FIT_MAPS, EPOCHS = 400, 200
 

@@ -4,7 +4,6 @@ from core.codebook import registry, sets
 from core.codebook.measures import measured
 from core.patterns.class_sets import class_set_names
 from core.patterns.snapshot import known_class_set, standing_labels
-from core.patterns.synthetic import drawable, synthetic_map
 from core.store import labels
 from core.store.database import Database
 from tests.store.labelling import a_map, event
@@ -49,8 +48,7 @@ def test_one_file_declares_a_class_set_that_ships(tmp_path, monkeypatch):
     labels.record_events(db, [event(1, "m1", "line", class_set="lines")])
     assert standing_labels(db, "lines")["class"].tolist() == ["line"]
     db.close()
-    assert drawable("lines", "line")
-    line, rest = (synthetic_map("lines", name, length=24, seed=0) for name in found["lines"].names)
+    line, rest = (registry.drawn_map("lines", name, length=24, seed=0) for name in found["lines"].names)
     assert registry.dispute("lines", "line", measured(line), sentences=1) is None
     assert "end to end" in str(registry.dispute("lines", "line", measured(rest), sentences=1))
     assert registry.explained("lines", measured(line), []).startswith("strongest column")

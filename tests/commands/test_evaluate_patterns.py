@@ -14,9 +14,9 @@ from core.commands.evaluate_patterns import evaluate, opened
 from core.errors import InputError
 from core.patterns.class_sets import NewClassSet, colours, make_class_set
 from core.patterns.classifier_scores import evaluated
-from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import ClassifierRecipe, fit
 from core.store.database import Database
+from tests.codebook.drawn_maps import synthetic_maps
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from core.errors import InputError
 from core.patterns.classifier_scores import evaluated
 from core.patterns.evaluation import calibration
 from core.patterns.suggestions import UNSURE, judged
-from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import ClassifierRecipe, fit
+from tests.codebook.drawn_maps import synthetic_maps
 
 
 @pytest.fixture(scope="module")

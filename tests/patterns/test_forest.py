@@ -17,7 +17,7 @@ from core.patterns.forest import (
     forest_probabilities,
 )
 from core.patterns.shapes import OF_ALL, shapes
-from core.patterns.synthetic import synthetic_maps
+from tests.codebook.drawn_maps import synthetic_maps
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 
 from core.codebook.registry import BERT, GPT2
 from core.patterns.planted_maps import cropped, planted
-from core.patterns.synthetic import synthetic_maps
+from tests.codebook.drawn_maps import synthetic_maps
 
 
 def test_rare_classes_are_filled_to_enough_and_rows_sum_to_one():

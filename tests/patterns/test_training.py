@@ -6,8 +6,8 @@ from core.codebook.registry import BERT, GPT2
 from core.errors import InputError
 from core.patterns import training
 from core.patterns.suggestions import probabilities, suggestions
-from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import CancelledError, Classifier, ClassifierRecipe, Course, Known, fit
+from tests.codebook.drawn_maps import synthetic_maps
 
 QUICK = ClassifierRecipe(epochs=2, batch=16)
 

@@ -8,7 +8,6 @@ from core.codebook.registry import BERT
 from core.errors import InputError
 from core.patterns import snapshot as label_snapshot
 from core.patterns.classifier_registry import open_classifier, training_options
-from core.patterns.synthetic import synthetic_maps
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
@@ -16,6 +15,7 @@ from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
 from core.studies.patterns.train_patterns import STUDY, Fold
 from core.studies.patterns.trained_classifier import headline
+from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of
 

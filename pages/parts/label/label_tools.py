@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.classes import ClassSet
-from core.codebook.registry import borders
+from core.codebook.registry import borders, drawn_map
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
 from core.patterns import agreement
@@ -21,7 +21,6 @@ from core.patterns.borders import border_maps
 from core.patterns.class_sets import class_set_names
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set, standing_labels
-from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies.patterns import draw_maps as draw_maps_study
@@ -74,14 +73,14 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
         text, maps = st.columns(2) if columns else (st.container(), st.container())
         key = f"{plain(member.key)} · " if member.key else ""
         text.markdown(f"**{key}{plain(member.title)}** \n\n{plain(member.eye)}")
+        made = [drawn_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
         mine = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
             if len(mine) == EXEMPLARS:
                 pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
-            elif drawable(classes.name, member.name):
-                made = [synthetic_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
+            elif pixels := [map_picture(weights) for weights in made if weights is not None]:
                 said = ["drawn from the words"] * EXEMPLARS
-                show_pictures([map_picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
+                show_pictures(pixels, said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
