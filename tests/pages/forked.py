@@ -4,6 +4,9 @@ To start an interpreter and to import Streamlit, Altair, DuckDB, torch and what 
 for each of sixty servers, and what the app loads in the background once a page stands (torch, an encoder, spaCy) as
 much again: a server does so where a test says `warm`. The child is what `python -m streamlit run` is from there on: its
 own process, settings and log. Run as a program, this module is that parent.
+
+Models are imported by a child of it alone, which the servers are forked from: so views are opened in forks of the
+parent where torch is not (tests/pages/opened.py), and its imports are paid once.
 """
 
 import atexit
@@ -18,12 +21,15 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, TextIO
 
 from core import config
 from core.jobs import executors
+from core.store import database
 from pages.parts.shell import warming
 from tests.jobs.in_process import InProcess
 from tests.pages import opened
+from tests.store.template import Template
 
 PROJECT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("streamlit.web.bootstrap", "streamlit.web.server", "duckdb")
@@ -68,29 +74,84 @@ def _parent() -> subprocess.Popen:
     return parent
 
 
-def serve(words: Sequence[str], environment: Mapping[str, str], log: Path, **how: bool) -> Server:
-    """`streamlit` with these words, in a process of its own; how: see `_become`."""
+def _answer(asked: Mapping[str, Any]) -> str:
+    """The line that the parent answers to what it is asked."""
     parent = _parent()
     assert parent.stdin
     assert parent.stdout
-    asked = {"words": list(words), "environment": dict(environment), "log": str(log)} | how
     parent.stdin.write(json.dumps(asked) + "\n")
     parent.stdin.flush()
-    return Server(int(parent.stdout.readline()))
+    return parent.stdout.readline()
+
+
+def serve(words: Sequence[str], environment: Mapping[str, str], log: Path, **how: bool) -> Server:
+    """`streamlit` with these words, in a process of its own; how: see `_become`."""
+    return Server(int(_answer({"words": list(words), "environment": dict(environment), "log": str(log)} | how)))
+
+
+def look(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """These views as a link opens them where torch is not, each with an empty database, by `opened`."""
+    return json.loads(_answer({"folder": str(folder), "names": list(names)}))
 
 
 def _serve_forever() -> None:
-    """Fork for every line of standard input."""
+    """For every line of standard input open views in a fork, or let a child that has models fork a server."""
     opened.import_parts()
-    for name in (*LIBRARIES, *MODELS):
+    for name in LIBRARIES:
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, _gather)
+    requests, servers = _child_with_models()
     for line in sys.stdin:
-        asked = json.loads(line)
+        if "names" in (asked := json.loads(line)):
+            print(_looked_at(**asked), flush=True)
+            continue
+        print(line, end="", file=requests, flush=True)
+        print(servers.readline(), end="", flush=True)
+
+
+def _child_with_models() -> tuple[TextIO, TextIO]:
+    """A fork that imports models once it is asked for a first server, and forks one for each line; what it is asked by,
+    and what it says their processes by."""
+    (asked, requests), (servers, said) = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(requests)
+        os.close(servers)
+        with os.fdopen(asked) as lines, os.fdopen(said, "w") as answers:
+            _fork_servers(lines, answers)
+        os._exit(0)
+    os.close(asked)
+    os.close(said)
+    return os.fdopen(requests, "w"), os.fdopen(servers)
+
+
+def _fork_servers(lines: TextIO, answers: TextIO) -> None:
+    signal.signal(signal.SIGCHLD, _gather)
+    for line in lines:
+        for name in MODELS:
+            importlib.import_module(name)
         pid = os.fork()
         if pid == 0:
-            _become(**asked)
-        print(pid, flush=True)
+            _become(**json.loads(line))
+        print(pid, file=answers, flush=True)
+
+
+def _looked_at(folder: str, names: list[str]) -> str:
+    """What a fork that has an environment of its own says of views."""
+    reader, writer = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.close(reader)
+        os.environ.clear()
+        os.environ.update({"PATH": "/usr/bin:/bin", "HOME": folder})
+        database._connect = Template(Path(folder) / "template.duckdb")
+        try:
+            with os.fdopen(writer, "w") as answer:
+                print(json.dumps(opened.all_of(names, Path(folder))), end="", file=answer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        said = answer.read()
+    os.waitpid(pid, 0)
+    return said or "{}"
 
 
 def _gather(*_: object) -> None:

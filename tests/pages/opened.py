@@ -1,8 +1,8 @@
-"""Each page opened by its link where torch is not: `python -m tests.pages.opened FOLDER NAME ...`.
+"""Each page opened by its link where torch is not.
 
-One interpreter imports all parts of pages and the libraries that most of them need, and a fork of it opens views one
-after the other, until one of them brings in a heavy module: the next fork goes on after it. So imports, and what ships,
-are paid once, and what a view itself brings in can be told apart.
+One interpreter imports all parts of pages and the libraries that most of them need (tests/pages/forked.py), and a fork
+of it opens views one after the other, until one of them brings in a heavy module: the next fork goes on after it. So
+imports, and what ships, are paid once, and what a view itself brings in can be told apart.
 """
 
 import importlib
@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core.store import database
 from pages.parts.shell import resources
 from tests.pages.opening import opened
 from tests.pages.scanned import scan_once
-from tests.store.template import Template
 
 PARTS = Path(__file__).resolve().parents[2] / "pages" / "parts"
 LIGHT = ("altair", "pandas", "PIL.Image", "pyarrow.parquet", "scipy.stats")
@@ -77,15 +75,9 @@ def _in_a_fork(names: list[str], folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _all(names: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+def all_of(names: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+    """What each view shows, in as many forks as views bring in a heavy module."""
     found: dict[str, dict[str, Any]] = {}
     while len(found) < len(names):
         found |= _in_a_fork(names[len(found) :], folder)
     return found
-
-
-if __name__ == "__main__":
-    folder, *names = sys.argv[1:]
-    import_parts()
-    database._connect = Template(Path(folder) / "template.duckdb")
-    print(json.dumps(_all(names, Path(folder))))

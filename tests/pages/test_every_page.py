@@ -1,16 +1,13 @@
 """Every page and view of the table: opens at its own URL, says something, and leaves torch alone."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import resources, shell
 from pages.parts.views.start import DOORS, SENTENCE
-from tests.pages.browsing import PROJECT, visit
+from tests.pages import forked
+from tests.pages.browsing import visit
 from tests.pages.opened import looked_at
 from tests.pages.opening import VIEWS, WITH_RESULTS
 
@@ -55,16 +52,7 @@ def opened(request, tmp_path_factory) -> dict[str, dict]:
     """Views as a link opens them where torch is not; this process has imported everything. Those that tests ask for."""
     asked = {item.callspec.params["name"] for item in request.session.items if item.originalname in OF_VIEWS}
     folder = tmp_path_factory.mktemp("opened")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.pages.opened", str(folder), *(name for name in LIGHT if name in asked)],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return forked.look(folder, [name for name in LIGHT if name in asked])
 
 
 @pytest.mark.parametrize("name", parted(VIEWS))
