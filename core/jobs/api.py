@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import JobPlacement
-from core.jobs.records import BriefJob, jobs_of, one_job, progress
+from core.jobs.records import ACTIVE, BriefJob, JobProgress, jobs_of, one_job, progress
 from core.jobs.scheduler import Runner, keep
 from core.jobs.worker import complete, merged
 from core.store import exchange, runs
@@ -35,11 +35,9 @@ _GUARD = threading.Lock()
 _STARTING = threading.Lock()
 
 
-@dataclass(frozen=True)
-class JobStatus:
-    """How a job is doing. done, failed: units; size, size_done: tokens; rate: tokens a second since it was last
-    started, None before the first unit ends; left: seconds, None when unknown; rows: of the units that are done.
-    """
+@dataclass(frozen=True, kw_only=True)
+class JobStatus(JobProgress):
+    """How a job is doing. rate: tokens a second since it was last started, None before the first unit ends."""
 
     job: str
     study: str
@@ -48,12 +46,6 @@ class JobStatus:
     error: str | None
     run: str | None
     created: datetime
-    units: int
-    done: int
-    failed: int
-    size: int
-    size_done: int
-    seconds: float
     rate: float | None
 
     @property
@@ -69,7 +61,7 @@ class JobStatus:
     @property
     def active(self) -> bool:
         """Whether it runs or waits to run."""
-        return self.state in {"queued", "running"}
+        return self.state in ACTIVE
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:

@@ -42,9 +42,7 @@ def show_live() -> None:
     name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
     chosen = context.chosen()
     left, right = st.columns([3, 1])
-    operator = url.pick(
-        right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
-    )
+    operator = url.pick(right.selectbox, "Instead of its attention", SWEPT, key="operator")
     with left:
         typed = pickers.pick_text(
             "Heads to change",

@@ -20,7 +20,7 @@ def mean_by(operator: str, *, key: str) -> dict[str, str]:
     """What the mean is taken over, as an option of studies; {} where the operator is another."""
     if operator != "mean":
         return {}
-    return {"mean_by": url.pick(st.selectbox, "Mean by", list(MEANS), key=key, format_func=MEANS.__getitem__)}
+    return {"mean_by": url.pick(st.selectbox, "Mean by", MEANS, key=key)}
 
 
 def pick_fitting_task() -> str:

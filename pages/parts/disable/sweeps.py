@@ -57,10 +57,8 @@ def start_sweep() -> None:
     """Choose what to disable, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
-    what = url.pick(left.selectbox, "Change", list(WHAT), key="what", format_func=WHAT.__getitem__)
-    operator = url.pick(
-        middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
-    )
+    what = url.pick(left.selectbox, "Change", WHAT, key="what")
+    operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="operator")
     rough = right.checkbox(
         "bfloat16",
         key="rough",

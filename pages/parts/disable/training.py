@@ -40,9 +40,7 @@ def _start() -> None:
             placeholder="all but one of each layer, patterns in turn",
             help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
         )
-    operator = url.pick(
-        middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
-    )
+    operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = url.pick(
         right.selectbox,
         "Recipe",

@@ -68,12 +68,8 @@ def show_sets() -> None:
 def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
     places = st.columns(2, vertical_alignment="bottom")
     first, second = context.now().checkpoint, context.now().beside
-    source = url.pick(
-        places[0].selectbox, "Sentences", list(SOURCES), key="frame_source", format_func=SOURCES.__getitem__
-    )
-    direction = url.pick(
-        places[1].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
-    )
+    source = url.pick(places[0].selectbox, "Sentences", SOURCES, key="frame_source")
+    direction = url.pick(places[1].selectbox, "Direction", DIRECTIONS, key="frame_direction")
     options: dict[str, Any] = {"direction": direction} | _sentences(source) | _filter()
     return first, second, options
 
@@ -174,8 +170,8 @@ def show_runs() -> None:
     if st.session_state.get("frame_runs_newest", default) != default:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["frame_runs_newest"] = default
-    chosen = url.pick_many(st.multiselect, "Results", list(said), key="frame_runs", default=default, max_selections=2,
-                             format_func=said.__getitem__, help="Choose two to compare them.")  # fmt: skip
+    chosen = url.pick_many(st.multiselect, "Results", said, key="frame_runs", default=default, max_selections=2,
+                             help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):

@@ -73,7 +73,7 @@ def show_stored() -> None:
         )
         st.altair_chart(chart)
         drawn.append(chart)
-    token_type = url.pick(st.selectbox, "Attention to", list(TYPES), key="token_type", format_func=TYPES.__getitem__)
+    token_type = url.pick(st.selectbox, "Attention to", TYPES, key="token_type")
     for kind in ("raw", "effective"):
         some = [
             score

@@ -23,8 +23,7 @@ def show_patching() -> None:
     """Pick both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
-        what = url.pick(st.segmented_control, "Take from the first input", list(WHAT), key="patched", required=True,
-                          format_func=WHAT.__getitem__)  # fmt: skip
+        what = url.pick(st.segmented_control, "Take from the first input", WHAT, key="patched", required=True)
         if inputs is not None:
             _heads(inputs) if what == "heads" else _parts(inputs)
 

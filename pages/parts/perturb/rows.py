@@ -47,7 +47,7 @@ STUDIES = {
 
 def show_rows() -> None:
     """Start a study; see what is running; look at results."""
-    study = url.pick(st.selectbox, "Question", list(STUDIES), key="study", format_func=STUDIES.__getitem__)
+    study = url.pick(st.selectbox, "Question", STUDIES, key="study")
     with drawer("Measure another checkpoint or task", study):
         _start(study)
     job_progress.show_jobs(study)
@@ -79,11 +79,7 @@ def _told(study: str) -> dict[str, Any]:
         }
     if study == "knockout":
         edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(KnockoutOptions)["edges"].default)
-        return {
-            "edges": url.pick_many(
-                st.multiselect, "Edges", list(edges), key="cuts", default=default, format_func=edges.__getitem__
-            )
-        }
+        return {"edges": url.pick_many(st.multiselect, "Edges", edges, key="cuts", default=default)}
     if study == "patch":
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,

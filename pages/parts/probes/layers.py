@@ -12,7 +12,7 @@ from core.studies.probing.records import MixingWeight, ProbedLayer
 from core.studies.tuning.records import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
-from pages.parts.probes.shipped_probes import pick_result, say
+from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
 from pages.parts.shell import url
 from pages.parts.widgets.files import show_files
 
@@ -53,13 +53,11 @@ def show_layers() -> None:
     result = pick_result("probe", key="probed")
     if result is None:
         return
-    probed = result.of(ProbedLayer)
+    probed = result.among(ProbedLayer)
     left, right = st.columns(2)
     probes = list(dict.fromkeys(layer.probe for layer in probed))
     probe = url.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
-    value = url.pick(
-        right.segmented_control, "Shown", list(VALUES), key="shown_value", required=True, format_func=VALUES.__getitem__
-    )
+    value = url.pick(right.segmented_control, "Shown", VALUES, key="shown_value", required=True)
     some = [layer for layer in probed if layer.probe == probe]
     picture = layer_picture(some, value, VALUES[value])
     st.altair_chart(picture, width="content")
@@ -67,7 +65,7 @@ def show_layers() -> None:
         "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "
         "0 is the linear rule, 1 the hierarchical one. Point at a cell for its interval, control task and baselines."
     )
-    weights = result.of(MixingWeight)
+    weights = result.among(MixingWeight)
     centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
     if centres:
         mixing = line_with_band(
@@ -80,8 +78,8 @@ def show_layers() -> None:
         said = (f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres)
         st.markdown("Centre of gravity, in layers: " + "; ".join(said) + ".")
     counts = [layer.n for layer in probed]
-    say(f"{result.caption} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
-    show_files(result.table("probe", "mixing", "centre"), [picture], "layers")
+    say(f"{caption_of(result)} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
+    show_files(table_of(result, "probe", "mixing", "centre"), [picture], "layers")
 
 
 def show_representation() -> None:
@@ -89,7 +87,7 @@ def show_representation() -> None:
     result = pick_result("representation", key="represented")
     if result is None:
         return
-    layers = result.of(LayerSimilarity)
+    layers = result.among(LayerSimilarity)
     alike = [layer for layer in layers if "entropy" not in layer.similarity and "beyond" not in layer.similarity]
     first = line_with_band(
         pd.DataFrame(alike),
@@ -110,8 +108,8 @@ def show_representation() -> None:
         f"Tokens of different inputs have a mean cosine of **{random[0]:.2f}** in the embeddings and "
         f"**{random[-1]:.2f}** in the last layer: the nearer to 1, the narrower the cone in which all vectors lie."
     )
-    say(f"{result.caption} · n = {max(layer.n for layer in layers)} inputs; intervals over inputs")
-    show_files(result.table("layer"), [first, spread], "representation")
+    say(f"{caption_of(result)} · n = {max(layer.n for layer in layers)} inputs; intervals over inputs")
+    show_files(table_of(result, "layer"), [first, spread], "representation")
 
 
 def show_transfer() -> None:
@@ -119,7 +117,7 @@ def show_transfer() -> None:
     result = pick_result("transfer", key="transferred")
     if result is None:
         return
-    pictures, scores, best = [], result.of(Transferred), result.of(BestLayer)
+    pictures, scores, best = [], result.among(Transferred), result.among(BestLayer)
     for task in dict.fromkeys(score.task for score in scores):
         mine = [score for score in scores if score.task == task]
         baseline = next(score for score in mine if score.kind == "baseline")
@@ -137,8 +135,8 @@ def show_transfer() -> None:
             if layer.task == task and None not in (layer.low, layer.value, layer.high):
                 st.markdown(_gain(layer))
     counts = [*(score.n for score in scores), *(layer.n for layer in best)]
-    say(f"{result.caption} · dashed: the constant predictor · n = {max(counts)} dev rows")
-    show_files(result.table(), pictures, "transfer")
+    say(f"{caption_of(result)} · dashed: the constant predictor · n = {max(counts)} dev rows")
+    show_files(table_of(result), pictures, "transfer")
 
 
 def _gain(best: BestLayer) -> str:

@@ -16,8 +16,9 @@ from core.studies.probing.records import (
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import Result, pick_result, say
+from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
 from pages.parts.probes.tree_picture import tree_picture, words_table
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import url
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
@@ -28,12 +29,12 @@ def show_sentence() -> None:
     result = pick_result("syntax", key="parsed")
     if result is None:
         return
-    trees = result.of(DrawnTree)
+    trees = result.among(DrawnTree)
     if not trees:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
         return
     said = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
-    number = url.pick(st.selectbox, "Sentence", list(said), key="sentence", format_func=said.__getitem__)
+    number = url.pick(st.selectbox, "Sentence", said, key="sentence")
     tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
     st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
@@ -51,10 +52,10 @@ def show_sentence() -> None:
     _score(result)
 
 
-def _score(result: Result) -> None:
-    alone = _named(result.of(ParsedScore), "attention")
+def _score(result: StoredRun) -> None:
+    alone = _named(result.among(ParsedScore), "attention")
     say(
-        f"{result.caption} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
+        f"{caption_of(result)} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
         f"({alone.low:.3f} to {alone.high:.3f}), each word's likeliest head; n = {alone.n} words "
         "without punctuation"
     )
@@ -69,9 +70,9 @@ def show_syntax() -> None:
     result = pick_result("syntax", key="parsed")
     if result is None:
         return
-    scores = result.of(ParsedScore)
+    scores = result.among(ParsedScore)
     alone, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
-    best, more = result.of(BestHeadTree)[0], result.of(TreeDifference)[0]
+    best, more = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
     st.markdown(
         f"All heads together find **{alone.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
         f"The best single head, {best.name}, joins {best.value:.0%} of words with their governor in its spanning "
@@ -85,12 +86,12 @@ def show_syntax() -> None:
     )
     st.altair_chart(bars)
     picture = head_picture(
-        pd.DataFrame(result.of(HeadTree)),
+        pd.DataFrame(result.among(HeadTree)),
         Shade("value", label="undirected UAS"),
         tooltip=("low", "high"),
         title="Spanning tree of each head alone: undirected UAS on test",
     )
     st.altair_chart(picture, width="content")
-    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.of(LeftOutSentences)) or "none"
-    say(f"{result.caption} · n = {alone.n} words of {alone.test} test sentences, no punctuation · left out: {left}")
-    show_files(result.table("probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
+    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.among(LeftOutSentences)) or "none"
+    say(f"{caption_of(result)} · n = {alone.n} words of {alone.test} test sentences, no punctuation · left out: {left}")
+    show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")

@@ -11,13 +11,14 @@ from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkCompon
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import Result, say
+from pages.parts.probes.shipped_probes import caption_of, say, table_of
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.widgets.files import show_files
 
 
-def warn_of_nothing_to_lose(result: Result) -> None:
+def warn_of_nothing_to_lose(result: StoredRun) -> None:
     """Where the unpruned model is no better than the constant predictor, pruning can show nothing."""
-    whole = [network for network in result.of(Subnetwork) if network.kind in ("subnetwork", "curve")]
+    whole = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
     for full in [network for network in whole if network.name == "full" or network.share == 0][:1]:
         if full.constant is not None and not (full.low is not None and full.low > full.constant):
             value, low, high = (float("nan") if end is None else end for end in (full.value, full.low, full.high))
@@ -28,9 +29,9 @@ def warn_of_nothing_to_lose(result: Result) -> None:
             )
 
 
-def show_curves(result: Result) -> None:
+def show_curves(result: StoredRun) -> None:
     """The score against the share of weights that are gone."""
-    steps = [network for network in result.of(Subnetwork) if network.kind == "curve"]
+    steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
     if not steps:
         st.info("This run pruned nothing by magnitude.", icon=":material/info:")
         return
@@ -52,8 +53,8 @@ def show_curves(result: Result) -> None:
     st.altair_chart(chart)
     for name, some in curves.items():
         st.markdown(f"{name.capitalize()}: {free_share(some)}")
-    say(f"{result.caption} · dashed: the constant predictor · {_counted(steps)}")
-    show_files(result.table("curve"), [chart], "pruning")
+    say(f"{caption_of(result)} · dashed: the constant predictor · {_counted(steps)}")
+    show_files(table_of(result, "curve"), [chart], "pruning")
 
 
 def _percent(step: Subnetwork) -> float:
@@ -80,9 +81,9 @@ def free_share(steps: Sequence[Subnetwork]) -> str:
     )
 
 
-def show_networks(result: Result) -> None:
+def show_networks(result: StoredRun) -> None:
     """Good, bad and random subnetworks, which components survived, and what their maps look like."""
-    every = result.of(Subnetwork)
+    every = result.among(Subnetwork)
     networks = [network for network in every if network.kind == "subnetwork"]
     if not networks:
         st.info("This run made no subnetworks.", icon=":material/info:")
@@ -97,18 +98,18 @@ def show_networks(result: Result) -> None:
     left, right = st.columns([3, 2])
     left.altair_chart(bars)
     with right:
-        _survivors(result.of(SubnetworkComponent))
+        _survivors(result.among(SubnetworkComponent))
     for network in every:
         if network.kind == "difference":
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
             st.markdown(f"{network.name.capitalize()}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
     gone = next(network.share for network in networks if network.name == "good")
     say(
-        f"{result.caption} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
+        f"{caption_of(result)} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
         f"and feed-forward blocks · {_counted(networks)}"
     )
-    _classes(result.of(SurvivorClass))
-    show_files(result.table("subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
+    _classes(result.among(SurvivorClass))
+    show_files(table_of(result, "subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
 
 
 def _classes(classes: Sequence[SurvivorClass]) -> None:

@@ -86,9 +86,7 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
     getting rows use them.
     """
     titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
-    place = url.pick(
-        st.segmented_control, "Inputs", list(titles), key="inputs", required=True, format_func=titles.__getitem__
-    )
+    place = url.pick(st.segmented_control, "Inputs", titles, key="inputs", required=True)
     return _pasted(study, kind, options) if place == "sentences" else _stored(study, kind, task, options)
 
 

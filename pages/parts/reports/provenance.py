@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypeVar
 
 from core.store import runs
@@ -69,7 +70,7 @@ class StoredRun:
         """Its options as its study reads them. Raises InputError where an earlier version left what it cannot read."""
         return find_study(self.study).read(dict(self.told))
 
-    @property
+    @cached_property
     def result_rows(self) -> list[Row]:
         """The rows that its study left."""
         return runs.run_rows(resources.database(), self.run)

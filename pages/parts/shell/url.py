@@ -5,7 +5,7 @@ that renames a choice breaks every link to it; and it replaces the entry of the 
 It is for what is typed: numbers, words, options of a job.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -55,13 +55,28 @@ def _goes_along(key: str, usual: T | list[T]) -> bool:
     return before != usual and st.session_state.get(key) == before
 
 
+def _named(options: Sequence[T] | Mapping[T, str], settings: dict[str, Any]) -> tuple[Sequence[T], dict[str, Any]]:
+    """The options one after another, and the settings with what each is called."""
+    if isinstance(options, Mapping):
+        return list(options), settings | {"format_func": options.__getitem__}
+    return options, settings
+
+
 def pick(
-    widget: Callable[..., Any], label: str, options: Sequence[T], *, key: str, default: T | None = None, **settings: Any
+    widget: Callable[..., Any],
+    label: str,
+    options: Sequence[T] | Mapping[T, str],
+    *,
+    key: str,
+    default: T | None = None,
+    **settings: Any,
 ) -> T:
     """One of `options`, in the URL as it stands there; `default` (the first) stays out of the URL.
 
-    widget: `st.selectbox`, `st.segmented_control` or one of a column. settings: others of the widget.
+    options: or what the page calls each. widget: `st.selectbox`, `st.segmented_control` or one of a column. settings:
+    others of the widget.
     """
+    options, settings = _named(options, settings)
     start = options[0] if default is None else default
     follows = _goes_along(key, start)
     if asks_link(key):
@@ -86,7 +101,7 @@ def pick_mode(names: Sequence[T], label: str = "What is shown", *, default: T | 
 def pick_many(
     widget: Callable[..., Any],
     label: str,
-    options: Sequence[T],
+    options: Sequence[T] | Mapping[T, str],
     *,
     key: str,
     default: Sequence[T] = (),
@@ -94,8 +109,9 @@ def pick_many(
 ) -> list[T]:
     """Some of `options`, in the URL one after another; `default` stays out of the URL.
 
-    widget: `st.multiselect` or one of a column. settings: others of the widget.
+    options: or what the page calls each. widget: `st.multiselect` or one of a column. settings: others of the widget.
     """
+    options, settings = _named(options, settings)
     usual = list(default)
     follows = _goes_along(key, usual)
     if asks_link(key):

@@ -114,13 +114,7 @@ def show(tools: DeltaGenerator) -> None:
     if project is None:
         db, _ = labels_to_read(db, class_set)
     method = url.pick(
-        st.segmented_control,
-        "One class a map by",
-        list(crowd.METHODS),
-        key="method",
-        default="majority",
-        required=True,
-        format_func=crowd.METHODS.__getitem__,
+        st.segmented_control, "One class a map by", crowd.METHODS, key="method", default="majority", required=True
     )
     votes = crowd.votes_of(db, class_set, project)
     if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:

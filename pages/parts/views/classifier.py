@@ -34,7 +34,7 @@ CLASS = "class"  # a column of labels
 def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
-    kind = url.pick(left.selectbox, "Classifier", list(KINDS), key="kind", format_func=KINDS.__getitem__)
+    kind = url.pick(left.selectbox, "Classifier", KINDS, key="kind")
     epochs = middle.number_input(
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in ("trees", "baseline")
     )

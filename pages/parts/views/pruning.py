@@ -28,10 +28,9 @@ def start() -> None:
     orders = url.pick_many(
         left.multiselect,
         "Remove heads in the order of",
-        list(ORDERS),
+        ORDERS,
         key="orders",
         default=["importance", "sweep", "random"],
-        format_func=ORDERS.__getitem__,
     )
     weigh = middle.button(
         "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"

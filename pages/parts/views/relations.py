@@ -142,9 +142,7 @@ def show(tools: DeltaGenerator) -> None:
                 "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
             }
             way = url.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=said.__getitem__)
-            value = url.pick(
-                row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
-            )
+            value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
             chosen = [score for score in along if score.statistic == way]
             drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
             st.caption(

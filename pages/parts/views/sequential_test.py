@@ -43,9 +43,7 @@ def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
     what = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
-    operator = url.pick(
-        middle.selectbox, "Instead of its attention", list(SWEPT), key="race_operator", format_func=SWEPT.__getitem__
-    )
+    operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="race_operator")
     margin = right.number_input(
         "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",
         help=SAID["margin"].help, key="race_margin", bind="query-params",

@@ -37,10 +37,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
 
 def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
-    colour = url.pick(
-        st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,
-        format_func=COLOURS.__getitem__,
-    )  # fmt: skip
+    colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="kind", required=True)
     drawn = []
     for (checkpoint, task), some in attending.chosen_first(attending.by_place(places)).items():
         classes: dict[str, str] = {}

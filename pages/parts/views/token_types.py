@@ -101,14 +101,10 @@ def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score])
 def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str, str, str]:
     """A feature, a definition and which value of both. What has no room in a narrow window goes below, whole."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
-    feature = url.pick(
-        row.selectbox, "Feature", list(label_of), key="feature", format_func=label_of.__getitem__, width=190
-    )
+    feature = url.pick(row.selectbox, "Feature", label_of, key="feature", width=190)
     said = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
     definition = url.pick(row.selectbox, "Definition", kinds, key="definition", width=500, format_func=said.__getitem__)
-    value = url.pick(
-        row.segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
-    )
+    value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
     return feature, definition, value
 
 

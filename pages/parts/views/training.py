@@ -28,12 +28,7 @@ def start() -> None:
     with left:
         tasks = pickers.pick_tasks("sst2")
     chosen = url.pick_many(
-        right.multiselect,
-        "Initialisations",
-        list(INITIALISATIONS),
-        key="initialisations",
-        default=["pretrained"],
-        format_func=INITIALISATIONS.__getitem__,
+        right.multiselect, "Initialisations", INITIALISATIONS, key="initialisations", default=["pretrained"]
     )
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
     preset = url.pick(
