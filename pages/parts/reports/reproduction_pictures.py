@@ -1,7 +1,5 @@
 """The parts of the Reproduction page: summary, claims with links to their figures, exhibits, downloads."""
 
-import io
-import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,6 +21,7 @@ from core.report.rendering.parquet import parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short
 from core.tasks.glue import task_name
 from pages.parts.shell.messages import counted, plain
+from pages.parts.widgets.files import zipped
 from pages.parts.widgets.tables import show_table
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
@@ -64,17 +63,9 @@ def downloads(records: Records, about: About) -> None:
         width="stretch",
     )  # fmt: skip
     right.download_button(
-        "Rows as Parquet", lambda: _zipped(parquet_files(records)), "report-parquet.zip", "application/zip",
+        "Rows as Parquet", lambda: zipped(parquet_files(records)), "report-parquet.zip", "application/zip",
         icon=":material/download:", on_click="ignore", width="stretch",
     )  # fmt: skip
-
-
-def _zipped(files: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
 
 
 def claims_table(records: Records) -> None:

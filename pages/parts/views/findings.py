@@ -1,8 +1,6 @@
 """Findings: results that were pinned with a note, and files of them to send."""
 
-import io
 import shlex
-import zipfile
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -21,6 +19,7 @@ from pages.parts.reports.result_card import facts
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.files import zipped
 from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.tables import show_table
@@ -29,12 +28,8 @@ from pages.parts.widgets.undoing import offer_undo, take_away
 
 def markdown_files(chosen: list[Finding]) -> bytes:
     """findings.md and its pictures in one ZIP."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("findings.md", export.markdown(chosen, "findings-pictures"))
-        for name, picture in export.svgs(chosen).items():
-            archive.writestr(f"findings-pictures/{name}", picture)
-    return stream.getvalue()
+    pictures = {f"findings-pictures/{name}": picture for name, picture in export.svgs(chosen).items()}
+    return zipped({"findings.md": export.markdown(chosen, "findings-pictures")} | pictures)
 
 
 def downloads(chosen: list[Finding]) -> None:

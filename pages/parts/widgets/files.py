@@ -1,6 +1,8 @@
 """What a result can be kept as: rows, pictures, and a page in one file with both."""
 
-from collections.abc import Callable, Sequence
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -41,6 +43,15 @@ def show_files(
         row.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
         )
+
+
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
+    """Files by name as one ZIP."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
 
 
 def results_page(rows: pd.DataFrame, pictures: Sequence[Any], name: str) -> str:
