@@ -18,8 +18,8 @@ from core.report.records import HeadRecord, Records, StepRecord
 from core.report.rendering.parquet import parquet_files
 from core.report.report_options import ReportOptions
 from core.store import jobs, runs
-from pages.parts.reports.reproduction_pictures import _zipped
 from pages.parts.shell import shell
+from pages.parts.widgets.files import zipped
 from tests.pages.browsing import PATIENCE, serving, until, visit
 from tests.pages.opening import switched
 from tests.report.evidence_made import head_rows, layer_rows
@@ -132,7 +132,7 @@ def test_a_report_under_way_shows_its_step(db):
 def test_parquet_files_travel_as_one(db):
     step = StepRecord("heads", "disable", "a", None, "t", None, "", {"a": [1]})
     head = HeadRecord("heads", "a", "rte", "cosine", None, 0, 1, 1.5, None, None, 8)
-    with zipfile.ZipFile(BytesIO(_zipped(parquet_files(Records([step], (), (), [head]))))) as archive:
+    with zipfile.ZipFile(BytesIO(zipped(parquet_files(Records([step], (), (), [head]))))) as archive:
         assert pd.read_parquet(BytesIO(archive.read("heads.parquet")))["value"].tolist() == [1.5]
         assert json.loads(pd.read_parquet(BytesIO(archive.read("steps.parquet")))["options"][0]) == {"a": [1]}
 

@@ -40,7 +40,8 @@ def shares_stay(evidence: Evidence) -> list[Outcome]:
     def test(result: StepResult) -> Outcome | None:
         moved = readings.moved_shares(result.rows)
         if not moved:
-            return _of_old_shares(evidence, result)
+            tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
+            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
         changes = true_changes(result, moved, joint=True)
         most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
         sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
@@ -57,7 +58,8 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
     def test(result: StepResult) -> Outcome | None:
         moved = {share.name: share for share in readings.moved_shares(result.rows)}
         if not moved:
-            return _of_old_shares(evidence, result)
+            tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
+            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
         if "vertical" not in moved:
             return Outcome(UNTESTED, "its classes have no vertical one", result.task)
         share = moved["vertical"]
@@ -66,12 +68,6 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
         return found_by(result, gains(change), sentence, share.inputs)
 
     return of_each(evidence, Part.SHARES, test)
-
-
-def _of_old_shares(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """That rows of a fine-tuned checkpoint cannot test it; None where there is none."""
-    tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
-    return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:

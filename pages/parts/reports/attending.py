@@ -1,6 +1,6 @@
 """What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -77,6 +77,14 @@ def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[
         return study, lambda score: True
     featured = study == "features"
     return "norms", lambda score: score.statistic in statistics and (score.feature is not None) == featured
+
+
+def pick_kinds(label: str, labels: Mapping[str, str], *, key: str, help: str) -> list[str]:
+    """Features or relations to look for: all of these unless others are chosen, and any that is typed."""
+    return url.pick_many(
+        st.multiselect, label, list(labels), key=key, default=list(labels), accept_new_options=True, help=help,
+        format_func=lambda name: labels.get(name, name),
+    )  # fmt: skip
 
 
 def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) -> ShownScores[S] | None:

@@ -22,20 +22,6 @@ VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
 WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}
 
 
-def pick_relations() -> list[str]:
-    """Relations to look for: the paper's, and any dependency."""
-    return url.pick_many(
-        st.multiselect,
-        "Relations",
-        list(RELATIONS),
-        key="relations",
-        default=list(RELATIONS),
-        format_func=lambda name: RELATIONS[name].label if name in RELATIONS else name,
-        accept_new_options=True,
-        help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class TreeScore(DependencyScore):
     """A head's accuracy along a relation (its task, in tables); over: what it has more than the fixed distance."""
@@ -121,7 +107,12 @@ def dependencies() -> None:
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    relations = pick_relations()
+    relations = attending.pick_kinds(
+        "Relations",
+        {key: known.label for key, known in RELATIONS.items()},
+        key="relations",
+        help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
+    )
     measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
     if measured is not None:
         scores = measured.scores

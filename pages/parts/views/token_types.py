@@ -24,20 +24,6 @@ from pages.parts.widgets.files import show_files
 VALUES = {"value": "attention", "effect": "excess over random tokens"}
 
 
-def pick_features() -> list[str]:
-    """Features to look for: the papers', and any tag or dependency."""
-    return url.pick_many(
-        st.multiselect,
-        "Features",
-        list(FEATURES),
-        key="features",
-        default=list(FEATURES),
-        format_func=lambda name: FEATURES[name].label if name in FEATURES else name,
-        accept_new_options=True,
-        help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
-    )
-
-
 def of_one(scores: Sequence[Score], statistic: str) -> list[Score]:
     """The scores of one statistic, without differences of two checkpoints."""
     return [score for score in scores if score.statistic == statistic and score.checkpoint != "difference"]
@@ -110,7 +96,10 @@ def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str,
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    features = pick_features()
+    features = attending.pick_kinds(
+        "Features", {key: known.label for key, known in FEATURES.items()}, key="features",
+        help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
+    )  # fmt: skip
     study, mine = attending.measured_by("features", DEFINITIONS)
     measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
     if measured is None:
