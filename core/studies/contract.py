@@ -101,7 +101,8 @@ class Study(Generic[O, P]):
     name: as typed in the terminal. options, partial: its types. arguments: the type of its units' arguments. renamed:
     earlier names of options, for jobs that were stored under them: {"folder": "data"}. needs: what its checkpoint and
     rows must have. counts: what the sizes of its units count. p_is_corrected: whether p of its rows is corrected over
-    all heads already, so that the atlas takes it as q. section: what its scores of one head are about, where it has
+    all heads already, so that the atlas takes it as q. called: the title of its jobs, with options by name in braces.
+    section: what its scores of one head are about, where it has
     such; said_at: where what it says of a head
     stands in the sentence; gives: those scores in a few words.
     """
@@ -114,6 +115,7 @@ class Study(Generic[O, P]):
     needs: ClassVar[frozenset[Need]] = frozenset()
     counts: ClassVar[str] = "tokens"
     p_is_corrected: ClassVar[bool] = False
+    called: ClassVar[str] = ""
     section: ClassVar[str] = ""
     said_at: ClassVar[int] = 0
     gives: ClassVar[str] = ""
@@ -181,8 +183,11 @@ class Study(Generic[O, P]):
 
     def title(self, options: O) -> str:
         """What a job of these options is called unless it is given another title."""
-        about = getattr(options, "checkpoint", None)
-        return f"{self.name} of {about}" if about else self.name
+        told = {
+            name: ", ".join(map(str, each)) if isinstance(each, tuple) else each for name, each in vars(options).items()
+        }
+        called = self.called or self.name + (" of {checkpoint}" if told.get("checkpoint") else "")
+        return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
         """The words after `python -m core` that give these results again, where a command of its own takes what

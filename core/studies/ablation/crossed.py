@@ -99,11 +99,8 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
     """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
+    called = "Cross-fitted sweep of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
-
-    def title(self, options: CrossedOptions) -> str:
-        """Name the checkpoint and the task."""
-        return f"Cross-fitted sweep of {options.checkpoint} on {options.task}"
 
     def units(self, options: CrossedOptions) -> list[Unit]:
         """One unit a part; what cannot be is refused before anything is trained."""

@@ -85,6 +85,7 @@ class Disable(Study[DisableOptions, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
+    called = "Disable {what} of {checkpoint}"
     section = "effect"
     said_at = 7
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -96,10 +97,6 @@ class Disable(Study[DisableOptions, Swept]):
         if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
         return super().read(disabling.with_groups(given))
-
-    def title(self, options: DisableOptions) -> str:
-        """Name the variants and the checkpoint."""
-        return f"Disable {options.what} of {options.checkpoint}"
 
     def units(self, options: DisableOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""

@@ -60,12 +60,9 @@ class Held(Study[HeldOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
     name, options, partial, arguments = "held", HeldOptions, TunedRuns, RunArguments
+    called = "Fixed patterns"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
-
-    def title(self, options: HeldOptions) -> str:
-        """As the Jobs page lists it."""
-        return "Fixed patterns"
 
     def units(self, options: HeldOptions) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""

@@ -75,13 +75,10 @@ class Importance(Study[ImportanceOptions, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
+    called = "Importance of heads"
     section = "effect"
     said_at = 8
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: ImportanceOptions) -> str:
-        """As the Jobs page lists it."""
-        return "Importance of heads"
 
     def units(self, options: ImportanceOptions) -> list[Unit]:
         """Slices of the task's rows."""

@@ -73,11 +73,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
 
     name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, disabling.Slice
+    called = "Knockout of {edges} in {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: KnockoutOptions) -> str:
-        """Name the edges and the checkpoint."""
-        return f"Knockout of {', '.join(options.edges)} in {options.checkpoint}"
 
     def units(self, options: KnockoutOptions) -> list[Unit]:
         """Slices of the task's rows; edges that cannot be are refused here."""

@@ -67,13 +67,10 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
+    called = "Heads of {checkpoint} under {operators}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
-
-    def title(self, options: OperatorsOptions) -> str:
-        """Name the operators and the checkpoint."""
-        return f"Heads of {options.checkpoint} under {', '.join(options.operators)}"
 
     def units(self, options: OperatorsOptions) -> list[Unit]:
         """One operator each; those that cannot be are refused here."""

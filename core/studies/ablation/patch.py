@@ -60,12 +60,9 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
+    called = "Patched {what} of {checkpoint}, {kind}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: PatchOptions) -> str:
-        """Name what is patched and the checkpoint."""
-        return f"Patched {options.what} of {options.checkpoint}, {options.kind}"
 
     def units(self, options: PatchOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""

@@ -65,11 +65,8 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
 
     name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, disabling.Slice
+    called = "Perturbed inputs of {task} in {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: PerturbOptions) -> str:
-        """Name the task and the checkpoint."""
-        return f"Perturbed inputs of {options.task} in {options.checkpoint}"
 
     def units(self, options: PerturbOptions) -> list[Unit]:
         """Slices of the task's rows; kinds that cannot be are refused here."""

@@ -79,11 +79,8 @@ class Prune(Study[PruneOptions, Curves]):
     """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, Order
+    called = "Pruning curve"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: PruneOptions) -> str:
-        """As the Jobs page lists it."""
-        return "Pruning curve"
 
     def units(self, options: PruneOptions) -> list[Unit]:
         """One unit a curve."""

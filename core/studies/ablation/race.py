@@ -37,16 +37,13 @@ class RaceStudy(Study[RaceOptions, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
+    called = "Race {what} of {checkpoint}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> RaceOptions:
         """Typed heads are groups. Raises InputError where something else is to race with them."""
         return super().read(disabling.with_groups(given))
-
-    def title(self, options: RaceOptions) -> str:
-        """Name what races and the checkpoint."""
-        return f"Race {options.what} of {options.checkpoint}"
 
     def units(self, options: RaceOptions) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""

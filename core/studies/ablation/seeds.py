@@ -87,12 +87,9 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, Seeds
+    called = "Seed variance: {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {}
-
-    def title(self, options: SeedsOptions) -> str:
-        """Name the checkpoint and the task."""
-        return f"Seed variance: {options.checkpoint} on {options.task}"
 
     def units(self, options: SeedsOptions) -> list[Unit]:
         """One unit a run of the square; a sample that is no sample is refused."""

@@ -54,12 +54,9 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     """Take what one head tells another from another row: how far does the logit difference fall?"""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
+    called = "Edges {edges} of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "rows"
-
-    def title(self, options: EdgeEffectsOptions) -> str:
-        """Name the edges and the checkpoint."""
-        return f"Edges {', '.join(options.edges)} of {options.checkpoint}"
 
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
         """All pairs at once; edges that cannot be are refused here."""

@@ -88,12 +88,9 @@ class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, Stage
+    called = "Gates on the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "fits"
-
-    def title(self, options: GatesOptions) -> str:
-        """Name the checkpoint."""
-        return f"Gates on the heads of {options.checkpoint}"
 
     def units(self, options: GatesOptions) -> list[Unit]:
         """First the path of prices."""

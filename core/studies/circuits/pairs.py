@@ -83,12 +83,9 @@ class Pairs(Study[PairsOptions, PairPartial]):
     """Take heads out two by two: which stand in for each other, which work together?"""
 
     name, options, partial, arguments = "pairs", PairsOptions, PairPartial, PairRows
+    called = "Pairs of heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
-
-    def title(self, options: PairsOptions) -> str:
-        """Name the checkpoint."""
-        return f"Pairs of heads of {options.checkpoint}"
 
     def units(self, options: PairsOptions) -> list[Unit]:
         """One unit that says how many heads there are, and chooses among more than 48."""

@@ -77,11 +77,8 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     """What each head adds with the others on or off at random, and which order of pruning keeps more."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ShapleyRows
+    called = "Shapley values of the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
-
-    def title(self, options: ShapleyOptions) -> str:
-        """Name the checkpoint."""
-        return f"Shapley values of the heads of {options.checkpoint}"
 
     def units(self, options: ShapleyOptions) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""

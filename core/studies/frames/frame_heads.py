@@ -74,13 +74,10 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
+    called = "Frame heads of {checkpoint}"
     section = "relations and frames"
     said_at = 5
     counts = "words"
-
-    def title(self, options: FrameHeadsOptions) -> str:
-        """Name the checkpoint."""
-        return f"Frame heads of {options.checkpoint}"
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
         """Slices of the sentences that pass, similar lengths together."""

@@ -75,12 +75,9 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
 
     name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, Slice
+    called = "Index of FrameNet"
     counts = "lexical units"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
-
-    def title(self, options: IndexFramesOptions) -> str:
-        """As the Jobs page lists it."""
-        return "Index of FrameNet"
 
     def units(self, options: IndexFramesOptions) -> list[Unit]:
         """Slices of the lexical units (where there is a folder lu) and of the full texts."""

@@ -83,14 +83,11 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
+    called = "Class shares, {task}"
     section = "pattern class"
     said_at = 1
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
-
-    def title(self, options: ClassifyMapsOptions) -> str:
-        """Name the task."""
-        return f"Class shares, {options.task}"
 
     def typed(self, options: ClassifyMapsOptions) -> list[str]:
         """The command of shares, which takes the classifier and its thousands of confusions from the database; one

@@ -99,11 +99,8 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
 
     name, options, partial, arguments = "probe", ProbeOptions, Probed, Question
+    called = "What the layers of {checkpoint} know"
     counts = "words"
-
-    def title(self, options: ProbeOptions) -> str:
-        """As the Jobs page lists it."""
-        return f"What the layers of {options.checkpoint} know"
 
     def units(self, options: ProbeOptions) -> list[Unit]:
         """One a property and source; properties and treebanks that cannot be are refused here."""

@@ -53,10 +53,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
 
     name, options, partial = "representation", RepresentationOptions, Alike
-
-    def title(self, options: RepresentationOptions) -> str:
-        """As the Jobs page lists it."""
-        return f"How alike vectors are in {options.checkpoint}"
+    called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
         """All rows together: pairs are drawn across them."""

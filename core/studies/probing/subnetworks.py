@@ -135,11 +135,8 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
     name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
+    called = "Subnetworks of {checkpoint}, {task}"
     needs = frozenset({Need.LABELS})
-
-    def title(self, options: SubnetworksOptions) -> str:
-        """As the Jobs page lists it."""
-        return f"Subnetworks of {options.checkpoint}, {options.task}"
 
     def units(self, options: SubnetworksOptions) -> list[Unit]:
         """A unit a fine-tuning; options and rows that cannot be are refused here."""

@@ -132,11 +132,8 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
+    called = "Syntax in the attention of {checkpoint}"
     counts = "words"
-
-    def title(self, options: SyntaxOptions) -> str:
-        """As the Jobs page lists it."""
-        return f"Syntax in the attention of {options.checkpoint}"
 
     def units(self, options: SyntaxOptions) -> list[Unit]:
         """The trained weights and the random ones; a treebank that cannot be is refused here."""

@@ -100,11 +100,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TransferUnit
+    called = "Transfer by layer of {checkpoint}"
     needs = frozenset({Need.LABELS})
-
-    def title(self, options: TransferOptions) -> str:
-        """As the Jobs page lists it."""
-        return f"Transfer by layer of {options.checkpoint}"
 
     def units(self, options: TransferOptions) -> list[Unit]:
         """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""

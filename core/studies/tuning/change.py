@@ -76,13 +76,10 @@ class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
+    called = "Change of {before}"
     section = "fine-tuning"
     said_at = 9
     counts = "words"
-
-    def title(self, options: ChangeOptions) -> str:
-        """Name the checkpoint before."""
-        return f"Change of {options.before}"
 
     def units(self, options: ChangeOptions) -> list[Unit]:
         """Chunks of rows for every fine-tuned checkpoint."""

@@ -63,12 +63,9 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, RunArguments
+    called = "Fine-tune {checkpoint} on {tasks}"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
-
-    def title(self, options: FinetuneOptions) -> str:
-        """Name the checkpoint and the tasks."""
-        return f"Fine-tune {options.checkpoint} on {', '.join(options.tasks)}"
 
     def units(self, options: FinetuneOptions) -> list[Unit]:
         """One unit a run; everything a user may have got wrong is looked at before any of them starts."""
