@@ -13,43 +13,41 @@ CONTROL = {"previous": "next", "next": "previous", "first": "previous", "noun": 
 SHARE = "score share"
 
 
-def proposals(scores: pd.DataFrame, head: Head, *, margin: str = "") -> list[Proposal]:
+def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
     """At most MOST hypotheses about a head, the one furthest above its baseline first; at least one where it has any
     score that a predicate is about.
 
     Args:
         scores: of the atlas, on one task.
         head: the head that they are looked up for, zero-based.
-        margin: what the loss must rise by, where the checkpoint has a classifier of its rows; "" elsewhere.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
     ranked = mine.assign(above=above).dropna(subset=["above"]).sort_values("above", ascending=False, kind="stable")
     found: list[Proposal] = []
     for _, row in ranked.iterrows():
-        proposed = _proposal(head, str(row["score"]), margin)
+        proposed = _proposal(head, str(row["score"]))
         if proposed is not None and (row["above"] > 0 or not found) and len(found) < MOST:
             found.append(proposed)
     return found
 
 
-def _proposal(head: Head, score: str, margin: str) -> Proposal | None:
+def _proposal(head: Head, score: str) -> Proposal | None:
     """What a score says of a head; None of one that no predicate is about."""
     study, name, about = (*score.split("/", 2), "", "")[:3]
-    asked = {"margin": margin} if margin else {}
 
     def tests(predicate: str) -> bool:
         return predicate_of(predicate).study == study
 
     if tests("offset") and name in OFFSETS:
-        return Proposal(head, "offset", {"offset": name, "control": CONTROL[name], **asked})
+        return Proposal(head, "offset", {"offset": name, "control": CONTROL[name]})
     if tests("looks-at") and name in ("max", "max-visible") and about in FEATURES and not FEATURES[about].special:
-        return Proposal(head, "looks-at", {"feature": about, "control": CONTROL.get(about, "noun"), **asked})
+        return Proposal(head, "looks-at", {"feature": about, "control": CONTROL.get(about, "noun")})
     if tests("relation") and name in DIRECTIONS and about in RELATIONS:
         if about == SAME_WORD:
-            return Proposal(head, "same-word", {"direction": name, **asked})
+            return Proposal(head, "same-word", {"direction": name})
         control = "determiner-noun" if about != "determiner-noun" else "verb-object"
-        return Proposal(head, "relation", {"relation": about, "direction": name, "control": control, **asked})
+        return Proposal(head, "relation", {"relation": about, "direction": name, "control": control})
     if tests("decided-by") and name == SHARE and about in COMPONENTS:
         control = "token" if about != "token" else "position"
         return Proposal(head, "decided-by", {"component": about, "least": "0.3", "control": control})

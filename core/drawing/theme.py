@@ -26,6 +26,11 @@ def theme() -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
 
 
+def of_saved_charts() -> dict[str, Any]:
+    """Vega's config of pictures in files: the light theme's ground and ranges."""
+    return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
+
+
 def ranges() -> dict[str, dict[str, Any]]:
     """Vega's ranges of colours in the light and in the dark theme."""
     return {

@@ -64,9 +64,8 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
     """The pictures of all findings as SVG in the light theme's colours, by file name."""
-    config = {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
     return {
-        name: vl_convert.vegalite_to_svg({**picture, "config": config})
+        name: vl_convert.vegalite_to_svg({**picture, "config": theme.of_saved_charts()})
         for finding in findings
         for name, picture in zip(_names(finding), finding.pictures, strict=True)
     }

@@ -144,21 +144,12 @@ def command(known: Row) -> str:
         return ""
     usual = {name: field.default for name, field in declared(study.options).items()}
     kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
-    words = [f"--set={name}={_typed(value)}" for name, value in kept]
+    words = [f"--set={name}={json.dumps(value, ensure_ascii=False)}" for name, value in kept]
     return shlex.join(["python", "-m", "core", "jobs", "start", known["study"], *words])
 
 
 def _usual(value: Any, default: Any) -> bool:
-    return json.dumps(value, default=str) == json.dumps(as_plain(default), default=str)
-
-
-def as_plain(value: Any) -> Any:
-    """A default as JSON has it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _typed(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, default=str) == json.dumps(default, default=str)
 
 
 def about(known: Row) -> str:

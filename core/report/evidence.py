@@ -50,7 +50,7 @@ class StepResult:
     @property
     def n(self) -> int:
         """n of the first row."""
-        return readings.first_n(self.rows)
+        return readings.Counted.of(self.rows[0]).n
 
     @cached_property
     def scores(self) -> list[Score]:

@@ -24,11 +24,6 @@ class Counted(Result):
     n: int
 
 
-def first_n(rows: Sequence[Row]) -> int:
-    """n of the first row."""
-    return Counted.of(rows[0]).n
-
-
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
     """`mean_over` of the scores that have a value."""
     return mean_over(score.estimate for score in scores if score.value is not None)

@@ -21,6 +21,7 @@ from core.tasks.glue import task_name
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
+DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # of ours, and of what was printed
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMix
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False))
     band = base.mark_area(opacity=0.15, aria=False).encode(y=alt.Y("low:Q", title=y_title), y2="high:Q")
     line = base.mark_line(point=True).encode(
-        y=y, strokeDash=alt.StrokeDash("ours:N", scale=_dashes(), legend=None), tooltip=tips
+        y=y, strokeDash=alt.StrokeDash("ours:N", scale=DASHES, legend=None), tooltip=tips
     )
     return alt.layer(band, line).properties(width=WIDE, height=TALL).facet(facet=_facet("panel"), columns=3)
 
@@ -251,7 +252,3 @@ def _facet(column: str, **more: Any) -> Any:
 
 def _legend() -> Any:
     return alt.Legend(orient="bottom", columns=2, labelLimit=420, symbolOpacity=1)
-
-
-def _dashes() -> Any:
-    return alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])

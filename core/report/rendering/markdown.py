@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import vl_convert
 
@@ -21,14 +20,10 @@ def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
     charts = {item.id: chart_of(item, records.about(item.id)) for item in exhibits()}
     return {
-        id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": _colours()})
+        id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": theme.of_saved_charts()})
         for id, chart in charts.items()
         if chart is not None
     }
-
-
-def _colours() -> dict[str, Any]:
-    return {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
 
 
 def markdown(about: About, records: Records) -> str:

@@ -55,9 +55,9 @@ def has_results(study: str) -> bool:
     return bool(known_runs(study))
 
 
-def drawer(title: str, study: str, icon: str = ":material/play_circle:"):
+def drawer(title: str, study: str):
     """Where a page asks for what it needs to measure something new: open only while there is nothing to show."""
-    return st.expander(title, expanded=not has_results(study), icon=icon)
+    return st.expander(title, expanded=not has_results(study), icon=":material/play_circle:")
 
 
 def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:

@@ -17,7 +17,8 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         class_set = label_tools.pick_class_set(db, bare=True)
     classes = label_tools.classes_now(db, class_set)
-    st.caption(plain(f"{classes.title} · {classes.source} · maps of {_described(classes)}"))
+    described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
+    st.caption(plain(f"{classes.title} · {classes.source} · maps of {described}"))
     show_classes(classes)
     if not db.person.may("admin"):
         return
@@ -50,7 +51,3 @@ def show_classes(classes: ClassSet) -> None:
     ).set_index("name")
     shades = [f"background-color: {pattern_class.colour}" for pattern_class in classes.classes]
     st.table(rows.style.apply(lambda _: shades, subset=["colour"]))  # a description takes the lines that it needs
-
-
-def _described(classes: ClassSet) -> str:
-    return {True: "decoders", False: "encoders", None: "any model"}[classes.causal]

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal
 
 import streamlit as st
 
@@ -35,39 +34,25 @@ def checkpoint_names() -> list[str]:
     return bundled + [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 
-def pick_checkpoint(
-    label: str = "Checkpoint",
-    *,
-    key: str = "checkpoint",
-    default: str = config.ENCODER,
-    none: str | None = None,
-    width: int | Literal["stretch"] = "stretch",
-    bare: bool = False,
-) -> str | None:
-    """A select box over the known checkpoints that takes any other. none: name of an option that picks nothing.
-
-    bare: its label is only for screen readers, as in a bar.
-    """
-    names = ([none] if none else []) + checkpoint_names()
+def pick_checkpoint(label: str = "Checkpoint", *, key: str) -> str | None:
+    """A select box over the known checkpoints that takes any other."""
+    names = checkpoint_names()
     wanted = st.query_params.get(key) or st.session_state.get(key)
     if wanted and wanted not in names:
         names.append(wanted)
     if not names:
         st.info("No checkpoint is bundled here: type a folder or a hub id.")
-    start = none or default
     chosen = url.pick(
         st.selectbox,
         label,
         names,
         key=key,
-        default=start if start in names or not names else names[0],
+        default=config.ENCODER if config.ENCODER in names or not names else names[0],
         accept_new_options=True,
         help=CHECKPOINT_HELP,
         placeholder="a folder or a hub id",
-        width=width,
-        label_visibility="collapsed" if bare else "visible",
     )
-    return None if chosen == none or not names else chosen
+    return chosen if names else None
 
 
 def pick_text(
@@ -93,13 +78,13 @@ def pick_text(
     return text
 
 
-def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) -> list[str]:
+def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
     """Keys of tasks, and paths of files of the user's own, kept in the URL; below it the way to paste some or upload a
     file."""
     key = key or f"tasks_{default}"
     tasks = url.pick_many(
         st.multiselect,
-        label,
+        "Tasks",
         list(dict.fromkeys([*TASKS, *own_rows.known_lists(), context.chosen().rows or default])),
         key=key,
         default=[context.chosen().rows or default],
