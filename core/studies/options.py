@@ -76,6 +76,7 @@ DrawnRows = Annotated[int, Flag("rows that resample draws for each input", name=
 MeanBy = Annotated[
     str, Flag("mean: over positions of a class (first, separator, other), of a place, or all: class, position or all")
 ]
+Pipeline = Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("float32, bfloat16 or float16")]
 
 

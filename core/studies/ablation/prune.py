@@ -6,7 +6,7 @@ every step), by the sweep's effect on the train rows, and several random ones as
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -25,8 +25,11 @@ from core.studies.headline import Headline, defined, percent
 from core.studies.outcomes import metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import picked
-from core.tasks.glue import task_of
+from core.tasks.glue import TaskRow, task_of
 from core.tasks.unseen import SPLIT
+
+if TYPE_CHECKING:
+    from core.capture.sweeping import Sweep
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
 
@@ -105,14 +108,7 @@ class Prune(Study[PruneOptions, Curves]):
         opened, dev = disabling.opened(options), disabling.rows_of(options)
         ranked = order_of(options, unit.arguments.order, opened)
         cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
-        removed = [ranked[:cut] for cut in cuts]
-        swept = capture.sweeping.sweep(
-            opened.checkpoint,
-            opened.encoded(dev),
-            removed,
-            options.operator,
-            computing=capture.sweeping.Computing(dtype=options.dtype),
-        )
+        swept = _swept(options, opened, dev, [ranked[:cut] for cut in cuts])
         curve = Curve(
             unit.arguments.order,
             tuple(ranked),
@@ -167,17 +163,19 @@ def order_of(options: PruneOptions, name: str, opened: Opened) -> list[Head]:
     return _by_importance(options, opened, heads, recomputed)
 
 
+def _swept(
+    options: PruneOptions, opened: Opened, rows: Sequence[TaskRow], removed: Sequence[Sequence[Head]]
+) -> "Sweep":
+    computing = capture.sweeping.Computing(dtype=options.dtype)
+    return capture.sweeping.sweep(
+        opened.checkpoint, opened.encoded(rows), removed, options.operator, computing=computing
+    )
+
+
 def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
     rows = disabling.rows_of(options, "train", options.order_rows)
-    alone = [[head] for head in heads]
-    swept = capture.sweeping.sweep(
-        opened.checkpoint,
-        opened.encoded(rows),
-        alone,
-        options.operator,
-        computing=capture.sweeping.Computing(dtype=options.dtype),
-    )
+    swept = _swept(options, opened, rows, [[head] for head in heads])
     gold = np.array([row.label for row in rows])
     scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
     moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()

@@ -28,6 +28,7 @@ from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
 from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
+from core.studies.options import Pipeline
 from core.studies.records import Result, picked
 from core.tasks.features import feature_of
 
@@ -46,6 +47,9 @@ FEATURES: tuple[str, ...] = (
     "separator",
     "first",
 )
+FeatureNames = Annotated[
+    tuple[str, ...], Flag("noun, negation, tag:JJ, dep:amod ...; default: the papers'", name="--feature")
+]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -53,10 +57,8 @@ class FeaturesOptions(AttendingOptions):
     """Which features are looked for, in which inputs."""
 
     compare: Annotated[str | None, Flag("a second checkpoint of the same shape, for differences")] = None
-    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
-    features: Annotated[
-        tuple[str, ...], Flag("noun, negation, tag:JJ, dep:amod ...; default: the papers'", name="--feature")
-    ] = FEATURES
+    pipeline: Pipeline = None
+    features: FeatureNames = FEATURES
 
 
 class Features(Attending[FeaturesOptions, FeatureSums]):

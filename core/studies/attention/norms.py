@@ -7,7 +7,7 @@ paper finds that separators and punctuation get weight but have short vectors.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic.dataclasses
 
@@ -16,11 +16,13 @@ from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
 from core.studies.attention import features
 from core.studies.attention.attending import Attending, of_heads
+from core.studies.attention.features import FeatureNames
 from core.studies.attention.inputs import AttendingOptions, SourceText
 from core.studies.attention.partials import NormSums, Pieces
 from core.studies.attention.records import Score
-from core.studies.contract import Flag, Unit
+from core.studies.contract import Unit
 from core.studies.headline import Headline, defined, percent
+from core.studies.options import Pipeline
 from core.studies.records import picked
 from core.tasks.features import feature_of
 
@@ -32,10 +34,8 @@ if TYPE_CHECKING:
 class NormsOptions(AttendingOptions):
     """Which features are looked for, in which inputs."""
 
-    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
-    features: Annotated[
-        tuple[str, ...], Flag("noun, negation, tag:JJ, dep:amod ...; default: the papers'", name="--feature")
-    ] = features.FEATURES
+    pipeline: Pipeline = None
+    features: FeatureNames = features.FEATURES
 
 
 class Norms(Attending[NormsOptions, NormSums]):

@@ -29,6 +29,7 @@ from core.studies.attention.records import RelationScore
 from core.studies.contract import Flag, Unit
 from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
+from core.studies.options import Pipeline
 from core.tasks.relations import relation_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class RelationsOptions(AttendingOptions):
     """Which relations are looked for, in which inputs."""
 
     tasks: Tasks = ("mrpc",)
-    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
+    pipeline: Pipeline = None
     relations: Annotated[
         tuple[str, ...], Flag("verb-subject, same-word, dep:amod ...; default: five", name="--relation")
     ] = RELATIONS

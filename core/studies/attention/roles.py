@@ -26,6 +26,7 @@ from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
 from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import Headline
+from core.studies.options import Pipeline
 
 if TYPE_CHECKING:
     from core.studies.attention.role_measure import RoleMeasure
@@ -37,7 +38,7 @@ SURE = 0.05
 class RolesOptions(AttendingOptions):
     """Which inputs are looked at, and how many random ones."""
 
-    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
+    pipeline: Pipeline = None
     sequences: Annotated[int, Flag("random sequences whose words come twice", least=2)] = 50
     period: Annotated[int, Flag("words of a sequence before it comes again", least=2)] = 20
     times: Annotated[float, Flag("a role needs more than so many times the baseline's weight", least=1)] = TIMES

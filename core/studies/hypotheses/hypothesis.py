@@ -8,7 +8,7 @@ how many criteria are met of a hypothesis about it, and whether one is held out 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 import pydantic.dataclasses
 
@@ -17,7 +17,7 @@ from core.scoring.level_spending import ALPHA
 from core.store.database import Database
 from core.store.hypotheses import add_event, hypotheses
 from core.store.runs import Provenance
-from core.studies.contract import Done, Finished, Flag, Study, Unit
+from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.headline import Headline
 from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
@@ -25,7 +25,7 @@ from core.studies.hypotheses.records import CriteriaMet, Criterion
 from core.studies.hypotheses.row_choice import RowChoice, check_apart
 from core.studies.hypotheses.runs import StudyRun, runs_of
 from core.studies.hypotheses.unit_provenance import keep_as_run, said_of, where_from
-from core.studies.options import Checkpoint
+from core.studies.options import Checkpoint, Pipeline
 from core.studies.records import Result
 from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
@@ -46,7 +46,7 @@ class HypothesisOptions:
     level: float = ALPHA
     registered: int = 0
     weights: str = ""
-    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
+    pipeline: Pipeline = None
 
 
 @dataclass(frozen=True)
