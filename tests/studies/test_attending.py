@@ -61,7 +61,7 @@ def _options(module, texts, **changes):
 
 def _now(name, checkpoint, pipeline, texts, **changes):
     study = MEASURED[name].STUDY
-    return study.measured_now(study.read({"texts": texts} | changes), checkpoint, pipeline)
+    return study.measured_now(study.read({"texts": texts} | changes), checkpoint, lambda _: pipeline)
 
 
 @pytest.mark.parametrize("name", MEASURED)

@@ -14,7 +14,6 @@ OTHER = {
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
     "core/notebook/__init__.py": "functions of a notebook, two of them called as what they ask",
     "core/report/claims/registry.py": "ids of the report's claims",
-    "core/report/rendering/charts.py": "exhibits of the report",
 }
 
 
@@ -82,8 +81,6 @@ IN_PAGES = {
     "pages/parts/shell/page_table.py",
     "pages/parts/shell/addresses.py",
     "pages/parts/perturb/rows.py",
-    "pages/parts/probes/starting.py",
-    "pages/parts/reports/attending.py",
     "pages/parts/reports/at_chance.py",
     "pages/parts/views/guided_path.py",
 }

@@ -1,7 +1,7 @@
 """What the studies of what heads attend to share: their options, units of rows, and one pass a unit."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -75,9 +75,10 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         """One a head and statistic, by checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
-    def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
+    def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         measure = self.measure(options, checkpoint)
+        pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
         return self.rows(options, self._seen(options, measure, InputOffset(options.checkpoint, PASTED, 0)))
 

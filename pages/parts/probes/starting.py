@@ -4,10 +4,10 @@ from typing import Any
 
 import streamlit as st
 
+from core.studies.contract import declared
+from core.studies.lookup import find_study
 from pages.parts.shell import context
 from pages.parts.widgets import job_progress
-
-ON_TREES = ("syntax", "probe")
 
 
 def start_study(study: str, *, view: str) -> None:
@@ -15,7 +15,7 @@ def start_study(study: str, *, view: str) -> None:
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
         name = context.now().checkpoint
         place = st.container()
-        told = _trees(place) if study in ON_TREES else _task(place, study)
+        told = _trees(place) if "treebank" in declared(find_study(study).options) else _task(place, study)
         options = {"checkpoint": name} | told if name else None
         job_progress.offer_start(study, options, "Measure", title=lambda: f"{study} of {name}", key=f"measure_{view}")
     job_progress.show_jobs(study)

@@ -135,10 +135,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
-    checkpoint = resources.checkpoint(options.checkpoint)
-    pipeline = resources.pipeline(options.pipeline) if study in ("features", "relations", "norms") else None
     attending: Any = find_study(study)  # one of those that look at inputs
-    return attending.measured_now(options, checkpoint, pipeline)
+    return attending.measured_now(options, resources.checkpoint(options.checkpoint), resources.pipeline)
 
 
 def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> ShownScores[S] | None:
