@@ -10,6 +10,7 @@ from scipy import stats
 from core.capture.edge_names import Graph
 from core.scoring.circuits import most_selected
 from core.studies.ablation import disabling
+from core.studies.ablation.patch import differences
 from core.studies.circuits import circuit_pairs, circuit_table, edge_effects, gate_table, shapley_table
 from core.studies.circuits.circuit import STUDY as CIRCUIT
 from core.studies.circuits.circuit import CircuitOptions
@@ -23,6 +24,7 @@ from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.pairs import PairPartial
 from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.circuits.shapley import ShapleyPartial
+from core.tasks.perturbations import PerturbationChoice, perturb
 
 SWAY = np.array([-0.2, -0.1, -0.1, 0.0, 0.0, 0.1, 0.1, 0.2])  # symmetric, so that Student's interval is the one
 
@@ -276,6 +278,28 @@ def test_named_edges_are_measured_where_the_answers_differ():
         0,
         "pairs",
     )
+
+
+def test_what_stands_against_a_row_is_made_of_it_with_a_seed_of_its_own():
+    options = SimpleNamespace(kind="scramble", seed=7)
+    opened = SimpleNamespace(checkpoint=SimpleNamespace(tokenizer=SimpleNamespace(mask_token="[MASK]")))
+    text = "one two three four five six", "seven eight nine ten"
+    for number in (0, 3):
+        made = circuit_pairs.other_text(options, opened, (text, None), number)
+        by_hand = perturb("scramble", *text, seed=7 + number, choice=PerturbationChoice(mask="[MASK]")).made
+        assert made == (by_hand.text, by_hand.pair)
+    assert circuit_pairs.other_text(options, opened, (text, ("the line's", None)), 0) == ("the line's", None)
+
+
+def test_logit_differences_of_a_pair_are_of_its_two_answers_or_of_the_score():
+    first, second = np.array([[2.0, 0.5, 1.0], [0.0, 3.0, 1.0]]), np.array([[1.0, 4.0, 0.0], [0.0, 5.0, 2.0]])
+    patched = np.stack([first + np.array([1, 0, 0]), second])
+    a, b, both = differences(first, second, patched)
+    assert a.tolist() == [1.5, 2.0]  # of the first's answer less the second's, or less its own rival
+    assert b.tolist() == [-3.0, 3.0]
+    assert both.tolist() == [[2.5, 2.0], [-3.0, 3.0]]
+    scores = differences(first[:, :1], second[:, :1], patched[..., :1])
+    assert [part.tolist() for part in scores] == [[2.0, 0.0], [1.0, 0.0], [[3.0, 1.0], [1.0, 0.0]]]
 
 
 def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbers_in_the_graph(monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +67,7 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
     plain, without = np.zeros(48, int), np.zeros(48, int)
     for number, part in enumerate(parts):
         model = open_checkpoint(part["folder"], head="classifier")
+        assert json.loads((Path(part["folder"]) / "training.json").read_text())["initialisation"] == "pretrained"
         own = [row for row, fold in zip(every, folds, strict=True) if fold == number]
         plain[folds == number] = predicted(model, own)
         without[folds == number] = predicted(model, own, [Head(0, 1)])

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from core.attention import Head
+from core.capture import sweeping
 from core.capture.interventions import Intervention
 from core.capture.pruning import pruned_heads, save_pruned
 from core.capture.running import predict
@@ -115,6 +116,13 @@ def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(option
     moved = next(row for row in rows if row["kind"] == "correlation" and "logits" in row["name"])
     assert moved["n"] == 12
     assert moved["spearman"] > 0
+
+
+def test_importance_says_what_its_sweep_was_computed_in(options, monkeypatch):
+    monkeypatch.setattr(sweeping, "arithmetic", lambda device, dtype: dtype)
+    given = IMPORTANCE.read(options | {"dtype": "bfloat16", "limit": 2, "sweep": "disable"})
+    done = IMPORTANCE.run(given, IMPORTANCE.units(given)[0])
+    assert done.provenance.dtype == "float32, sweep in bfloat16"
 
 
 def test_pruning_keeps_the_planted_head_to_the_last(options):

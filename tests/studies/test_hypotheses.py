@@ -1,6 +1,7 @@
 """Hypotheses: registered before they are tested, refused where they cannot be, and decided by seven criteria."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 from core.attention import Head
 from core.errors import AtlasError, InputError, StoreError
+from core.jobs import worker
 from core.scoring.level_spending import batch_level
 from core.store import hypotheses as store
 from core.store.database import Database
+from core.store.runs import runs
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, RelationMeasure
 from core.studies.attention.partials import InputOffset
@@ -23,9 +26,9 @@ from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CRITERIA, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.transport import decode
 from core.tasks.relations import relation_of
 from tests.simulations import planted_attention as worlds
-from tests.studies.through_json import rows_of
 
 THOUGHT, JUDGED = RowChoice("sst2", "train", 30), RowChoice("sst2", "dev", 30)
 
@@ -134,17 +137,26 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
     )
     options = options_of(*batch_of(db, batch))
     assert STUDY.read(json.loads(json.dumps(as_json(options)))) == options
-    rows = rows_of("hypothesis", as_json(options))
+    units = json.loads(json.dumps(worker.divide("hypothesis", as_json(options))["units"]))
+    left = [worker.run_unit("hypothesis", as_json(options), unit) for unit in units]
+    parts = [row for unit in left for row in json.loads(json.dumps(unit["rows"]))]
+    rows = worker.summarize("hypothesis", as_json(options), parts)["rows"]
     states = {(row.hypothesis, row.criterion): row.state for row in Criterion.among(rows)}
     true = [states[ids[0], name] for name in CRITERIA]
     assert true == ["met", "met", "met", "not tested", "met", "met", "met"]
     assert states[ids[1], "explained"] == "not met"
     assert [row["value"] for row in rows if row["kind"] == "criteria met"] == [6.0, 0.0]
     assert "1 held" in STUDY.headline(rows).sentence
-    STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r", partials=lambda: iter(())))
+    partials = [decode(STUDY.partial, part["partial"]) for part in parts]
+    STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r", partials=lambda: iter(partials)))
     tested = store.hypotheses(db)
     assert [(one.run, len(one.criteria)) for one in tested] == [("r", 7)] * 2
-    assert Criterion.of(tested[0].criteria[0]) == Criterion.among(rows)[0]
+    kept = [Criterion.of(criterion) for criterion in tested[0].criteria]
+    mine = [one for one in Criterion.among(rows) if one.hypothesis == ids[0]]
+    assert [replace(one, run=None) for one in kept] == mine
+    of_runs = runs(db)  # behind the criteria: where the head was thought of, where it was judged, and the counterpart
+    assert {run.study for run in of_runs.itertuples()} == {"roles"}
+    assert {one.run for one in kept} == {*of_runs["run"], None}
 
 
 # ---------------------------------------------------------------- planted heads: who meets what

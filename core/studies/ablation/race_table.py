@@ -10,7 +10,7 @@ from core.studies.ablation.races import HOPELESS, Race
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.estimate import estimate_of
 from core.studies.metric_columns import Metric, Metrics
-from core.studies.outcomes import metrics_of
+from core.studies.outcomes import finite, metrics_of
 from core.studies.records import Result
 
 
@@ -79,9 +79,9 @@ def _verdicts(race: Race) -> list[RaceVerdict]:
     return [
         RaceVerdict(
             **variant.facts(), **_about(race), margin=race.rules.margin, verdict=state.verdicts[k],
-            rows=int(state.rows[k]), effect=_finite(state.value[k]), effect_low=_finite(state.low[k]),
-            effect_high=_finite(state.high[k]), always_low=_finite(state.always_low[k]),
-            always_high=_finite(state.always_high[k]), exact_first=_finite(exact[k]), gradient_first=_finite(slope[k]),
+            rows=int(state.rows[k]), effect=finite(state.value[k]), effect_low=finite(state.low[k]),
+            effect_high=finite(state.high[k]), always_low=finite(state.always_low[k]),
+            always_high=finite(state.always_high[k]), exact_first=finite(exact[k]), gradient_first=finite(slope[k]),
             metrics=Metrics(tuple(metrics.get(k, ()))), **_score(race, k),
         )
         for k, variant in enumerate(race.variants)
@@ -91,14 +91,14 @@ def _verdicts(race: Race) -> list[RaceVerdict]:
 def _score(race: Race, k: int) -> Any:
     """The fields that make a row of one head a head score in the store."""
     state = race.standings
-    if race.options.what not in ("heads", "all-but-one") or _finite(state.value[k]) is None:
+    if race.options.what not in ("heads", "all-but-one") or finite(state.value[k]) is None:
         return {}
     return {
         "statistic": f"race {race.options.operator} {race.options.what}",
         "feature": f"{race.options.task} loss",
-        "value": _finite(state.value[k]),
-        "low": _finite(state.low[k]),
-        "high": _finite(state.high[k]),
+        "value": finite(state.value[k]),
+        "low": finite(state.low[k]),
+        "high": finite(state.high[k]),
     }
 
 
@@ -129,10 +129,6 @@ def _looks(race: Race) -> list[RaceLook]:
             settled: Any = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
             rows.append(RaceLook(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)))
     return rows
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def verdict_sentence(race: RaceSummary) -> str:
