@@ -18,8 +18,8 @@ from core.report.claims.outcomes import (
     decided,
     enough_heads,
     exists,
+    for_each,
     found_by,
-    of_each,
     said,
 )
 from core.report.claims.seeds import (
@@ -45,17 +45,16 @@ BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be rig
 # ---------------------------------------------------------------- maps before and after
 
 
-def last_two_layers(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.CHANGE)
+def last_two_layers(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The last two layers have lower cosines than all others (not claimed for QQP)."""
-    tasks = [result.task or "" for result in evidence.of(Part.CHANGE) if result.task != "qqp"]
-    return of_each(
-        evidence, Part.CHANGE, lambda result: _changed(evidence, result, slice(-2, None), slice(None, -2)), tasks
-    )
+    return None if result.task == "qqp" else _changed(evidence, result, slice(-2, None), slice(None, -2))
 
 
-def all_but_first_two(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.CHANGE)
+def all_but_first_two(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The first two layers have higher cosines than all others."""
-    return of_each(evidence, Part.CHANGE, lambda result: _changed(evidence, result, slice(2, None), slice(None, 2)))
+    return _changed(evidence, result, slice(2, None), slice(None, 2))
 
 
 def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) -> Outcome | None:
@@ -100,14 +99,11 @@ def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> O
     return found_by(result, decision, f"after less before, mean over heads: {sentence}", result.n, seeds=seeds)
 
 
-def more_to_nouns(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES, "mrpc", "rte", "qqp")
+def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning raises the attention of some heads to nouns, and of some to objects, corrected over heads. Of several
     seeds: in every seed's checkpoint, and more heads gain in all of them than would by chance (p at most .025), or
     heads gain on average, rows and seeds in the interval."""
-    return of_each(evidence, Part.FEATURES, lambda result: _some_heads_gain(evidence, result), ("mrpc", "rte", "qqp"))
-
-
-def _some_heads_gain(evidence: Evidence, result: StepResult) -> Outcome | None:
     every = [gains for one in evidence.each_seed(result) if (gains := _gains_of_heads(one))]
     seeds = [gains for gains in every if gains.keys() == every[0].keys()]
     if not seeds:
@@ -156,31 +152,28 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
     return np.array([[decided(among(one, len(heads)), 0.0).word == word for one in heads] for heads in seeds])
 
 
-def most_change_little(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.CHANGE)
+def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
     """More than half of the heads have a cosine above LITTLE with themselves before fine-tuning, each with its
     interval. Of several seeds: in every seed's checkpoint, and the median head's cosine lies above LITTLE, rows and
     seeds in its interval."""
-
-    def test(result: StepResult) -> Outcome | None:
-        seeds = [
-            [score.estimate for score in picked(one.scores, kind="head", statistic="cosine")]
-            for one in evidence.each_seed(result)
-        ]
-        if not all(seeds):
-            return None
-        decision = in_every_seed([enough_heads(heads, LITTLE, 0.5 + 1e-6) for heads in seeds])
-        medians = [_median(heads) for heads in seeds]
-        if len(seeds) > 1:
-            decision = both(decision, decided_over_seeds(medians, zero=LITTLE))
-        surely, maybe = (
-            "/".join(str(sum(decided(head, LITTLE).word == word for head in heads)) for heads in seeds)
-            for word in (HOLDS, UNDECIDED)
-        )
-        sentence = f"{surely} of {len(seeds[0])} heads have a cosine above {LITTLE}, {maybe} may"
-        sentence += f"; the median head {said_of_seeds(medians)}" if len(seeds) > 1 else ""
-        return found_by(result, decision, sentence, result.n, seeds=len(seeds))
-
-    return of_each(evidence, Part.CHANGE, test)
+    seeds = [
+        [score.estimate for score in picked(one.scores, kind="head", statistic="cosine")]
+        for one in evidence.each_seed(result)
+    ]
+    if not all(seeds):
+        return None
+    decision = in_every_seed([enough_heads(heads, LITTLE, 0.5 + 1e-6) for heads in seeds])
+    medians = [_median(heads) for heads in seeds]
+    if len(seeds) > 1:
+        decision = both(decision, decided_over_seeds(medians, zero=LITTLE))
+    surely, maybe = (
+        "/".join(str(sum(decided(head, LITTLE).word == word for head in heads)) for heads in seeds)
+        for word in (HOLDS, UNDECIDED)
+    )
+    sentence = f"{surely} of {len(seeds[0])} heads have a cosine above {LITTLE}, {maybe} may"
+    sentence += f"; the median head {said_of_seeds(medians)}" if len(seeds) > 1 else ""
+    return found_by(result, decision, sentence, result.n, seeds=len(seeds))
 
 
 def _median(heads: Sequence[Estimate]) -> Estimate:

@@ -13,9 +13,9 @@ from core.report.claims.outcomes import (
     Outcome,
     decided,
     enough_heads,
+    for_each,
     found_by,
     gains,
-    of_each,
     points,
     within,
 )
@@ -33,41 +33,35 @@ OLD_SHARES = "the shares were counted before changes were paired by input: run t
 NO_COUNTS = "the heads were stored without how many of their maps are of which class: run that step anew"
 
 
-def shares_stay(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SHARES)
+def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning moves no class's share by more than five points, corrected for the classifier's confusions where the
     rows have them."""
-
-    def test(result: StepResult) -> Outcome | None:
-        moved = readings.moved_shares(result.rows)
-        if not moved:
-            tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
-            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        changes = true_changes(result, moved, joint=True)
-        most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
-        sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
-        sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
-        return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
-
-    return of_each(evidence, Part.SHARES, test)
+    moved = readings.moved_shares(result.rows)
+    if not moved:
+        tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
+        return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
+    changes = true_changes(result, moved, joint=True)
+    most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
+    sentence = f"of {len(moved)} classes {moved[most].name} moves most, {points(changes[most])}, all together"
+    sentence += f", {CONFUSED if changes[most] != moved[most].joint else UNCORRECTED}"
+    return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
 
 
-def more_vertical(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SHARES)
+def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning raises the share of vertical maps, corrected for the classifier's confusions where the rows have
     them. It fails where the interval ends below a gain of one point."""
-
-    def test(result: StepResult) -> Outcome | None:
-        moved = {share.name: share for share in readings.moved_shares(result.rows)}
-        if not moved:
-            tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
-            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        if "vertical" not in moved:
-            return Outcome(UNTESTED, "its classes have no vertical one", result.task)
-        share = moved["vertical"]
-        change = true_changes(result, list(moved.values()), joint=False)[list(moved).index("vertical")]
-        sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
-        return found_by(result, gains(change), sentence, share.inputs)
-
-    return of_each(evidence, Part.SHARES, test)
+    moved = {share.name: share for share in readings.moved_shares(result.rows)}
+    if not moved:
+        tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
+        return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
+    if "vertical" not in moved:
+        return Outcome(UNTESTED, "its classes have no vertical one", result.task)
+    share = moved["vertical"]
+    change = true_changes(result, list(moved.values()), joint=False)[list(moved).index("vertical")]
+    sentence = f"vertical maps {points(change)}, {CONFUSED if change != share.change else UNCORRECTED}"
+    return found_by(result, gains(change), sentence, share.inputs)
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
@@ -112,28 +106,23 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
     )
 
 
-def few_meaningful(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SHARES)
+def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fewer than half of the heads have maps that could carry meaning, Heterogeneous or Block, in more than half of the
     inputs, each head with its interval over inputs, corrected for the classifier's confusions where the step has
     them."""
-
-    def test(result: StepResult) -> Outcome | None:
-        rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
-        if len(rows) < len(result.rows):
-            return Outcome(UNTESTED, NO_COUNTS, result.task)
-        heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
-        known = [head for head in heads if sum(head.counts.values())]
-        others, corrected = _meaningless(result, known)
-        if not others:
-            return None
-        words = [decided(other, 0.5).word for other in others]
-        sentence = (
-            f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
-        )
-        sentence += f"the inputs, {words.count(UNDECIDED)} may; {CONFUSED if corrected else UNCORRECTED}"
-        return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
-
-    return of_each(evidence, Part.SHARES, test)
+    rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
+    if len(rows) < len(result.rows):
+        return Outcome(UNTESTED, NO_COUNTS, result.task)
+    heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
+    known = [head for head in heads if sum(head.counts.values())]
+    others, corrected = _meaningless(result, known)
+    if not others:
+        return None
+    words = [decided(other, 0.5).word for other in others]
+    sentence = f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
+    sentence += f"the inputs, {words.count(UNDECIDED)} may; {CONFUSED if corrected else UNCORRECTED}"
+    return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
 
 
 def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:

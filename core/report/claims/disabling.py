@@ -12,12 +12,10 @@ from core.report.claims.outcomes import (
     Decision,
     Outcome,
     decided,
+    for_each,
     found_by,
     gains,
     no_loss,
-    of_each,
-    of_each_loss,
-    of_each_sweep,
     points,
     times_until,
     untested,
@@ -37,21 +35,18 @@ NO_MEAN = (
 )
 
 
-def random_head_helps(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.HEADS, "mrpc", "rte", swept=True)
+def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling a head drawn at random raises the score on MRPC and RTE: the mean over heads, its interval by a
     bootstrap of rows, which keeps what heads have in common. It fails where that ends below a gain of one point."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        if not sweep.known:
-            return None
-        if sweep.mean is None:
-            return Outcome(UNTESTED, NO_MEAN, result.task)
-        up = sum(change.value > 0 for _, change in sweep.known)
-        sentence = f"{_on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
-        return found_by(result, gains(sweep.mean), f"{sentence}heads raise it", sweep.variants[0].n)
-
-    return of_each_sweep(evidence, test, ("mrpc", "rte"))
+    sweep = readings.sweep(result.rows)
+    if not sweep.known:
+        return None
+    if sweep.mean is None:
+        return Outcome(UNTESTED, NO_MEAN, result.task)
+    up = sum(change.value > 0 for _, change in sweep.known)
+    sentence = f"{_on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
+    return found_by(result, gains(sweep.mean), f"{sentence}heads raise it", sweep.variants[0].n)
 
 
 def _on_rows(result: StepResult) -> str:
@@ -59,15 +54,12 @@ def _on_rows(result: StepResult) -> str:
     return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
-def some_head_helps(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.HEADS, swept=True)
+def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
 
     It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
     """
-    return of_each_sweep(evidence, _some_head)
-
-
-def _some_head(result: StepResult) -> Outcome | None:
     sweep = readings.sweep(result.rows)
     held, known = sweep.held_out, sweep.known
     if not known:
@@ -84,21 +76,18 @@ def _some_head(result: StepResult) -> Outcome | None:
     return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
 
 
-def first_layer_helps(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.LAYERS, "rte", swept=True)
+def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling the whole first layer raises the score on RTE. It fails where the interval ends below a gain of one
     point."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
-        if first is None:
-            return None
-        variant, change = first
-        sentence = f"{_on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
-        sentence += f"{len(sweep.known)} layers"
-        return found_by(result, gains(change), sentence, variant.n)
-
-    return of_each_sweep(evidence, test, ("rte",), Part.LAYERS)
+    sweep = readings.sweep(result.rows)
+    first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
+    if first is None:
+        return None
+    variant, change = first
+    sentence = f"{_on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
+    sentence += f"{len(sweep.known)} layers"
+    return found_by(result, gains(change), sentence, variant.n)
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
@@ -126,66 +115,57 @@ def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
     return {variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS}
 
 
-def nothing_changes(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.HEADS)
+def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling heads of GPT-2 leaves every prediction as it was: one that changes decides it."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        known, n = sweep.known, sweep.variants[0].n
-        flipped = [variant.flipped for variant, _ in known if variant.flipped is not None]
-        moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in known)
-        most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
-        share = share_interval(max(flipped) / n, n) if flipped and n else None
-        decision = Decision(FAILS if moved else HOLDS, None, share, 0.0)
-        return found_by(result, decision, f"{moved} of {len(known)} heads change something{most}", n)
-
-    return of_each(evidence, Part.HEADS, test)
+    sweep = readings.sweep(result.rows)
+    known, n = sweep.known, sweep.variants[0].n
+    flipped = [variant.flipped for variant, _ in known if variant.flipped is not None]
+    moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in known)
+    most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
+    share = share_interval(max(flipped) / n, n) if flipped and n else None
+    decision = Decision(FAILS if moved else HOLDS, None, share, 0.0)
+    return found_by(result, decision, f"{moved} of {len(known)} heads change something{most}", n)
 
 
 # ---------------------------------------------------------------- Michel et al.
 
 
-def many_heads_go(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.PRUNE, loses=True)
+def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
-
-    def test(result: StepResult) -> Outcome | None:
-        curves = readings.prune_curves(result.rows)
-        if "importance" not in curves:
-            return None
-        fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
-        if fifth.change is None:
-            return None
-        ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
-        change = Estimate(fifth.change, *ends)
-        shares = {order: removable(steps)[0] for order, steps in curves.items()}
-        chance = [share for order, share in shares.items() if order.startswith("random")]
-        sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
-        sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
-        sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
-        return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
-
-    return of_each_loss(evidence, Part.PRUNE, test)
+    curves = readings.prune_curves(result.rows)
+    if "importance" not in curves:
+        return None
+    fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
+    if fifth.change is None:
+        return None
+    ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
+    change = Estimate(fifth.change, *ends)
+    shares = {order: removable(steps)[0] for order, steps in curves.items()}
+    chance = [share for order, share in shares.items() if order.startswith("random")]
+    sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
+    sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+    sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
+    return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
 
 
-def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.ALONE, loses=True)
+def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None:
     """In most layers the best head alone costs no more than a point of the score."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        if not sweep.known:
-            return None
-        best = best_by_layer(sweep.known)
-        decisions = [no_loss([change]) for change in best]
-        words = [decision.word for decision in decisions]
-        enough, lost = words.count(HOLDS), words.count(FAILS)
-        mean = 100 * sum(change.value for change in best) / max(1, len(best))
-        sentence = (
-            f"{sweep.metric}: enough in {enough} of {len(best)} layers, a loss in {lost}, undecided in the others; "
-            f"mean change {mean:+.1f} points; the best head of a layer is chosen on the same rows"
-        )
-        return found_by(result, _most(decisions), sentence, sweep.variants[0].n)
-
-    return of_each_loss(evidence, Part.ALONE, test)
+    sweep = readings.sweep(result.rows)
+    if not sweep.known:
+        return None
+    best = best_by_layer(sweep.known)
+    decisions = [no_loss([change]) for change in best]
+    words = [decision.word for decision in decisions]
+    enough, lost = words.count(HOLDS), words.count(FAILS)
+    mean = 100 * sum(change.value for change in best) / max(1, len(best))
+    sentence = (
+        f"{sweep.metric}: enough in {enough} of {len(best)} layers, a loss in {lost}, undecided in the others; "
+        f"mean change {mean:+.1f} points; the best head of a layer is chosen on the same rows"
+    )
+    return found_by(result, _most(decisions), sentence, sweep.variants[0].n)
 
 
 def _most(decisions: Sequence[Decision]) -> Decision:

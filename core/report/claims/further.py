@@ -15,9 +15,8 @@ from core.report.claims.outcomes import (
     Outcome,
     apart,
     decided,
+    for_each,
     found_by,
-    of_each,
-    of_each_sweep,
     points,
     said,
     untested,
@@ -39,44 +38,38 @@ PRINTED_GAIN = 35.9
 # ---------------------------------------------------------------- scores
 
 
-def tuned_random_below_untuned(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TUNING)
+def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Random weights, fine-tuned, score below pre-trained weights that were never fine-tuned (with an untrained head),
     rows and seeds in the interval of the difference."""
-
-    def test(result: StepResult) -> Outcome | None:
-        tuning = finetuned_task(result.rows)
-        untuned, random = tuning.mean("untrained"), tuning.mean("random")
-        metric, n = tuning.metric, tuning.rows
-        if untuned is None or random is None or None in (untuned.of_metric(metric), random.of_metric(metric)):
-            return None
-        upper, lower = over_seeds(untuned, metric, n), over_seeds(random, metric, n)
-        decision = compared(tuning, "untrained", "random")
-        seeds = min(untuned.n or 1, random.n or 1)
-        sentence = f"{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
-        return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
-
-    return of_each(evidence, Part.TUNING, test)
+    tuning = finetuned_task(result.rows)
+    untuned, random = tuning.mean("untrained"), tuning.mean("random")
+    metric, n = tuning.metric, tuning.rows
+    if untuned is None or random is None or None in (untuned.of_metric(metric), random.of_metric(metric)):
+        return None
+    upper, lower = over_seeds(untuned, metric, n), over_seeds(random, metric, n)
+    decision = compared(tuning, "untrained", "random")
+    seeds = min(untuned.n or 1, random.n or 1)
+    sentence = f"{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
+    return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
 
 
-def fine_tuning_keeps_heads(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.MATCH)
+def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
     """More than half of the heads are found again at their own place in the fine-tuned checkpoint: matched one to one
     with the head of the same layer and number, beyond random weights and in both halves of the inputs. The interval has
     the heads (Wilson) and, of several seeds, the seeds (Student's t), whose squares add."""
-
-    def test(result: StepResult) -> Outcome | None:
-        seeds = MatchSummary.among(result.rows)
-        if not seeds:
-            return None
-        shares = [seed.same_place / seed.heads for seed in seeds]
-        heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
-        kept, decision = as_share(with_luck(heads, luck)), decided_with(heads, luck, MOST, more_rows=False)
-        sentence = (
-            f"{percent(kept)} of {seeds[0].heads} heads at their own place, "
-            f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
-        )
-        return found_by(result, decision, sentence, seeds[0].n, statistic=kept, seeds=len(seeds))
-
-    return of_each(evidence, Part.MATCH, test)
+    seeds = MatchSummary.among(result.rows)
+    if not seeds:
+        return None
+    shares = [seed.same_place / seed.heads for seed in seeds]
+    heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
+    kept, decision = as_share(with_luck(heads, luck)), decided_with(heads, luck, MOST, more_rows=False)
+    sentence = (
+        f"{percent(kept)} of {seeds[0].heads} heads at their own place, "
+        f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
+    )
+    return found_by(result, decision, sentence, seeds[0].n, statistic=kept, seeds=len(seeds))
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
@@ -108,54 +101,46 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
 
 
-def fifth_layer_helps(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.LAYERS, "rte", swept=True)
+def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
     layers, and the first does not. It fails where that layer, which nothing but the sentence chose, lies below 0."""
-
-    def test(result: StepResult) -> Outcome | None:
-        known = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
-        if len(known) < 3:
-            return None
-        depth = max(layer for layer, _ in known) + 1
-        fifth = min(known, key=lambda pair: abs(pair[0] - FIFTH * depth))
-        first, best = min(known), max(known, key=lambda pair: pair[1].value)
-        gain, other = (decided(among(change, len(known))) for _, change in (fifth, first))
-        word = HOLDS if (gain.word, other.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
-        lost = decided(fifth[1])
-        if lost.word == FAILS:
-            gain = lost
-        word = FAILS if gain.word == FAILS or (other.word == HOLDS and gain.word != HOLDS) else word
-        sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
-        sentence += f"{best[0] + 1}, {points(best[1])}"
-        times = gain.times if word == UNDECIDED else None
-        return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
-
-    return of_each_sweep(evidence, test, ("rte",), Part.LAYERS)
+    known = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
+    if len(known) < 3:
+        return None
+    depth = max(layer for layer, _ in known) + 1
+    fifth = min(known, key=lambda pair: abs(pair[0] - FIFTH * depth))
+    first, best = min(known), max(known, key=lambda pair: pair[1].value)
+    gain, other = (decided(among(change, len(known))) for _, change in (fifth, first))
+    word = HOLDS if (gain.word, other.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
+    lost = decided(fifth[1])
+    if lost.word == FAILS:
+        gain = lost
+    word = FAILS if gain.word == FAILS or (other.word == HOLDS and gain.word != HOLDS) else word
+    sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
+    sentence += f"{best[0] + 1}, {points(best[1])}"
+    times = gain.times if word == UNDECIDED else None
+    return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
 
 
 # ---------------------------------------------------------------- attention
 
 
-def late_stripes(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
+def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
     """In the last third of the layers heads look more at [SEP] and punctuation, beyond other tokens nearby, than in the
     first third."""
-
-    def test(result: StepResult) -> Outcome | None:
-        scores = [
-            score
-            for name in ("separator", "punctuation")
-            for score in picked(result.scores, statistic="max", feature=name, checkpoint=evidence.checkpoint)
-            if score.effect is not None and score.layer is not None
-        ]
-        third = (max((score.layer or 0 for score in scores), default=0) + 1) // 3
-        if not third:
-            return None
-        last = max(score.layer or 0 for score in scores)
-        early = over([score.effect_estimate for score in scores if (score.layer or 0) < third])
-        late = over([score.effect_estimate for score in scores if (score.layer or 0) > last - third])
-        sentence = f"beyond tokens nearby, mean over heads and both: {said(early, 2)} early, {said(late, 2)} late"
-        return found_by(result, apart([late], [early]), sentence, result.n)
-
-    if evidence.causal:
-        return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
-    return of_each(evidence, Part.FEATURES, test)
+    scores = [
+        score
+        for name in ("separator", "punctuation")
+        for score in picked(result.scores, statistic="max", feature=name, checkpoint=evidence.checkpoint)
+        if score.effect is not None and score.layer is not None
+    ]
+    third = (max((score.layer or 0 for score in scores), default=0) + 1) // 3
+    if not third:
+        return None
+    last = max(score.layer or 0 for score in scores)
+    early = over([score.effect_estimate for score in scores if (score.layer or 0) < third])
+    late = over([score.effect_estimate for score in scores if (score.layer or 0) > last - third])
+    sentence = f"beyond tokens nearby, mean over heads and both: {said(early, 2)} early, {said(late, 2)} late"
+    return found_by(result, apart([late], [early]), sentence, result.n)

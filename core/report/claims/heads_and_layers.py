@@ -21,9 +21,8 @@ from core.report.claims.outcomes import (
     apart,
     decided,
     enough_heads,
+    for_each,
     found_by,
-    of_each,
-    of_each_loss,
     points,
     said,
     times_until,
@@ -75,31 +74,28 @@ def percent(share: Estimate) -> str:
     return f"{100 * share.value:.1f} %{ends}"
 
 
-def no_stripes_at_borders(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES)
+def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
     """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby.
 
     The mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which
     is no stripe. A map whose largest weight stays below a tenth is blank to the eye.
     """
-
-    def test(result: StepResult) -> Outcome | None:
-        scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
-        effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
-        if not effects:
-            return None
-        level = NEARLY_UNIFORM
-        most, effect = max(effects, key=lambda pair: pair[1].value)
-        striped = [score for score, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
-        blank = all_of([decided(change.turned, -level) for _, change in effects])
-        sentence = (
-            f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
-            f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
-        )
-        found = Decision(FAILS, None, among(effect, len(effects)), level)
-        decision = found if striped else blank if blank.word != FAILS else replace(found, word=UNDECIDED)
-        return found_by(result, decision, sentence, most.n)
-
-    return of_each(evidence, Part.FEATURES, test)
+    scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
+    effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
+    if not effects:
+        return None
+    level = NEARLY_UNIFORM
+    most, effect = max(effects, key=lambda pair: pair[1].value)
+    striped = [score for score, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
+    blank = all_of([decided(change.turned, -level) for _, change in effects])
+    sentence = (
+        f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
+        f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
+    )
+    found = Decision(FAILS, None, among(effect, len(effects)), level)
+    decision = found if striped else blank if blank.word != FAILS else replace(found, word=UNDECIDED)
+    return found_by(result, decision, sentence, most.n)
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
@@ -147,35 +143,29 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 # ---------------------------------------------------------------- what fine-tuning changes
 
 
-def rise_and_fall(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES)
+def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Weight on nouns and on verbs is higher in the second half of the layers, and lower after fine-tuning."""
-
-    def test(result: StepResult) -> Outcome | None:
-        decisions, sentences = [], []
-        for feature in ("noun", "verb"):
-            layers = layer_means(result, feature, evidence.checkpoint)
-            seeds = gains_by_seed(evidence, result, feature)
-            if len(layers) < 2 or not seeds:
-                return None
-            half = len(layers) // 2
-            early, late = over(layers[:half]), over(layers[-half:])
-            lost = decided_over_seeds([seed.turned for seed in seeds], PARTS)
-            decisions += [apart([late], [early]), lost]
-            sentences.append(
-                f"{feature} {said(early, 2)} early, {said(late, 2)} late, {said_of_seeds(seeds)} after fine-tuning"
-            )
-        return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(seeds))
-
-    return of_each(evidence, Part.FEATURES, test)
+    decisions, sentences = [], []
+    for feature in ("noun", "verb"):
+        layers = layer_means(result, feature, evidence.checkpoint)
+        seeds = gains_by_seed(evidence, result, feature)
+        if len(layers) < 2 or not seeds:
+            return None
+        half = len(layers) // 2
+        early, late = over(layers[:half]), over(layers[-half:])
+        lost = decided_over_seeds([seed.turned for seed in seeds], PARTS)
+        decisions += [apart([late], [early]), lost]
+        sentences.append(
+            f"{feature} {said(early, 2)} early, {said(late, 2)} late, {said_of_seeds(seeds)} after fine-tuning"
+        )
+    return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(seeds))
 
 
-def more_to_negation(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES, "qnli")
+def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning on QNLI raises attention to negation."""
-
-    def test(result: StepResult) -> Outcome | None:
-        return _of_own_rows(evidence, gained(evidence, result, ("negation",)))
-
-    return of_each(evidence, Part.FEATURES, test, ("qnli",))
+    return _of_own_rows(evidence, gained(evidence, result, ("negation",)))
 
 
 def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
@@ -185,30 +175,28 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
     return replace(outcome, said=outcome.said + BUNDLED)
 
 
-def tuning_beats_untuned(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TUNING)
+def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
-    return of_each(evidence, Part.TUNING, lambda result: beats(result, "untrained", "of an untrained head"))
+    return beats(result, "untrained", "of an untrained head")
 
 
 # ---------------------------------------------------------------- what a layer is worth
 
 
-def some_layer_costs(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.LAYERS, "qnli", "mnli", loses=True)
+def some_layer_costs(evidence: Evidence, result: StepResult) -> Outcome | None:
     """On QNLI and MNLI disabling a whole layer lowers the score: of some layer, corrected over layers."""
-
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        if not sweep.known:
-            return None
-        worst, change = min(sweep.known, key=lambda pair: pair[1].value)
-        lost = [layer for layer, drop in sweep.known if drop.high is not None and drop.high < 0 and layer.p <= 0.05]
-        harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
-        sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
-        sentence += f"{points(change)}, p {worst.p:.2g} corrected"
-        several = among(change, len(sweep.known))
-        word = HOLDS if lost else FAILS if harmless else UNDECIDED
-        times = times_until(several, 0.0) if word == UNDECIDED else None
-        decision = Decision(word, times, several, -A_LITTLE if word == FAILS else 0.0)
-        return _of_own_rows(evidence, found_by(result, decision, sentence, worst.n))
-
-    return of_each_loss(evidence, Part.LAYERS, test, ("qnli", "mnli"))
+    sweep = readings.sweep(result.rows)
+    if not sweep.known:
+        return None
+    worst, change = min(sweep.known, key=lambda pair: pair[1].value)
+    lost = [layer for layer, drop in sweep.known if drop.high is not None and drop.high < 0 and layer.p <= 0.05]
+    harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
+    sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
+    sentence += f"{points(change)}, p {worst.p:.2g} corrected"
+    several = among(change, len(sweep.known))
+    word = HOLDS if lost else FAILS if harmless else UNDECIDED
+    times = times_until(several, 0.0) if word == UNDECIDED else None
+    decision = Decision(word, times, several, -A_LITTLE if word == FAILS else 0.0)
+    return _of_own_rows(evidence, found_by(result, decision, sentence, worst.n))

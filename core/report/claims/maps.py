@@ -19,10 +19,9 @@ from core.report.claims.outcomes import (
     apart,
     decided,
     enough_heads,
+    for_each,
     found_by,
     no_loss,
-    of_each,
-    of_each_loss,
     points,
     said,
     times_until,
@@ -48,39 +47,33 @@ NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
 # ---------------------------------------------------------------- frames
 
 
-def percentile(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FRAMES)
+def percentile(evidence: Evidence, result: StepResult) -> Outcome:
     """Two heads reach the 99th percentile of all heads: arithmetic, which no checkpoint decides."""
-
-    def test(result: StepResult) -> Outcome:
-        summary = readings.frames(result.rows).summary
-        total = summary.layers * summary.heads
-        always = total - int(np.ceil(0.99 * (total - 1)))
-        kept = ", ".join(summary.survivors) or "none"
-        sentence = (
-            f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
-            f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {kept}"
-        )
-        return found_by(result, Decision(KNOWN_ERROR), sentence, summary.n)
-
-    return of_each(evidence, Part.FRAMES, test)
+    summary = readings.frames(result.rows).summary
+    total = summary.layers * summary.heads
+    always = total - int(np.ceil(0.99 * (total - 1)))
+    kept = ", ".join(summary.survivors) or "none"
+    sentence = (
+        f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
+        f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {kept}"
+    )
+    return found_by(result, Decision(KNOWN_ERROR), sentence, summary.n)
 
 
-def survivors(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FRAMES)
+def survivors(evidence: Evidence, result: StepResult) -> Outcome:
     """At least one head looks along frame links beyond all four nulls (the place, and which word looks), corrected over
     heads by Benjamini and Hochberg. It fails where every head lies below its highest null and a tenth of all weight."""
-
-    def test(result: StepResult) -> Outcome:
-        frames = readings.frames(result.rows)
-        best = max(frames.heads, key=lambda head: head.estimate.value)
-        names, placed = frames.summary.survivors, frames.summary.beat_places
-        if placed is None:
-            return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
-        sentence = f"{len(names)} heads survive all four nulls ({', '.join(names[:6]) or 'none'}); "
-        sentence += f"{len(placed)} beat the two on the place alone; the highest, {best.name}, "
-        sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
-        return found_by(result, _beyond_nulls(frames.heads, names), sentence, frames.summary.n)
-
-    return of_each(evidence, Part.FRAMES, test)
+    frames = readings.frames(result.rows)
+    best = max(frames.heads, key=lambda head: head.estimate.value)
+    names, placed = frames.summary.survivors, frames.summary.beat_places
+    if placed is None:
+        return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
+    sentence = f"{len(names)} heads survive all four nulls ({', '.join(names[:6]) or 'none'}); "
+    sentence += f"{len(placed)} beat the two on the place alone; the highest, {best.name}, "
+    sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
+    return found_by(result, _beyond_nulls(frames.heads, names), sentence, frames.summary.n)
 
 
 def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
@@ -126,26 +119,24 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     ranked = sorted(readings.frames(result.rows).heads, key=lambda head: -head.estimate.value)
     best = [head.name for head in ranked[:2]]
 
-    def test(result: StepResult) -> Outcome:
+    @for_each(Part.HEADS, loses=True)
+    def test(evidence: Evidence, result: StepResult) -> Outcome:
         sweep = readings.sweep(result.rows)
         mine = [(variant, change) for variant, change in sweep.known if variant.name in best]
         sentence = "; ".join(f"{variant.name} {points(change)}" for variant, change in mine)
         decision = no_loss([change for _, change in mine])
         return found_by(result, decision, f"{sweep.metric}: {sentence}", sweep.variants[0].n)
 
-    return of_each_loss(evidence, Part.HEADS, test)
+    return test(evidence)
 
 
-def element_first(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FRAMES)
+def element_first(evidence: Evidence, result: StepResult) -> Outcome:
     """Nearly all frame elements stand before their target: of the data, which no checkpoint decides."""
-
-    def test(result: StepResult) -> Outcome:
-        summary = readings.frames(result.rows).summary
-        share = summary.links_before / summary.links
-        sentence = f"{summary.links_before} of {summary.links} links ({share:.0%})"
-        return found_by(result, Decision(KNOWN_ERROR), sentence, summary.links)
-
-    return of_each(evidence, Part.FRAMES, test)
+    summary = readings.frames(result.rows).summary
+    share = summary.links_before / summary.links
+    sentence = f"{summary.links_before} of {summary.links} links ({share:.0%})"
+    return found_by(result, Decision(KNOWN_ERROR), sentence, summary.links)
 
 
 # ---------------------------------------------------------------- features and tokens
@@ -162,24 +153,19 @@ def over(estimates: Sequence[Estimate]) -> Estimate:
     return mean_over(estimates) or Estimate(float("nan"))
 
 
-def early_and_late(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
+def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The first half of the layers looks more at [CLS] than the second, the second more at [SEP]."""
-
-    def test(result: StepResult) -> Outcome | None:
-        starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
-        if len(starts) < 2 or len(separators) < 2:
-            return None
-        half = len(starts) // 2
-        pairs = [(over(starts[:half]), over(starts[-half:])), (over(separators[-half:]), over(separators[:half]))]
-        decision = all_of([apart([more], [less]) for more, less in pairs])
-        (early, late), (sep_late, sep_early) = pairs
-        sentence = f"[CLS] {said(early, 2)} early, {said(late, 2)} late; "
-        sentence += f"[SEP] {said(sep_early, 2)} early, {said(sep_late, 2)} late"
-        return found_by(result, decision, sentence, result.n)
-
-    if evidence.causal:
-        return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
-    return of_each(evidence, Part.FEATURES, test)
+    starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
+    if len(starts) < 2 or len(separators) < 2:
+        return None
+    half = len(starts) // 2
+    pairs = [(over(starts[:half]), over(starts[-half:])), (over(separators[-half:]), over(separators[:half]))]
+    decision = all_of([apart([more], [less]) for more, less in pairs])
+    (early, late), (sep_late, sep_early) = pairs
+    sentence = f"[CLS] {said(early, 2)} early, {said(late, 2)} late; "
+    sentence += f"[SEP] {said(sep_early, 2)} early, {said(sep_late, 2)} late"
+    return found_by(result, decision, sentence, result.n)
 
 
 def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] = LOOKED_AT) -> dict[str, Estimate]:
@@ -191,32 +177,27 @@ def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] =
     return {feature: mean for feature, mean in means.items() if mean is not None}
 
 
-def not_linguistic(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES)
+def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
     """More heads have a stripe at [CLS] or [SEP] than at words of any linguistic feature: a tenth of all weight more
     than on other tokens nearby. Heads whose interval, corrected over heads and features, reaches over it may have one
     or not."""
-
-    def test(result: StepResult) -> Outcome | None:
-        scores = [
-            score
-            for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
-            if score.effect is not None and score.feature in LOOKED_AT and score.feature != "punctuation"
-        ]
-        special = [score for score in scores if score.feature in SPECIAL]
-        words = [score for score in scores if score.feature not in SPECIAL]
-        if not special or not words:
-            return None
-        (least, most, value), (least_words, most_words, value_words) = striped(special), striped(words)
-        if not most and not most_words:
-            return Outcome(
-                UNTESTED, f"no head has a stripe: {NEARLY_UNIFORM} of all weight more than nearby", result.task
-            )
-        difference = Estimate(value - value_words, least - most_words, most - least_words)
-        sentence = f"{least:.0%} to {most:.0%} of heads have a stripe at [CLS] or [SEP], {least_words:.0%} to "
-        sentence += f"{most_words:.0%} at a linguistic feature ({NEARLY_UNIFORM} of all weight more than nearby)"
-        return found_by(result, decided(difference), sentence, result.n)
-
-    return of_each(evidence, Part.FEATURES, test)
+    scores = [
+        score
+        for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
+        if score.effect is not None and score.feature in LOOKED_AT and score.feature != "punctuation"
+    ]
+    special = [score for score in scores if score.feature in SPECIAL]
+    words = [score for score in scores if score.feature not in SPECIAL]
+    if not special or not words:
+        return None
+    (least, most, value), (least_words, most_words, value_words) = striped(special), striped(words)
+    if not most and not most_words:
+        return Outcome(UNTESTED, f"no head has a stripe: {NEARLY_UNIFORM} of all weight more than nearby", result.task)
+    difference = Estimate(value - value_words, least - most_words, most - least_words)
+    sentence = f"{least:.0%} to {most:.0%} of heads have a stripe at [CLS] or [SEP], {least_words:.0%} to "
+    sentence += f"{most_words:.0%} at a linguistic feature ({NEARLY_UNIFORM} of all weight more than nearby)"
+    return found_by(result, decided(difference), sentence, result.n)
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
@@ -252,28 +233,23 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
     return [Outcome(decision.word, sentence, None, result.n, *about)]
 
 
-def separator_or_punctuation(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
+def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
     """In the last layer [CLS] looks more at [SEP] than at any other feature, but at punctuation on STS-B, RTE and
     QNLI: above each of the others, mean over heads, of every seed's fine-tuned checkpoint."""
-
-    def test(result: StepResult) -> Outcome | None:
-        seeds = [_classifying(one, evidence.checkpoint) for one in evidence.each_seed(result)]
-        known = {name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in one for one in seeds)}
-        claimed = "punctuation" if result.task in ("stsb", "rte", "qnli") else "separator"
-        if not {"separator", "punctuation"} <= set(known):
-            return None
-        means = {name: with_luck(*mean_of_seeds(several)) for name, several in known.items()}
-        others = [name for name in known if name != claimed]
-        rival = max(others, key=lambda name: means[name].value)
-        sentence = f"[SEP] {said(means['separator'], 2)}, punctuation {said(means['punctuation'], 2)}, "
-        sentence += f"the most of what is not claimed: {rival} {said(means[rival], 2)}; "
-        sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
-        decision = apart_over_seeds([known[claimed]], [known[name] for name in others])
-        return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
-
-    if evidence.causal:
-        return [Outcome(UNTESTED, NO_SPECIAL_TOKENS)]
-    return of_each(evidence, Part.FEATURES, test)
+    seeds = [_classifying(one, evidence.checkpoint) for one in evidence.each_seed(result)]
+    known = {name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in one for one in seeds)}
+    claimed = "punctuation" if result.task in ("stsb", "rte", "qnli") else "separator"
+    if not {"separator", "punctuation"} <= set(known):
+        return None
+    means = {name: with_luck(*mean_of_seeds(several)) for name, several in known.items()}
+    others = [name for name in known if name != claimed]
+    rival = max(others, key=lambda name: means[name].value)
+    sentence = f"[SEP] {said(means['separator'], 2)}, punctuation {said(means['punctuation'], 2)}, "
+    sentence += f"the most of what is not claimed: {rival} {said(means[rival], 2)}; "
+    sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
+    decision = apart_over_seeds([known[claimed]], [known[name] for name in others])
+    return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
 
 
 def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:

@@ -7,6 +7,7 @@ the numbers point one way but their intervals do not exclude the other. Then it 
 it, if the estimates stay where they are: intervals shrink with the square root of the rows.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -311,42 +312,30 @@ def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Ou
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
-def of_each(
-    evidence: Evidence, part: Part, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
-) -> list[Outcome]:
-    """`test` on every result of a part (of these tasks); one outcome that says why where there is none."""
-    return _each(evidence, evidence.of(part), part, test, tasks)
+def for_each(
+    part: Part, *tasks: str, swept: bool = False, loses: bool = False, not_causal: str = ""
+) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
+    """Make a test of one result the test of every result of a part (of these tasks); one outcome that says why where
+    there is none.
 
+    swept: they are sweeps of single heads, or layers; where there is one on all train rows, that one. loses: it is a
+    test of losses, untested where the fine-tuned checkpoint has nothing to lose. not_causal: why a decoder cannot be
+    tested, if so.
+    """
 
-def of_each_sweep(
-    evidence: Evidence,
-    test: Callable[[StepResult], Outcome | None],
-    tasks: Sequence[str] = (),
-    part: Part = Part.HEADS,
-) -> list[Outcome]:
-    """`of_each` on sweeps of single heads, or layers; where there is one on all train rows on that one."""
-    return _each(evidence, evidence.sweeps(part), part, test, tasks)
+    def made(test: Callable[[Evidence, StepResult], Outcome | None]) -> Test:
+        @functools.wraps(test)
+        def of_all(evidence: Evidence) -> list[Outcome]:
+            if not_causal and evidence.causal:
+                return [Outcome(UNTESTED, not_causal)]
+            results = evidence.sweeps(part) if swept else evidence.of(part)
+            outcomes = []
+            for result in (result for result in results if not tasks or result.task in tasks):
+                why = nothing_to_lose(evidence, result.task) if loses else None
+                outcomes.append(Outcome(UNTESTED, why, result.task) if why else test(evidence, result))
+            known = [outcome for outcome in outcomes if outcome is not None]
+            return known or untested(evidence, part, tasks[0] if tasks else None)
 
+        return of_all
 
-def _each(
-    evidence: Evidence,
-    results: Sequence[StepResult],
-    part: Part,
-    test: Callable[[StepResult], Outcome | None],
-    tasks: Sequence[str],
-) -> list[Outcome]:
-    outcomes = [test(result) for result in results if not tasks or result.task in tasks]
-    known = [outcome for outcome in outcomes if outcome is not None]
-    return known or untested(evidence, part, tasks[0] if tasks else None)
-
-
-def of_each_loss(
-    evidence: Evidence, part: Part, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
-) -> list[Outcome]:
-    """`of_each` for a test of losses: untested where the fine-tuned checkpoint has nothing to lose."""
-
-    def guarded(result: StepResult) -> Outcome | None:
-        why = nothing_to_lose(evidence, result.task)
-        return Outcome(UNTESTED, why, result.task) if why else test(result)
-
-    return of_each(evidence, part, guarded, tasks)
+    return made

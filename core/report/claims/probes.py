@@ -6,9 +6,9 @@ from core.report.claims.outcomes import (
     all_of,
     apart,
     decided,
+    for_each,
     found_by,
     no_loss,
-    of_each,
     points,
     said,
 )
@@ -25,90 +25,78 @@ PRUNED = 0.3  # the lower end of "30 to 40 %"
 READING = "mean over tokens"
 
 
-def no_whole_tree(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SYNTAX)
+def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The spanning tree of the best head (chosen on dev) joins fewer words with their governor than all heads do."""
-
-    def test(result: StepResult) -> Outcome | None:
-        best = next(iter(BestHeadTree.defined(result.rows)), None)
-        more = next(iter(TreeDifference.defined(result.rows)), None)
-        if best is None or more is None:
-            return None
-        sentence = (
-            f"undirected UAS of {best.name}, chosen on dev, {said(best.estimate, 2)}, its tree whole in "
-            f"{100 * best.whole_trees:.1f} % of sentences; all heads together {points(more.estimate)} more"
-        )
-        return found_by(result, decided(more.estimate), sentence, best.n)
-
-    return of_each(evidence, Part.SYNTAX, test)
+    best = next(iter(BestHeadTree.defined(result.rows)), None)
+    more = next(iter(TreeDifference.defined(result.rows)), None)
+    if best is None or more is None:
+        return None
+    sentence = (
+        f"undirected UAS of {best.name}, chosen on dev, {said(best.estimate, 2)}, its tree whole in "
+        f"{100 * best.whole_trees:.1f} % of sentences; all heads together {points(more.estimate)} more"
+    )
+    return found_by(result, decided(more.estimate), sentence, best.n)
 
 
-def attention_knows_syntax(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SYNTAX)
+def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The probe of attention alone scores above branching, the best fixed distance and the probe of random weights."""
-
-    def test(result: StepResult) -> Outcome | None:
-        scores = {score.name: score for score in ParsedScore.defined(result.rows)}
-        names = ("right-branching", "left-branching", "one fixed offset", "attention, random weights")
-        own = scores.get("attention")
-        if own is None or not set(names) <= set(scores):
-            return None
-        decision = apart([own.estimate], [scores[name].estimate for name in names])
-        others = "; ".join(f"{name} {scores[name].value:.2f}" for name in names)
-        return found_by(result, decision, f"UAS {said(own.estimate, 2)}; {others}", own.n)
-
-    return of_each(evidence, Part.SYNTAX, test)
+    scores = {score.name: score for score in ParsedScore.defined(result.rows)}
+    names = ("right-branching", "left-branching", "one fixed offset", "attention, random weights")
+    own = scores.get("attention")
+    if own is None or not set(names) <= set(scores):
+        return None
+    decision = apart([own.estimate], [scores[name].estimate for name in names])
+    others = "; ".join(f"{name} {scores[name].value:.2f}" for name in names)
+    return found_by(result, decision, f"UAS {said(own.estimate, 2)}; {others}", own.n)
 
 
-def hierarchical(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.PROBE)
+def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
     """In the second half of the layers a probe that learnt where both rules agree follows the hierarchical one, more
     than in the embeddings."""
-
-    def test(result: StepResult) -> Outcome | None:
-        layers = [
-            layer
-            for layer in ProbedLayer.defined(result.rows)
-            if layer.probe == LINEAR and layer.property == "main auxiliary, rules part"
-        ]
-        if len(layers) < 3:
-            return None
-        estimates = [layer.estimate for layer in sorted(layers, key=lambda layer: layer.layer)]
-        late, first = mean_over(estimates[-(len(estimates) // 2) :]), estimates[0]
-        if late is None:
-            return None
-        sentence = (
-            f"main auxiliary where the rules part (0 linear, 1 hierarchical): {said(late, 2)} in the second half of "
-            f"the layers, {said(first, 2)} in the embeddings"
-        )
-        return found_by(result, all_of([decided(late, 0.5), apart([late], [first])]), sentence, layers[0].n)
-
-    return of_each(evidence, Part.PROBE, test)
+    layers = [
+        layer
+        for layer in ProbedLayer.defined(result.rows)
+        if layer.probe == LINEAR and layer.property == "main auxiliary, rules part"
+    ]
+    if len(layers) < 3:
+        return None
+    estimates = [layer.estimate for layer in sorted(layers, key=lambda layer: layer.layer)]
+    late, first = mean_over(estimates[-(len(estimates) // 2) :]), estimates[0]
+    if late is None:
+        return None
+    sentence = (
+        f"main auxiliary where the rules part (0 linear, 1 hierarchical): {said(late, 2)} in the second half of "
+        f"the layers, {said(first, 2)} in the embeddings"
+    )
+    return found_by(result, all_of([decided(late, 0.5), apart([late], [first])]), sentence, layers[0].n)
 
 
-def middle_transfers(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TRANSFER)
+def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Classifiers on the layers of the middle third score above those on the first third and above those on the last,
     each third by its mean; which layer is best, on rows that did not choose it, is said beside."""
-
-    def test(result: StepResult) -> Outcome | None:
-        layers = [
-            layer
-            for layer in Transferred.defined(result.rows)
-            if layer.kind == "classifier" and layer.reading == READING and layer.layer
-        ]
-        depth = max((layer.layer or 0 for layer in layers), default=0)
-        parts: list[list[Estimate]] = [[], [], []]
-        for layer in layers:
-            parts[min(2, int(3 * ((layer.layer or 1) - 0.5) / depth))].append(layer.estimate)
-        first, middle, last = (mean_over(part) for part in parts)
-        if first is None or middle is None or last is None:
-            return None
-        sentence = f"{layers[0].metric} of layers in the first third {said(first)}, the middle {said(middle)}, "
-        sentence += f"the last {said(last)}"
-        best = next((one for one in BestLayer.defined(result.rows) if one.reading == READING), None)
-        if best is not None:
-            sentence += f"; layer {best.layer} of {best.layers} is best on half of the rows, "
-            sentence += f"{points(best.estimate)} above the last on the others"
-        return found_by(result, apart([middle], [first, last]), sentence, layers[0].n)
-
-    return of_each(evidence, Part.TRANSFER, test)
+    layers = [
+        layer
+        for layer in Transferred.defined(result.rows)
+        if layer.kind == "classifier" and layer.reading == READING and layer.layer
+    ]
+    depth = max((layer.layer or 0 for layer in layers), default=0)
+    parts: list[list[Estimate]] = [[], [], []]
+    for layer in layers:
+        parts[min(2, int(3 * ((layer.layer or 1) - 0.5) / depth))].append(layer.estimate)
+    first, middle, last = (mean_over(part) for part in parts)
+    if first is None or middle is None or last is None:
+        return None
+    sentence = f"{layers[0].metric} of layers in the first third {said(first)}, the middle {said(middle)}, "
+    sentence += f"the last {said(last)}"
+    best = next((one for one in BestLayer.defined(result.rows) if one.reading == READING), None)
+    if best is not None:
+        sentence += f"; layer {best.layer} of {best.layers} is best on half of the rows, "
+        sentence += f"{points(best.estimate)} above the last on the others"
+    return found_by(result, apart([middle], [first, last]), sentence, layers[0].n)
 
 
 def _nothing_to_lose(result: StepResult) -> Outcome | None:
@@ -122,18 +110,15 @@ def _nothing_to_lose(result: StepResult) -> Outcome | None:
     return None
 
 
-def a_third_can_go(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SUBNETWORKS)
+def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuned without 30 % of its weights, the smallest of all layers, a checkpoint loses no point."""
-
-    def test(result: StepResult) -> Outcome | None:
-        point = next((score for score in Subnetwork.defined(result.rows) if _is_point(score)), None)
-        if point is None or (nothing := _nothing_to_lose(result)):
-            return None if point is None else nothing
-        change = point.change_estimate
-        sentence = f"without {PRUNED:.0%} of weights {points(change)}; constant predictor {_shown(point)}"
-        return found_by(result, no_loss([change]), sentence, point.n)
-
-    return of_each(evidence, Part.SUBNETWORKS, test)
+    point = next((score for score in Subnetwork.defined(result.rows) if _is_point(score)), None)
+    if point is None or (nothing := _nothing_to_lose(result)):
+        return None if point is None else nothing
+    change = point.change_estimate
+    sentence = f"without {PRUNED:.0%} of weights {points(change)}; constant predictor {_shown(point)}"
+    return found_by(result, no_loss([change]), sentence, point.n)
 
 
 def _is_point(score: Subnetwork) -> bool:
@@ -145,17 +130,14 @@ def _shown(score: Subnetwork) -> str:
     return "undefined" if score.constant is None else f"{score.constant:.3f}"
 
 
-def good_and_bad(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SUBNETWORKS)
+def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
     """What survives pruning by importance, retrained, scores above as many components of those that went."""
-
-    def test(result: StepResult) -> Outcome | None:
-        known = {
-            score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
-        }
-        more = known.get("good less bad")
-        if more is None or (nothing := _nothing_to_lose(result)):
-            return None if more is None else nothing
-        scores = "; ".join(f"{name} {known[name].value:.3f}" for name in ("full", "good", "bad", "random"))
-        return found_by(result, decided(more.estimate), f"good less bad {points(more.estimate)}; {scores}", more.n)
-
-    return of_each(evidence, Part.SUBNETWORKS, test)
+    known = {
+        score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
+    }
+    more = known.get("good less bad")
+    if more is None or (nothing := _nothing_to_lose(result)):
+        return None if more is None else nothing
+    scores = "; ".join(f"{name} {known[name].value:.3f}" for name in ("full", "good", "bad", "random"))
+    return found_by(result, decided(more.estimate), f"good less bad {points(more.estimate)}; {scores}", more.n)

@@ -15,8 +15,8 @@ from core.report.claims.outcomes import (
     all_of,
     apart,
     decided,
+    for_each,
     found_by,
-    of_each,
     said,
     untested,
 )
@@ -38,25 +38,20 @@ NO_FRAMES = (
 NO_LAST = "the features were measured without the last token of the first sentence: run that step anew"
 
 
-def first_and_last(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.FEATURES)
+def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Heads look more at the first token, and at the last one of the first sentence, than at other tokens nearby, and
     less after fine-tuning than before: means over heads."""
-
-    def test(result: StepResult) -> Outcome | None:
-        decisions, sentences = [], []
-        for feature in ("first", "last"):
-            scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
-            beyond = [score.effect_estimate for score in scores if score.effect is not None]
-            gains = gains_by_seed(evidence, result, feature)
-            if not beyond or not gains:
-                return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
-            decisions += [decided(over(beyond)), decided_over_seeds([seed.turned for seed in gains], PARTS)]
-            sentences.append(
-                f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after"
-            )
-        return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
-
-    return of_each(evidence, Part.FEATURES, test)
+    decisions, sentences = [], []
+    for feature in ("first", "last"):
+        scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
+        beyond = [score.effect_estimate for score in scores if score.effect is not None]
+        gains = gains_by_seed(evidence, result, feature)
+        if not beyond or not gains:
+            return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
+        decisions += [decided(over(beyond)), decided_over_seeds([seed.turned for seed in gains], PARTS)]
+        sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after")
+    return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
@@ -129,20 +124,17 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
     return found_by(result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, mine[0].n, task)
 
 
-def adjectives_matter(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.WORD_LINKS, "sst2")
+def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Cutting links between nouns and adjectives moves the difference of the logits on SST-2 more, whichever way, than
     cutting as many between nouns and prepositions at the same distances in the same sentences: all layers, paired."""
-
-    def test(result: StepResult) -> Outcome | None:
-        known = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
-        if known is None:
-            return None
-        change = Estimate(known.value or 0.0, known.low, known.high)
-        sentence = f"{said(change, 2)} logits more, by {known.first_moves:.2g} and {known.other_moves:.2g}, "
-        sentence += f"{known.links} links each of {known.n} rows that have both sorts at one distance"
-        return found_by(result, decided(change), sentence, known.n)
-
-    return of_each(evidence, Part.WORD_LINKS, test, ("sst2",))
+    known = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
+    if known is None:
+        return None
+    change = Estimate(known.value or 0.0, known.low, known.high)
+    sentence = f"{said(change, 2)} logits more, by {known.first_moves:.2g} and {known.other_moves:.2g}, "
+    sentence += f"{known.links} links each of {known.n} rows that have both sorts at one distance"
+    return found_by(result, decided(change), sentence, known.n)
 
 
 # ---------------------------------------------------------------- without rows

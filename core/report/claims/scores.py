@@ -15,9 +15,9 @@ from core.report.claims.outcomes import (
     apart,
     decided,
     exists,
+    for_each,
     found_by,
     gains,
-    of_each,
     said,
     untested,
 )
@@ -42,9 +42,10 @@ NO_LENGTHS = "r by length has no interval at two lengths: run that step on more 
 # ---------------------------------------------------------------- Table 1
 
 
-def pretraining_helps(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TUNING)
+def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A pre-trained checkpoint, fine-tuned, scores higher than a random one: the difference, with rows and seeds."""
-    return of_each(evidence, Part.TUNING, lambda result: beats(result, "random", "from random weights"))
+    return beats(result, "random", "from random weights")
 
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
@@ -62,50 +63,44 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other.n or 1))
 
 
-def random_learns(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TUNING)
+def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A randomly initialised model, fine-tuned, is better than the best constant predictor. It fails where the interval
     ends before it is a point better."""
-
-    def test(result: StepResult) -> Outcome | None:
-        tuning = finetuned_task(result.rows)
-        mean, floor = tuning.mean("random"), constant_score(tuning, result.task)
-        metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
-        if mean is None or floor is None:
-            return None
-        if mean.of_metric(metric) is None:
-            return found_by(result, Decision(FAILS), "its predictions are constant", n, margin=floor, seeds=mean.n)
-        rows, luck = score_of(mean, metric, n)
-        score = with_luck(rows, luck)
-        note = f"; {mean.note}" if mean.note else ""
-        decision = needs(gains(score, floor), rows, luck, floor)
-        if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
-            decision = replace(decision, word=FAILS, times=None)
-        sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
-        return found_by(result, decision, sentence, n, seeds=mean.n)
-
-    return of_each(evidence, Part.TUNING, test)
+    tuning = finetuned_task(result.rows)
+    mean, floor = tuning.mean("random"), constant_score(tuning, result.task)
+    metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
+    if mean is None or floor is None:
+        return None
+    if mean.of_metric(metric) is None:
+        return found_by(result, Decision(FAILS), "its predictions are constant", n, margin=floor, seeds=mean.n)
+    rows, luck = score_of(mean, metric, n)
+    score = with_luck(rows, luck)
+    note = f"; {mean.note}" if mean.note else ""
+    decision = needs(gains(score, floor), rows, luck, floor)
+    if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
+        decision = replace(decision, word=FAILS, times=None)
+    sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
+    return found_by(result, decision, sentence, n, seeds=mean.n)
 
 
-def constant_cells(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.TUNING)
+def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
     """The named cells of Table 1 equal a constant predictor on these rows, to the printed digit: arithmetic, which
     no checkpoint decides."""
-
-    def test(result: StepResult) -> Outcome | None:
-        cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
-        tuning = finetuned_task(result.rows)
-        if not cells or tuning.constant is None:
-            return None
-        n = tuning.runs[0].dev_rows
-        if result.task not in evidence.official or n != TASKS[result.task].dev_rows:
-            return Outcome(UNTESTED, "these are not all of GLUE's own dev rows", result.task)
-        share = tuning.constant.accuracy or 0.0
-        both = (share, 1 - share)
-        equal = [min(abs(cell.values["accuracy"] - other) for other in both) < 0.001 for cell in cells]
-        numbers = ", ".join(f"{100 * cell.values['accuracy']:.1f}" for cell in cells)
-        sentence = f"printed {numbers}; constant predictors score {100 * share:.2f} and {100 * (1 - share):.2f}"
-        return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
-
-    return of_each(evidence, Part.TUNING, test)
+    cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
+    tuning = finetuned_task(result.rows)
+    if not cells or tuning.constant is None:
+        return None
+    n = tuning.runs[0].dev_rows
+    if result.task not in evidence.official or n != TASKS[result.task].dev_rows:
+        return Outcome(UNTESTED, "these are not all of GLUE's own dev rows", result.task)
+    share = tuning.constant.accuracy or 0.0
+    both = (share, 1 - share)
+    equal = [min(abs(cell.values["accuracy"] - other) for other in both) < 0.001 for cell in cells]
+    numbers = ", ".join(f"{100 * cell.values['accuracy']:.1f}" for cell in cells)
+    sentence = f"printed {numbers}; constant predictors score {100 * share:.2f} and {100 * (1 - share):.2f}"
+    return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
 
 
 # ---------------------------------------------------------------- Clark et al., Brunner et al.
@@ -158,42 +153,36 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
     return outcomes or [Outcome(UNTESTED, "no task has a separator")]
 
 
-def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.DEPENDENCIES)
+def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | None:
     """For most dependencies the head that is best on dev beats, on test, the best fixed distance: corrected over the
     dependencies."""
-
-    def test(result: StepResult) -> Outcome | None:
-        labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
-        every = DependencyScore.among(result.rows)
-        chosen = []
-        for label in dict.fromkeys(score.feature or "" for score in every):
-            scores = [score for score in picked(every, feature=label) if score.value is not None and score.baseline]
-            if scores and label != "all":
-                chosen.append((label, max(scores, key=lambda score: score.dev or 0.0)))
-        for label, best in chosen:
-            labels[decided(among(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
-        better, worse, unclear = labels.values()
-        ahead = sum(best.estimate.value > (best.baseline or 0.0) for _, best in chosen)
-        total = len(better) + len(worse) + len(unclear)
-        sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
-        sentence += f"undecided {len(unclear)}"
-        n = sum(int(score.n or 0) for score in picked(every, feature="all")[:1])
-        word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
-        least, most = (len(better) / max(1, total), 1 - len(worse) / max(1, total))
-        counted = Estimate(ahead / max(1, total), least, most)
-        return found_by(result, Decision(word, None, counted, HALF), sentence, n)
-
-    return of_each(evidence, Part.DEPENDENCIES, test)
+    labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
+    every = DependencyScore.among(result.rows)
+    chosen = []
+    for label in dict.fromkeys(score.feature or "" for score in every):
+        scores = [score for score in picked(every, feature=label) if score.value is not None and score.baseline]
+        if scores and label != "all":
+            chosen.append((label, max(scores, key=lambda score: score.dev or 0.0)))
+    for label, best in chosen:
+        labels[decided(among(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
+    better, worse, unclear = labels.values()
+    ahead = sum(best.estimate.value > (best.baseline or 0.0) for _, best in chosen)
+    total = len(better) + len(worse) + len(unclear)
+    sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
+    sentence += f"undecided {len(unclear)}"
+    n = sum(int(score.n or 0) for score in picked(every, feature="all")[:1])
+    word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
+    least, most = (len(better) / max(1, total), 1 - len(worse) / max(1, total))
+    counted = Estimate(ahead / max(1, total), least, most)
+    return found_by(result, Decision(word, None, counted, HALF), sentence, n)
 
 
-def effective_drops(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.EFFECTIVE)
+def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Raw and effective attention are the same for the shortest inputs (a correlation above .999) and part for the
     longest (below .99): both intervals, over inputs, lie so. It fails where they part for the shortest, too. Rows
     of before r by length had an interval cannot be tested."""
-    return of_each(evidence, Part.EFFECTIVE, _drops)
-
-
-def _drops(result: StepResult) -> Outcome | None:
     several = sorted(LengthCorrelation.among(result.rows), key=lambda length: length.length_from)
     if not several:
         return None

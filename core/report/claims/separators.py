@@ -1,6 +1,6 @@
 """Attention to [SEP] is a no-op, as tests: the loss hardly moves with it (Clark et al. 3.2), and what makes it."""
 
-from core.report.claims.outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, found_by, of_each, said, untested
+from core.report.claims.outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, for_each, found_by, said, untested
 from core.report.estimates import mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
@@ -17,13 +17,10 @@ MOSTLY = 0.5  # of its weight on separators: a head that looks at them
 ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks must have more than words and places
 
 
-def no_op(evidence: Evidence) -> list[Outcome]:
+@for_each(Part.SEPARATORS)
+def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
     """From layer 5 of 12 up (here: at that depth) the loss moves with attention to separators less than half as much as
     with attention to other tokens (HARDLY). Heads that give separators no weight to speak of cannot test it."""
-    return of_each(evidence, Part.SEPARATORS, _smaller)
-
-
-def _smaller(result: StepResult) -> Outcome | None:
     layers = separator_layers(result.rows)
     upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
     mean = mean_over(_below(layer) for layer in upper)
