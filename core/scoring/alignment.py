@@ -39,8 +39,8 @@ def align_words(
             if kind == "equal" or (kind == "replace" and b - a == d - c):
                 pairs += list(zip(places[0][a:b], places[1][c:d], strict=True))
     pairs.sort()
-    taken = [{pair[side] for pair in pairs} for side in (0, 1)]
-    alone = [tuple(k for k in range(len(texts)) if k not in taken[s]) for s, texts in enumerate((first, second))]
+    paired = [{pair[side] for pair in pairs} for side in (0, 1)]
+    alone = [tuple(k for k in range(len(texts)) if k not in paired[s]) for s, texts in enumerate((first, second))]
     return WordAlignment(tuple(pairs), alone[0], alone[1])
 
 

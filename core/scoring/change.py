@@ -45,10 +45,10 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
     A row whose whole weight lay on the first token has nothing left and becomes uniform over what it may see, so that
     two such rows do not differ.
     """
-    rest = weights[..., 1:, 1:].double()
-    total = rest.sum(-1, keepdim=True)
-    visible = torch.ones_like(rest).tril()
-    return torch.where(total > 1e-9, rest / total.clamp_min(1e-9), visible / visible.sum(-1, keepdim=True))
+    without_sink = weights[..., 1:, 1:].double()
+    total = without_sink.sum(-1, keepdim=True)
+    visible = torch.ones_like(without_sink).tril()
+    return torch.where(total > 1e-9, without_sink / total.clamp_min(1e-9), visible / visible.sum(-1, keepdim=True))
 
 
 class Change:

@@ -23,26 +23,29 @@ def _p_log_p(weights: Tensor) -> Tensor:
     return weights.clamp_min(SMALLEST).log_().mul_(weights)
 
 
-def _distances(first: Tensor, others: Tensor, own_entropy: Tensor, theirs: Tensor) -> Tensor:
+def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_entropy: Tensor) -> Tensor:
     """Jensen-Shannon distance (base 2, square root; 0 to 1) of rows to rows, of halved weights and halved p ln p.
 
     Rows that are equal up to float32's rounding are exactly 0 apart: entries are subtracted before they are added up.
     """
-    mixture = others + first
-    divergence = (own_entropy + theirs).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
+    mixture = other_rows + first
+    divergence = (own_entropy + other_entropy).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
     return divergence.masked_fill_(divergence < ROUNDING, 0.0).sqrt_()
 
 
 def mean_distances(
-    first: Float[Tensor, "head row key"], others: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
+    first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
     """Mean distance of every two heads over the rows of each input; inputs: which input a row is of, from 0."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
     share /= share.sum(0)
-    halved, own_entropy, theirs = others / 2, _p_log_p(first) / 2, _p_log_p(others) / 2
-    means = [_distances(rows / 2, halved, mine, theirs) @ share for rows, mine in zip(first, own_entropy, strict=True)]
+    halved, own_entropy, other_entropy = other_rows / 2, _p_log_p(first) / 2, _p_log_p(other_rows) / 2
+    means = [
+        _distances(rows / 2, halved, entropy, other_entropy) @ share
+        for rows, entropy in zip(first, own_entropy, strict=True)
+    ]
     return torch.stack(means).permute(2, 0, 1)
 
 
@@ -118,8 +121,8 @@ class Matching:
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
     """The matching of largest total similarity; -1 for heads that are left over."""
     match = np.full(len(similarity), -1)
-    heads, others = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
-    match[heads] = others
+    heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
+    match[heads] = partners
     return match
 
 
@@ -132,10 +135,10 @@ def matching(sums: SimilaritySums) -> Matching:
     for half in halves:
         agrees &= half == match
     margin = np.full(len(match), np.nan)
-    for head, other in enumerate(match):
-        rest = np.delete(similarity[head], other)
-        if other >= 0 and len(rest):
-            margin[head] = similarity[head, other] - rest.max()
+    for head, partner in enumerate(match):
+        unmatched = np.delete(similarity[head], partner)
+        if partner >= 0 and len(unmatched):
+            margin[head] = similarity[head, partner] - unmatched.max()
     return Matching(match, similarity.argmax(1), margin, agrees)
 
 

@@ -83,22 +83,22 @@ class HeadDistances:
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
-    own = _entropies(2 * half) / 2
+    entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
     above = rows.new_zeros(heads, heads)
     for start in range(0, heads, together):
-        some = slice(start, start + together)
-        mixtures = half[some, None] + half[start:]
-        above[some, start:] = _entropies(mixtures) - own[some, None] - own[start:]
+        chunk = slice(start, start + together)
+        mixtures = half[chunk, None] + half[start:]
+        above[chunk, start:] = _entropies(mixtures) - entropies[chunk, None] - entropies[start:]
     above = above.clamp_min_(0).triu_(1)
     return above + above.T
 
 
-def js_between(first: Float[Tensor, "head row key"], other: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
+def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
     """Sum over rows of the distance between each head's rows in two sets of maps, as `js_sums` has it of two heads."""
-    halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, other)]
-    own = sum(_entropies(2 * half) / 2 for half in halves)
-    return (_entropies(halves[0] + halves[1]) - own).clamp_min(0)
+    halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
+    entropies = sum(_entropies(2 * half) / 2 for half in halves)
+    return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
 
 
 def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:

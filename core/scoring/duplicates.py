@@ -53,7 +53,7 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
 
 def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads: int) -> Group:
     between = distances[np.ix_(members, members)].sum(1) / (len(members) - 1)
-    group = [Head(*divmod(int(place), heads)) for place in members]
+    group = [Head(*divmod(int(member), heads)) for member in members]
     return Group(tuple(group), group[int(between.argmin())], float(between.mean()))
 
 
@@ -61,14 +61,14 @@ def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> 
     """Random other heads, as many of each layer as the group has; of any layer where its own has too few left. None
     where fewer heads are left than the group has."""
     chance, matches = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
-    others = set(all_heads(layers, heads)) - set(group.heads)
-    for _ in range(draws if len(others) >= len(group.heads) else 0):
+    outside = set(all_heads(layers, heads)) - set(group.heads)
+    for _ in range(draws if len(outside) >= len(group.heads) else 0):
         chosen: list[Head] = []
         for layer in sorted({head.layer for head in group.heads}):
-            wanted = sum(head.layer == layer for head in group.heads)
-            chosen += _some(chance, sorted(head for head in others if head.layer == layer), wanted)
+            in_layer = sum(head.layer == layer for head in group.heads)
+            chosen += _some(chance, sorted(head for head in outside if head.layer == layer), in_layer)
         missing = len(group.heads) - len(chosen)
-        chosen += _some(chance, sorted(others - set(chosen)), missing)
+        chosen += _some(chance, sorted(outside - set(chosen)), missing)
         matches.append(sorted(chosen))
     return matches
 

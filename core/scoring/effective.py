@@ -34,8 +34,8 @@ def effective_attention(
     effective[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
     left = np.arange(identified, len(maps))
     if identified:  # longer prefixes have full column rank
-        effective[left], done = _projected(maps[left], reach, left)
-        left = left[~done]
+        effective[left], is_solved = _projected(maps[left], reach, left)
+        left = left[~is_solved]
     for query in left:
         basis = _basis(reach[: query + 1])
         effective[query, : query + 1] = maps[query, : query + 1] @ basis @ basis.T
@@ -80,15 +80,15 @@ def _projected(
     """
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
     visible = np.arange(len(values)) <= queries[:, None]
-    wanted = rows @ values
+    target = rows @ values
     projected = np.zeros_like(rows)
     try:
         inverse = np.linalg.inv(grams)
     except np.linalg.LinAlgError:
         return projected, np.zeros(len(rows), dtype=bool)
     for _ in range(REFINEMENTS):
-        projected += (inverse @ (wanted - projected @ values)[:, :, None])[:, :, 0] @ values.T * visible
-    off = np.abs(projected @ values - wanted).max(1, initial=0)
+        projected += (inverse @ (target - projected @ values)[:, :, None])[:, :, 0] @ values.T * visible
+    off = np.abs(projected @ values - target).max(1, initial=0)
     return projected, off <= EXACT * np.abs(values).max(initial=0)
 
 

@@ -62,24 +62,24 @@ class Marked(NamedTuple):
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
     """At most DRAWS for each feature of each input, from any ordinary query and from the classifying token; inputs of
     one length and the same features, each drawn by its own seed whatever it is drawn with."""
-    tokens = np.stack([own.tokens for own in inputs])
+    tokens = np.stack([marked.tokens for marked in inputs])
     plain = np.zeros((len(inputs), tokens.shape[-1]), dtype=bool)
-    for row, own in zip(plain, inputs, strict=True):
-        row[list(own.ordinary)] = True
+    for row, marked in zip(plain, inputs, strict=True):
+        row[list(marked.ordinary)] = True
     shape = (len(inputs), len(WAYS), tokens.shape[1], DRAWS)
     queries, keys = (np.zeros((*shape, cells), dtype=int) for cells in (2, 4))
-    found = np.zeros(shape, dtype=bool)
+    is_filled = np.zeros(shape, dtype=bool)
     compared = (tokens & plain[:, None]).any(-1) & (~tokens & plain[:, None]).any(-1)  # with what others can be
     if compared.any():
         drawn = _Drawn(inputs, tokens, plain, np.nonzero(compared))
         group, cells = drawn.fitting(causal=causal)  # ascending
         counts = np.bincount(group, minlength=len(drawn.number) * len(WAYS))
         rank = np.arange(len(group)) - (np.cumsum(counts) - counts)[group]
-        kept = rank < DRAWS
-        row, way = np.divmod(group[kept], len(WAYS))
-        place = (drawn.number[row], way, drawn.feature[row], rank[kept])
-        keys[place], queries[place], found[place] = cells[kept, :4], cells[kept, 4:], True
-    return [Rhombi(*own) for own in zip(queries, keys, found, strict=True)]
+        is_early = rank < DRAWS
+        row, way = np.divmod(group[is_early], len(WAYS))
+        cell = (drawn.number[row], way, drawn.feature[row], rank[is_early])
+        keys[cell], queries[cell], is_filled[cell] = cells[is_early, :4], cells[is_early, 4:], True
+    return [Rhombi(*rhombi) for rhombi in zip(queries, keys, is_filled, strict=True)]
 
 
 class _Drawn:
@@ -88,56 +88,56 @@ class _Drawn:
     def __init__(self, inputs: Sequence[Marked], tokens: np.ndarray, plain: np.ndarray, rows: tuple[np.ndarray, ...]):
         self.number, self.feature = rows
         self.own, self.plain = tokens[rows], plain
-        self.kinds = np.stack([own.kinds.of for own in inputs])
-        self.roles = np.stack([own.kinds.roles for own in inputs])[rows]
+        self.kinds = np.stack([marked.kinds.of for marked in inputs])
+        self.roles = np.stack([marked.kinds.roles for marked in inputs])[rows]
         nothing = np.full(tokens.shape[-1], -1)
-        self.words = np.stack([nothing if own.kinds.words is None else own.kinds.words for own in inputs])
+        self.words = np.stack([nothing if marked.kinds.words is None else marked.kinds.words for marked in inputs])
         shape = (4, len(WAYS), tokens.shape[1], TRIED)
         drawn = np.empty((len(inputs), *shape))
-        for numbers, own in zip(drawn, inputs, strict=True):
-            np.random.default_rng(list(own.seed)).random(out=numbers)
+        for numbers, marked in zip(drawn, inputs, strict=True):
+            np.random.default_rng(list(marked.seed)).random(out=numbers)
         chance = drawn[self.number, :, :, self.feature].swapaxes(0, 1)  # [four, row, way, draw]
         self.first = _chosen(self.own & plain[self.number], chance[0])
         self.other = self._others(chance[1])
         self.step = (chance[2] * (2 * tokens.shape[-1] - 1)).astype(int) - tokens.shape[-1] + 1
         self.query = _chosen(plain[self.number], chance[3])
-        self.query[:, 1] = np.array([own.classifying for own in inputs])[self.number, None]
+        self.query[:, 1] = np.array([marked.classifying for marked in inputs])[self.number, None]
 
     def _others(self, chance: Float[np.ndarray, "row way draw"]) -> Int[np.ndarray, "row way draw"]:
         """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
         lacking = ~self.own & self.plain[self.number]
-        other, roles = _chosen(lacking, chance), np.flatnonzero(self.roles)
+        alternatives, roles = _chosen(lacking, chance), np.flatnonzero(self.roles)
         if len(roles):
-            role, place = np.nonzero(self.own[roles] & self.plain[self.number[roles]])
-            which = np.zeros((len(roles), self.own.shape[1]), dtype=int)
-            which[role, place] = np.arange(len(role))
+            role, position = np.nonzero(self.own[roles] & self.plain[self.number[roles]])
+            ranks = np.zeros((len(roles), self.own.shape[1]), dtype=int)
+            ranks[role, position] = np.arange(len(role))
             kinds = self.kinds[self.number[roles]][role]  # of each token of a role the other tokens of its kind
-            kind = kinds[np.arange(len(role)), place][:, None]
+            kind = kinds[np.arange(len(role)), position][:, None]
             alike = lacking[roles][role] & (kinds == kind) & (kind >= 0)
-            token = which[np.arange(len(roles))[:, None, None], self.first[roles]]
-            other[roles] = np.where(alike.any(1)[token], _positions(alike, token, chance[roles]), -1)
-        return other
+            token = ranks[np.arange(len(roles))[:, None, None], self.first[roles]]
+            alternatives[roles] = np.where(alike.any(1)[token], _positions(alike, token, chance[roles]), -1)
+        return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
         """The draws that are as they should be: of which row and way each is, and its cells (k, o, k+t, o+t, q, q+t).
         What costs little leaves most of them out before the rest is looked at."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
-        for place in (self.first, self.other, self.query):
-            fits &= (place + self.step >= 0) & (place + self.step < length)
+        for positions in (self.first, self.other, self.query):
+            fits &= (positions + self.step >= 0) & (positions + self.step < length)
         at = np.flatnonzero(fits)
-        first, other, step, query = (part.ravel()[at] for part in (self.first, self.other, self.step, self.query))
+        first, alternative, step, query = (part.ravel()[at] for part in (self.first, self.other, self.step, self.query))
         group = at // TRIED
         row = group // len(WAYS)
         number = self.number[row]
-        cells = np.stack([first, other, first + step, other + step, query, query + step])
+        cells = np.stack([first, alternative, first + step, alternative + step, query, query + step])
         moved = self.kinds[number, cells[2:4]]
-        kept = (self.plain[number, cells[[2, 3, 5]]] & ~self.own[row, cells[1:4]]).all(0)
-        kept &= ~self.roles[row] | ((moved[0] == moved[1]) & (moved[0] >= 0))
-        kept &= ~_of_one_word(self.words[number, cells])
+        valid = (self.plain[number, cells[[2, 3, 5]]] & ~self.own[row, cells[1:4]]).all(0)
+        valid &= ~self.roles[row] | ((moved[0] == moved[1]) & (moved[0] >= 0))
+        valid &= ~_of_one_word(self.words[number, cells])
         if causal:
-            kept &= (cells[:2] <= query).all(0)
-        return group[kept], cells[:, kept].T
+            valid &= (cells[:2] <= query).all(0)
+        return group[valid], cells[:, valid].T
 
 
 def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"]:
@@ -189,8 +189,8 @@ class RhombusCells:
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
         """The (query, key) of one input's cells."""
-        mine = self.batch == number
-        return np.stack([self.queries[mine].ravel(), self.keys[mine].ravel()], -1)
+        in_batch = self.batch == number
+        return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
 
 SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
@@ -201,7 +201,7 @@ def contrasts_of(
 ) -> Float[np.ndarray, "batch way feature head"]:
     """Mean contrast over each input's draws, from the weights of their cells, in natural logarithms; NaN where no draw
     fits."""
-    found = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
+    contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
-        found[cells.filled] = means_over_draws(weights, SIGNS, cells.starts)
-    return found.reshape(*cells.shape, -1)
+        contrasts[cells.filled] = means_over_draws(weights, SIGNS, cells.starts)
+    return contrasts.reshape(*cells.shape, -1)

@@ -62,25 +62,25 @@ def mark(
     for feature, row in enumerate(tokens.tolist()):
         if True not in row:
             continue
-        places, others = [k for k, carries in enumerate(row) if carries], [k for k in ordinary if not row[k]]
-        for draw in range(NULLS if len(places) <= len(others) else 0):
+        places, unmarked = [k for k, carries in enumerate(row) if carries], [k for k in ordinary if not row[k]]
+        for draw in range(NULLS if len(places) <= len(unmarked) else 0):
             start = (draw * features + feature) * length
-            drawn += [start + position for position in _near(places, others, chance)]
+            drawn += [start + position for position in _near(places, unmarked, chance)]
     nulls = np.zeros((NULLS, features, length), dtype=bool)
     nulls.reshape(-1)[drawn] = True
     return Marks(tokens, nulls, classifying, rhombi)
 
 
-def _near(places: list[int], others: list[int], chance: random.Random) -> list[int]:
-    """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left, which are
+def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list[int]:
+    """As many of `unmarked` (ascending): for each place, in drawn order, one of the NEAREST that are left, which are
     neighbours among them."""
-    left, taken, number = list(others), [], chance.random
+    left, nearest, number = list(unmarked), [], chance.random
     for position in _in_drawn_order(places, chance) if len(places) > 1 else places:
         low, last = max(0, bisect_left(left, position) - NEAREST), len(left) - NEAREST
         while low < last and left[low + NEAREST] - position < position - left[low]:
             low += 1
-        taken.append(left.pop(low + int(number() * min(NEAREST, len(left) - low))))
-    return taken
+        nearest.append(left.pop(low + int(number() * min(NEAREST, len(left) - low))))
+    return nearest
 
 
 def _in_drawn_order(places: list[int], chance: random.Random) -> list[int]:
@@ -107,8 +107,8 @@ def columns(
         total = np.ones(rows.shape[1], dtype=rows.dtype) @ rows.reshape(*rows.shape[:2], -1)
     else:
         total = torch.from_numpy(rows).permute(0, 3, 1, 2).sum(2).transpose(1, 2).numpy()
-    seen = np.arange(length, 0, -1)[:, None].clip(max=rows.shape[1]) if visible else rows.shape[1]
-    return total.reshape(len(cells), length, cells.shape[-1]) / np.asarray(seen, dtype=rows.dtype)
+    queries_seeing = np.arange(length, 0, -1)[:, None].clip(max=rows.shape[1]) if visible else rows.shape[1]
+    return total.reshape(len(cells), length, cells.shape[-1]) / np.asarray(queries_seeing, dtype=rows.dtype)
 
 
 class _Batch:
@@ -117,9 +117,9 @@ class _Batch:
     A group is one feature of one input, as marked (0) or as drawn for the null (1 to NULLS).
     """
 
-    def __init__(self, inputs: list[int], some: list[Marks], *, kinds: int):
-        self.inputs, self.classifying = list(inputs), [marks.classifying for marks in some]
-        marked = np.stack([np.concatenate([marks.tokens[None], marks.nulls]) for marks in some])
+    def __init__(self, inputs: list[int], marks_of_inputs: list[Marks], *, kinds: int):
+        self.inputs, self.classifying = list(inputs), [marks.classifying for marks in marks_of_inputs]
+        marked = np.stack([np.concatenate([marks.tokens[None], marks.nulls]) for marks in marks_of_inputs])
         self.shape = marked.shape[:-1]  # input, mark, feature
         groups, self.keys = np.nonzero(marked.reshape(-1, marked.shape[-1]))
         self.starts = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -127,8 +127,8 @@ class _Batch:
         self.owner = groups // (self.shape[1] * self.shape[2])
         present: np.ndarray = np.asarray(marked.any(-1))
         self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
-        drawn = [marks.rhombi for marks in some if marks.rhombi is not None]
-        self.cells = RhombusCells.of(drawn) if len(drawn) == len(some) else None
+        drawn = [marks.rhombi for marks in marks_of_inputs if marks.rhombi is not None]
+        self.cells = RhombusCells.of(drawn) if len(drawn) == len(marks_of_inputs) else None
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
         """Values of every group's keys, one group after another."""
@@ -163,8 +163,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
     received = np.cumsum(share[::-1])[::-1]
     rows = [np.where(keys <= at, 1 / (at + 1), 0.0) for at in classifying]
     mean, visible = received / max(length - 1, 1), received / np.minimum(np.arange(length, 0, -1), max(length - 1, 1))
-    whole = (np.tile(values[:, None], (len(rows), 1, 1)) for values in (mean, visible))
-    return _Taken(next(whole), np.stack(rows)[:, :, None], next(whole), None)
+    pair_of_means = (np.tile(values[:, None], (len(rows), 1, 1)) for values in (mean, visible))
+    return _Taken(next(pair_of_means), np.stack(rows)[:, :, None], next(pair_of_means), None)
 
 
 class FeatureAttention:
@@ -217,36 +217,36 @@ class FeatureAttention:
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch
-        whole, rows = (
+        received, rows = (
             np.stack([layer_sums.columns.T for layer_sums in sums]),
             np.stack([layer_sums.rows[:, 0].T for layer_sums in sums]),
         )
-        length, visible = whole.shape[1], None
+        length, visible = received.shape[1], None
         if self.causal and length > 1:
-            whole = whole - np.stack([layer_sums.rows[:, 1].T for layer_sums in sums])
-            visible = whole / np.minimum(np.arange(length, 0, -1), length - 1)[:, None]
+            received = received - np.stack([layer_sums.rows[:, 1].T for layer_sums in sums])
+            visible = received / np.minimum(np.arange(length, 0, -1), length - 1)[:, None]
         elif self.causal:
-            visible = whole
-        mean = whole / (length - (self.causal and length > 1))
+            visible = received
+        mean = received / (length - (self.causal and length > 1))
         at = None if batch.cells is None else np.concatenate([layer_sums.cells for layer_sums in sums], 1)
         self._add(layer, _Taken(mean, rows, visible, None if at is None else by_draw(at, 4)), batch)
 
     def _batch_of(self, inputs: list[int]) -> _Batch:
         return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
 
-    def _add(self, layer: int | slice, taken: "_Taken", batch: _Batch) -> None:
+    def _add(self, layer: int | slice, weights: "_Taken", batch: _Batch) -> None:
         """Every definition's values of one layer."""
         sums: list[np.ndarray] = []
-        even = _even(taken.mean.shape[1], batch.classifying) if self.causal and self.places.any() else None
+        even = _even(weights.mean.shape[1], batch.classifying) if self.causal and self.places.any() else None
         beside = {} if even is None else self._reduced(even, batch)
-        for definition, reduced in self._reduced(taken, batch).items():
+        for definition, reduced in self._reduced(weights, batch).items():
             value, null = reduced[:, 0], reduced[:, 1:].mean(1)
             if beside:
                 null[:, self.places] = beside[definition][:, 0][:, self.places]
             sums += [value, value - null]
         contrast = np.full((len(batch.inputs), len(WAYS) * len(self.features), sums[0].shape[-1]), np.nan)
-        if taken.cells is not None and batch.cells is not None:
-            contrast[:] = contrasts_of(taken.cells, batch.cells).reshape(contrast.shape)
+        if weights.cells is not None and batch.cells is not None:
+            contrast[:] = contrasts_of(weights.cells, batch.cells).reshape(contrast.shape)
         layers = len(self.means.inputs) if isinstance(layer, slice) else 1
         drawn = np.isfinite(contrast[..., :: contrast.shape[-1] // layers]).astype(float)  # in a layer's first head
         counts = np.concatenate([np.repeat(batch.counts[:, None], layers, 1), drawn.swapaxes(1, 2)], 2)
@@ -254,11 +254,11 @@ class FeatureAttention:
         numbers = [self._numbers[k] for k in batch.inputs]
         self.means.update(layer, np.concatenate([*sums, contrast], 1).swapaxes(1, 2), counts, numbers)
 
-    def _reduced(self, taken: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch mark feature head"]]:
+    def _reduced(self, weights: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch mark feature head"]]:
         """Every definition's value of each group."""
-        gathered = {"mean": batch.gathered(taken.mean), "classifying": batch.gathered(taken.classifying)}
-        if taken.visible is not None:
-            gathered["max-visible"] = batch.gathered(taken.visible)
+        gathered = {"mean": batch.gathered(weights.mean), "classifying": batch.gathered(weights.classifying)}
+        if weights.visible is not None:
+            gathered["max-visible"] = batch.gathered(weights.visible)
         return {
             name: batch.reduced(gathered.get(name, gathered["mean"]), np.add if name == "sum" else np.maximum)
             for name in self.definitions

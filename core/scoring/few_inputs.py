@@ -39,7 +39,7 @@ def spread_of(
     values: Float[np.ndarray, "unit *cell"],
     used: Shaped[np.ndarray, "unit *cell"],
     mean: Float[np.ndarray, "*cell"],
-    own: Float[np.ndarray, "unit *cell"] | None = None,
+    unit_means: Float[np.ndarray, "unit *cell"] | None = None,
 ) -> Spread:
     """The spread of a mean (or ratio of sums) from what each unit adds to it.
 
@@ -47,9 +47,9 @@ def spread_of(
         values: of each unit.
         used: which units have one.
         mean: of the values, over units used.
-        own: the units' own means, where values are not these (a ratio's): they say which differ from 0.
+        unit_means: the units' own means, where values are not these (a ratio's): they say which differ from 0.
     """
-    own = values if own is None else own
+    unit_means = values if unit_means is None else unit_means
     n = used.sum(0).astype(float)
     away = np.where(used, values - mean, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -59,8 +59,8 @@ def spread_of(
         skewness = third * np.sqrt(n) / second**1.5 * np.sqrt(n * (n - 1)) / (n - 2)
     flat = error <= ZERO * np.maximum(1.0, np.abs(mean))
     lean = np.where(flat | ~np.isfinite(skewness), 0.0, skewness) / np.sqrt(np.maximum(n, 1))
-    different = (used & (np.abs(own) > ZERO)).sum(0).astype(float)
-    positive, negative = ((used & (sign * own > ZERO)).any(0) for sign in (1, -1))
+    different = (used & (np.abs(unit_means) > ZERO)).sum(0).astype(float)
+    positive, negative = ((used & (sign * unit_means > ZERO)).any(0) for sign in (1, -1))
     return Spread(np.where(flat, 0.0, error), lean, different, positive.astype(float) - negative.astype(float))
 
 
@@ -94,9 +94,9 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
         p = np.maximum(scipy.special.stdtr(freedom, -t), scipy.special.stdtr(freedom, -_bent(t, spread.lean)))
-    same = np.where(mean > 0, 0.5**spread.different, 1.0)
+    at_mean = np.where(mean > 0, 0.5**spread.different, 1.0)
     is_testable = np.isfinite(mean) & (spread.different >= FEWEST)
-    return np.where(is_testable, np.where(spread.error > 0, p, same), np.nan)
+    return np.where(is_testable, np.where(spread.error > 0, p, at_mean), np.nan)
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:

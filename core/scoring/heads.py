@@ -149,22 +149,22 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 
 
 def normalised_mean(
-    rows: Float[Any, "*heads query"], *, causal: bool, seen: Real[np.ndarray, "*layers query"] | None = None
+    rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
     """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key.
 
-    seen: that number, where it is not that of a whole sentence; its axes are broadcast against those of rows (numpy).
+    visible_keys: that number, where it is not that of a whole sentence; its axes are broadcast against those of rows.
     """
-    if seen is not None:
-        several = np.broadcast_to(seen > 1, rows.shape)
-        spread = np.where(several, rows / np.log(np.maximum(seen, 2)), 0.0).sum(-1)
+    if visible_keys is not None:
+        several = np.broadcast_to(visible_keys > 1, rows.shape)
+        spread = np.where(several, rows / np.log(np.maximum(visible_keys, 2)), 0.0).sum(-1)
         return np.divide(spread, several.sum(-1), out=np.full(spread.shape, np.nan), where=several.any(-1))
     length = rows.shape[-1]
     start = 1 if causal else 0
     if length < 2:
         return rows.sum(-1) * float("nan")
-    seen = np.arange(start + 1, length + 1) if causal else np.full(length, length)
-    share = 1 / np.log(seen) / (length - start)
+    visible_keys = np.arange(start + 1, length + 1) if causal else np.full(length, length)
+    share = 1 / np.log(visible_keys) / (length - start)
     return rows[..., start:] @ (share.astype(rows.dtype) if isinstance(rows, np.ndarray) else rows.new_tensor(share))
 
 

@@ -99,9 +99,9 @@ class Means:
             batch, layers, width = len(sums), len(self.inputs), sums.shape[-1]
             sums = sums.reshape(batch, layers, -1, width)
             counts = np.broadcast_to(counts.reshape(batch, -1, width), (batch, layers, width))
-        seen = np.where(counts[..., None, :] > 0, sums, 0.0)
-        for group, own, count in zip(groups.tolist(), seen, counts, strict=True):  # some of them may be the same
-            self.sums[group, layer] += own
+        filled = np.where(counts[..., None, :] > 0, sums, 0.0)
+        for group, added, count in zip(groups.tolist(), filled, counts, strict=True):  # some of them may be the same
+            self.sums[group, layer] += added
             self.counts[group, layer] += count
         self.inputs[layer] += (counts > 0).sum(0)
 
@@ -111,8 +111,8 @@ class Means:
         width = max(self.sums.shape[-1], other.sums.shape[-1])
         self.widen(width)
         for name in _ARRAYS:
-            mine, its = getattr(self, name), getattr(other, name)
-            mine[..., : its.shape[-1]] += its
+            its_own, its = getattr(self, name), getattr(other, name)
+            its_own[..., : its.shape[-1]] += its
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
         """Take as many statistics at least: those that were not measured have no inputs. They are the last of each of

@@ -38,6 +38,6 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
         raise InputError(f"A batch of {registered} hypotheses cannot have {len(p)} tested ones.")
     if not registered:
         return []
-    whole = [1.0 if value is None or math.isnan(value) else value for value in p]
-    adjusted = holm_adjusted(np.array([*whole, *[1.0] * (registered - len(p))]))
+    p_values = [1.0 if value is None or math.isnan(value) else value for value in p]
+    adjusted = holm_adjusted(np.array([*p_values, *[1.0] * (registered - len(p))]))
     return [None if before is None else float(after) for before, after in zip(p, adjusted[: len(p)], strict=True)]

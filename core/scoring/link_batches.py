@@ -33,10 +33,10 @@ class LinkedWords:
 class WordTable:
     """Words of some inputs as numbers: of each its sentence, pieces and spelling; padded."""
 
-    def __init__(self, some: Sequence[LinkedWords]) -> None:
-        shape = (len(some), max(len(words.words) for words in some))
+    def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
+        shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
         self.sentence, self.sizes, self.spelling = np.full(shape, -1), np.zeros(shape, dtype=int), np.full(shape, -1)
-        for row, words in enumerate(some):
+        for row, words in enumerate(words_of_inputs):
             count = len(words.words)
             self.sentence[row, :count] = words.sentence
             self.sizes[row, :count] = [len(positions) for positions in words.words]
@@ -45,9 +45,9 @@ class WordTable:
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
         """Whether a word may be asked about another: one of its own sentence, or (across) of the other sentence.
         Arrays are broadcast against each other."""
-        sentence, other = self.sentence[batch, query], self.sentence[batch, key]
-        within = (sentence == other) & (query != key)
-        return (sentence >= 0) & (other >= 0) & np.where(across, sentence != other, within)
+        sentence, key_sentence = self.sentence[batch, query], self.sentence[batch, key]
+        within = (sentence == key_sentence) & (query != key)
+        return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
         """Whether two words are spelled alike; not a word and itself."""
@@ -69,25 +69,25 @@ class LinkBatch:
     """
 
     def __init__(
-        self, inputs: list[int], some: Sequence[LinkedWords], length: int, across: Sequence[bool],
+        self, inputs: list[int], words_of_inputs: Sequence[LinkedWords], length: int, across: Sequence[bool],
         *, numbers: Sequence[int], causal: bool,
     ):  # fmt: skip
-        self.inputs, self.some, self.length = list(inputs), some, length
+        self.inputs, self.some, self.length = list(inputs), words_of_inputs, length
         rows = [
             (k, turn, *((b, a) if turn % 2 else (a, b)), across[turn // 2])
-            for k, words in enumerate(some)
+            for k, words in enumerate(words_of_inputs)
             for turn in range(2 * len(across))
             for a, b in words.links[turn // 2]
         ]
         rows = [row for row in rows if not causal or row[3] < row[2]]  # where the query sees the key
         self.batch, turn, self.query, self.key, crossing = np.array(rows, dtype=int).reshape(-1, 5).T
         self.crossing, self.backward = crossing.astype(bool), turn % 2 == 1
-        self.table = WordTable(some)
+        self.table = WordTable(words_of_inputs)
         if len(rows):
             linked = _Pairs(self.table.sentence.shape[1], self.batch, turn, self.query, self.key)
             self._find_nulls(turn, linked)
             self._find_contrasts(turn, linked, numbers, causal=causal)
-            self._count(len(some), 2 * len(across), turn)
+            self._count(len(words_of_inputs), 2 * len(across), turn)
 
     def _find_nulls(self, turn: Words, linked: "_Pairs") -> None:
         """The pairs (input, query, key) of each group's null, and which group each link is of."""
@@ -101,8 +101,8 @@ class LinkBatch:
         is_null = (key >= 0) & (key < count)
         key = key.clip(0, count - 1)
         is_null &= self.table.reachable(batch, query, key, across.astype(bool))
-        owner, place = np.nonzero(is_null)
-        at = (batch[owner, 0], of_turn[owner, 0], query[owner, place], key[owner, place])
+        owner, position = np.nonzero(is_null)
+        at = (batch[owner, 0], of_turn[owner, 0], query[owner, position], key[owner, position])
         free = ~linked(*at)
         self.pairs = owner[free], at[0][free], at[2][free], at[3][free]
         self.others = np.bincount(self.pairs[0], minlength=len(batch))
@@ -138,15 +138,15 @@ class LinkBatch:
     def _asked(self) -> list[tuple[np.ndarray, ...]]:
         """Forward and backward: the links, of which word of which input each asks, and 1 where another word that may
         be answered stands before the right one, and where one stands after it."""
-        asked = []
+        questions = []
         for way in (False, True):
             links = np.flatnonzero(self.backward == way)
             of, answer = (self.key, self.query) if way else (self.query, self.key)
             batch, of, words = self.batch[links, None], of[links, None], np.arange(self.table.sentence.shape[1])
             shown = self.table.reachable(batch, of, words, self.crossing[links, None])
             sides = ((shown & side(words, answer[links, None]))[..., None] for side in (np.less, np.greater))
-            asked.append((links, batch[:, 0], of[:, 0], *(side.astype(np.float32) for side in sides)))
-        return asked
+            questions.append((links, batch[:, 0], of[:, 0], *(side.astype(np.float32) for side in sides)))
+        return questions
 
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
@@ -164,8 +164,8 @@ class LinkBatch:
             looked = maps[of_input, :, word] if backward else maps[of_input, word]
             before, after = ((looked * side).max(1) for side in sides)
             nothing = ~sides[0].any(1) & (after == 0)  # the first of several that have no weight is looked at
-            own = weight[links]
-            right[links] = ((own > before) | nothing) & (own >= after)
+            answer_weight = weight[links]
+            right[links] = ((answer_weight > before) | nothing) & (answer_weight >= after)
         drawn = self.hexagons.cells
         contrast = contrasts_of(weights_at(cells, self.batch[drawn.link], drawn.queries, drawn.keys), self.hexagons)
         return self.quantities(weight, total, right, contrast)

@@ -82,8 +82,8 @@ class LinkBlocks:
         links = self.links[_between(self.query[self.links], low, len(rows))]
         self.weight[links, head] = rows[self.query[links] - low, self.key[links]]
         asking = links[self.is_forward[links]]
-        seen = self._seen(self.query[asking, None], np.arange(rows.shape[1]), asking)
-        shown = np.where(seen, rows[self.query[asking] - low], -np.inf)
+        reachable = self._seen(self.query[asking, None], np.arange(rows.shape[1]), asking)
+        shown = np.where(reachable, rows[self.query[asking] - low], -np.inf)
         self.right[asking, head] = shown.argmax(1) == self.key[asking]
         owner, _, query, key = (part[self.pairs] for part in self.batch.pairs)
         inside = _between(query, low, len(rows))
@@ -94,15 +94,15 @@ class LinkBlocks:
 
     def _read_columns(self, head: int, low: int, rows: Float[np.ndarray, "query word"]) -> None:
         """Which word looks most at the keys of links that are asked of their key."""
-        asked = self.backward
+        links = self.backward
         queries = np.arange(low, low + len(rows))[:, None]
-        seen = self._seen(self.key[asked], queries, asked)
-        shown = np.where(seen, rows[:, self.key[asked]], -np.inf)
+        reachable = self._seen(self.key[links], queries, links)
+        shown = np.where(reachable, rows[:, self.key[links]], -np.inf)
         at = shown.argmax(0)
-        most = shown[at, np.arange(len(asked))]
+        most = shown[at, np.arange(len(links))]
         more = most > self.most[:, head]
         self.most[more, head] = most[more]
-        self.right[asked[more], head] = (at + low == self.query[asked])[more]
+        self.right[links[more], head] = (at + low == self.query[links])[more]
 
     def _seen(self, of: Words, words: Words, links: Words) -> Any:
         """Which words may be the answer of these links, which ask of `of`."""
@@ -116,9 +116,9 @@ class LinkBlocks:
             cells: the weights of `cells`.
         """
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
-        found = LinkSums(self.weight, self.right, contrast, self.total)
+        sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()
-        return found
+        return sums
 
 
 def _between(ascending: Int[np.ndarray, " word"], low: int, count: int) -> slice:

@@ -92,7 +92,7 @@ def hexagons(
 def hexagons_of_inputs(
     pieces: Sequence[Pieces],
     links: Sequence[Links],
-    taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    is_taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     *,
     causal: bool,
     seeds: Sequence[Sequence[int]],
@@ -102,7 +102,7 @@ def hexagons_of_inputs(
     Args:
         pieces: of each input.
         links: of each input, as of `hexagons`.
-        taken: of links (numbered through, one input after another), the query's and the key's words whether no other
+        is_taken: of links (numbered through, one input after another), the query's and the key's words whether no other
             cell of that link may lie between them.
         causal: as of `hexagons`.
         seeds: of each input.
@@ -110,23 +110,26 @@ def hexagons_of_inputs(
     Returns:
         The hexagons of all links, in their order.
     """
-    owner = np.repeat(np.arange(len(links)), [len(own) for own in links])
+    owner = np.repeat(np.arange(len(links)), [len(links_of_input) for links_of_input in links])
     if not len(owner):
         empty = np.zeros((0, DRAWS, 3), dtype=int)
         return Hexagons(empty, empty, np.zeros((0, DRAWS), dtype=bool))
-    words, sentences = (np.stack([getattr(own, name) for own in pieces]) for name in ("word", "sentence"))
-    start, key, first, other = _drawn_places(links, sentences, owner, seeds)
-    second, third = key + first - other, key + first - start
-    fits = (first != start) & (other != start) & (first != other)
-    for place in (second, third):
-        fits &= (place >= 0) & (place < words.shape[1])
+    words, sentences = (
+        np.stack([getattr(input_pieces, name) for input_pieces in pieces]) for name in ("word", "sentence")
+    )
+    start, key, first, alternative = _drawn_places(links, sentences, owner, seeds)
+    second, third = key + first - alternative, key + first - start
+    fits = (first != start) & (alternative != start) & (first != alternative)
+    for positions in (second, third):
+        fits &= (positions >= 0) & (positions < words.shape[1])
     at = np.flatnonzero(fits)
     queries, keys = (
-        np.stack([place.ravel()[at] for place in three]) for three in ((start, first, other), (key, second, third))
+        np.stack([positions.ravel()[at] for positions in three])
+        for three in ((start, first, alternative), (key, second, third))
     )
     link = at // TRIED
-    kept = _allowed(queries, keys, words, sentences, taken, (owner[link], link), causal=causal)
-    return _first_draws(queries[:, kept].T, keys[:, kept].T, link[kept], len(start))
+    allowed = _allowed(queries, keys, words, sentences, is_taken, (owner[link], link), causal=causal)
+    return _first_draws(queries[:, allowed].T, keys[:, allowed].T, link[allowed], len(start))
 
 
 def _drawn_places(
@@ -136,17 +139,17 @@ def _drawn_places(
     seeds: Sequence[Sequence[int]],
 ) -> Int[np.ndarray, "four link draw"]:
     """Of each link a piece of either end, and two more of the query's sentence. owner: of which input each link is."""
-    sides = [side for own in links for link in own for side in link]
+    sides = [side for links_of_input in links for link in links_of_input for side in link]
     sizes = np.array([len(side) for side in sides]).reshape(-1, 2)
-    places = np.array([place for side in sides for place in side])
+    places = np.array([piece for side in sides for piece in side])
     begins = np.cumsum(sizes).reshape(-1, 2) - sizes
     home = sentences[owner, places[begins[:, 0]]]  # of each link; a word lies in one sentence
     within = (sentences[owner] == home[:, None]).sum(1)
     drawn = np.zeros((4, len(owner), TRIED), dtype=int)
     start = 0
-    for own, seed in zip(links, seeds, strict=True):
-        stop = start + len(own)
-        if own:
+    for links_of_input, seed in zip(links, seeds, strict=True):
+        stop = start + len(links_of_input)
+        if links_of_input:
             _draw(drawn[:, start:stop], sizes[start:stop], home[start:stop], within[start:stop], seed)
         start = stop
     drawn[:2] = places[begins.T[:, :, None] + drawn[:2]]
@@ -167,13 +170,13 @@ def _draw(
     rng = np.random.default_rng(list(seed))
     several = sizes > 1
     if several.any():
-        which = rng.integers(0, np.repeat(sizes[several], TRIED)).reshape(-1, TRIED)
-        drawn[:2].swapaxes(0, 1)[several] = which
+        choices = rng.integers(0, np.repeat(sizes[several], TRIED)).reshape(-1, TRIED)
+        drawn[:2].swapaxes(0, 1)[several] = choices
     sentences = np.unique(home) if (home != home[0]).any() else home[:1]
     for places in drawn[2:]:
         for sentence in sentences:
-            mine = home == sentence
-            places[mine] = rng.integers(0, within[mine][0], (int(mine.sum()), TRIED))
+            in_sentence = home == sentence
+            places[in_sentence] = rng.integers(0, within[in_sentence][0], (int(in_sentence.sum()), TRIED))
 
 
 def _allowed(
@@ -181,7 +184,7 @@ def _allowed(
     keys: Int[np.ndarray, "three draw"],
     words: Int[np.ndarray, "input piece"],
     sentences: Int[np.ndarray, "input piece"],
-    taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    is_taken: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     owner: tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]],
     *,
     causal: bool,
@@ -193,18 +196,18 @@ def _allowed(
     """
     cells = (*_PLUS, *_MINUS)
     row = owner[0] * words.shape[1]
-    place = sentences.ravel()[row + keys]
-    fits = (place[1:] == place[:1]).all(0)
+    sentence_of_key = sentences.ravel()[row + keys]
+    fits = (sentence_of_key[1:] == sentence_of_key[:1]).all(0)
     if causal:
         for query, key in cells:
             fits &= keys[key] < queries[query]
     left = np.flatnonzero(fits)
-    of, to = (words.ravel()[row[left] + some[:, left]] for some in (queries, keys))
+    of, to = (words.ravel()[row[left] + positions[:, left]] for positions in (queries, keys))
     link, fits = owner[1][left], (to >= 0).all(0)
     for number, (query, key) in enumerate(cells):
         fits &= of[query] != to[key]
         if number:
-            fits &= ~taken(link, of[query], to[key])
+            fits &= ~is_taken(link, of[query], to[key])
     return left[fits]
 
 
@@ -217,11 +220,11 @@ def _first_draws(
     """At most the first DRAWS of each link; link: of which each draw is, ascending."""
     counts = np.bincount(link, minlength=links)
     rank = np.arange(len(link)) - (np.cumsum(counts) - counts)[link]
-    kept = rank < DRAWS
-    link, rank = link[kept], rank[kept]
+    is_early = rank < DRAWS
+    link, rank = link[is_early], rank[is_early]
     of_queries, of_keys = (np.zeros((links, DRAWS, 3), dtype=int) for _ in range(2))
     fits = np.zeros((links, DRAWS), dtype=bool)
-    of_queries[link, rank], of_keys[link, rank], fits[link, rank] = queries[kept], keys[kept], True
+    of_queries[link, rank], of_keys[link, rank], fits[link, rank] = queries[is_early], keys[is_early], True
     return Hexagons(of_queries, of_keys, fits)
 
 
@@ -318,8 +321,8 @@ class MeanContrasts:
         self._hexagons: list[Hexagons] = []
         self._by_input: dict[int, list[int]] = defaultdict(list)
         for number, entry in enumerate(entries):
-            taken = np.broadcast_to(entry.taken, (len(entry.links), *entry.taken.shape))
-            drawn = hexagons(entry.pieces, entry.links, taken, causal=causal, seed=[seed, entry.input])
+            blocked = np.broadcast_to(entry.taken, (len(entry.links), *entry.taken.shape))
+            drawn = hexagons(entry.pieces, entry.links, blocked, causal=causal, seed=[seed, entry.input])
             self._hexagons.append(drawn)
             if drawn.fits.any():
                 self._by_input[entry.input].append(number)
@@ -335,17 +338,20 @@ class MeanContrasts:
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
         """Of long inputs the cells of all draws, one entry after another."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
-        cells = [[np.stack([own.queries.ravel(), own.keys.ravel()], -1) for own in some] for some in drawn]
-        return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *some])) for some in cells]
+        cells = [
+            [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
+            for hexagons_of_input in drawn
+        ]
+        return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """The same without the layer's maps."""
-        for own, number in zip(sums, inputs, strict=True):
+        for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
                 count = drawn.cells.queries.size
-                weights = by_draw(own.cells[:, start : start + count], len(_SIGNS))
+                weights = by_draw(input_sums.cells[:, start : start + count], len(_SIGNS))
                 self._means[entry, layer] = contrasts_of(weights, drawn)[drawn.fits.any(1)].mean(0)
                 start += count
 

@@ -152,7 +152,7 @@ def verdict(
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)
     p_distance, p_exchange = p_values(observed, distance) * tested, p_values(observed, exchange) * tested
-    contrast, p_contrast = _contrast(scores if contrasts is None else contrasts, asked=contrasts is not None)
+    contrast, p_contrast = _contrast(scores if contrasts is None else contrasts, is_backward=contrasts is not None)
     p_query, p_share = (np.fmax(null.p, p_contrast) * tested for null in (query, share))
     places = np.maximum(p_distance, p_exchange)
     low, high = (np.clip(end, 0.0, 1.0) for end in mean_interval(scores))  # of weights
@@ -176,10 +176,10 @@ def verdict(
 
 
 def _contrast(
-    contrasts: Float[np.ndarray, "input cell"], *, asked: bool
+    contrasts: Float[np.ndarray, "input cell"], *, is_backward: bool
 ) -> tuple[Float[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
     """Mean and p (1 where too few inputs have a contrast); NaN where it is not asked for."""
-    if not asked:
+    if not is_backward:
         return np.full(contrasts.shape[-1], np.nan), np.full(contrasts.shape[-1], np.nan)
     used = np.isfinite(contrasts)
     values = np.where(used, contrasts, 0.0)

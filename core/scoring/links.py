@@ -50,7 +50,7 @@ def pairs_of(
 
 def _piece_pairs(links: Links, pairing: str) -> list[Pair]:
     if pairing == "product":
-        return [(piece, other) for element, target in links for piece in element for other in target]
+        return [(piece, target_piece) for element, target in links for piece in element for target_piece in target]
     elements = [piece for element, _ in links for piece in element]
     targets = list(dict.fromkeys(piece for _, target in links for piece in target))
     return list(zip(elements, targets, strict=False))
@@ -92,11 +92,11 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
     A row that looks only at that key keeps its weights (query 0 of a causal map). What is left is the sum of the other
     keys: under a strong sink 1 less its weight is mostly rounding.
     """
-    rest = weights * 1.0
-    rest[..., :, key] = 0
-    left = rest.sum(-1)[..., None]
+    without = weights * 1.0
+    without[..., :, key] = 0
+    left = without.sum(-1)[..., None]
     alone = left < ALONE
-    return rest / (left + alone) * ~alone + weights * alone
+    return without / (left + alone) * ~alone + weights * alone
 
 
 # ---------------------------------------------------------------- other places for the same links
@@ -112,8 +112,8 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
     if not used or not allowed:
         return (links,)
     offsets = range(min(allowed) - min(used), max(allowed) - max(used) + 1)
-    others = [step for step in offsets if step and all(position + step in allowed for position in used)]
-    return (links, *(_moved(links, step) for step in others))
+    shifts = [step for step in offsets if step and all(position + step in allowed for position in used)]
+    return (links, *(_moved(links, step) for step in shifts))
 
 
 def _moved(links: Links, step: int) -> Links:
@@ -164,12 +164,12 @@ class PairScores:
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
         """One gather for each distinct group of pairs in the batch."""
-        wanted: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
+        rows_by_pairs: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
         for row, input_number in enumerate(inputs):
             for number, placement in self._by_input.get(input_number, ()):
-                wanted[placement.pairs, placement.average].append((row, number))
+                rows_by_pairs[placement.pairs, placement.average].append((row, number))
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
-        for (pairs, average), cells in wanted.items():
+        for (pairs, average), cells in rows_by_pairs.items():
             if not pairs:
                 continue
             chosen = maps[:, :, [query for query, _ in pairs], [key for _, key in pairs]]
@@ -181,15 +181,18 @@ class PairScores:
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
         """Of long inputs the weights of all pairs, one placement after another."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
-        pairs = [[pair for placement in some for pair in placement.pairs] for some in placements]
-        return [Needs(cells=np.array(some, dtype=int).reshape(-1, 2)) for some in pairs]
+        pairs = [
+            [pair for placement in placements_of_input for pair in placement.pairs]
+            for placements_of_input in placements
+        ]
+        return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """One layer's scores without its maps."""
-        for own, input_number in zip(sums, inputs, strict=True):
+        for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):
-                chosen = own.cells[:, start : start + len(placement.pairs)]
+                chosen = input_sums.cells[:, start : start + len(placement.pairs)]
                 start += len(placement.pairs)
                 if placement.pairs:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)

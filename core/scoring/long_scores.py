@@ -28,7 +28,7 @@ def long_scores(
         length = sums[0].entropies.shape[1]
         visible = np.stack([_counts(length, window, causal=causal) + sink for window in _by_layer(windows, len(sums))])
         rows = np.stack([layer_sums.entropies for layer_sums in sums])
-        scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, seen=visible[:, None])
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, visible_keys=visible[:, None])
     return scores
 
 

@@ -102,7 +102,7 @@ class RedundancyAgreement:
 
 def redundancy_agreement(
     first: Float[np.ndarray, "head head"],
-    other: Float[np.ndarray, "head head"],
+    second: Float[np.ndarray, "head head"],
     *,
     layer: Sequence[int] | None = None,
     seed: int = 0,
@@ -116,17 +116,17 @@ def redundancy_agreement(
     """
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
-    if heads < 4 or first[upper].std() == 0 or other[upper].std() == 0:
+    if heads < 4 or first[upper].std() == 0 or second[upper].std() == 0:
         return RedundancyAgreement(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
-    correlation = float(np.corrcoef(first[upper], other[upper])[0, 1])
+    correlation = float(np.corrcoef(first[upper], second[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
         order = chance.permutation(heads) if layer is None else np.lexsort((chance.random(heads), np.asarray(layer)))
-        shuffled.append(np.corrcoef(first[upper], other[np.ix_(order, order)][upper])[0, 1])
-        some = chance.integers(heads, size=heads)
-        rows, columns = some[upper[0]], some[upper[1]]
+        shuffled.append(np.corrcoef(first[upper], second[np.ix_(order, order)][upper])[0, 1])
+        drawn_heads = chance.integers(heads, size=heads)
+        rows, columns = drawn_heads[upper[0]], drawn_heads[upper[1]]
         is_pair = rows != columns
-        drawn.append(np.corrcoef(first[rows, columns][is_pair], other[rows, columns][is_pair])[0, 1])
+        drawn.append(np.corrcoef(first[rows, columns][is_pair], second[rows, columns][is_pair])[0, 1])
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     p = (1 + int((np.array(shuffled) >= correlation).sum())) / (1 + draws)
     return RedundancyAgreement(correlation, float(low), float(high), p, len(upper[0]))

@@ -22,5 +22,5 @@ def wilson_interval(
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
-    whole = 1 + squared / rows
-    return np.asarray(middle / whole - reach / whole), np.asarray(middle / whole + reach / whole)
+    scale = 1 + squared / rows
+    return np.asarray(middle / scale - reach / scale), np.asarray(middle / scale + reach / scale)

@@ -60,7 +60,7 @@ class QueryResiduals:
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
         self._looked, self._causal, self._longest = list(looked), causal, longest
         self.places = [other_queries(link, causal=causal) for link in self._looked]
-        self._pairs = [list(dict.fromkeys(pair for place in places for pair in place)) for places in self.places]
+        self._pairs = [list(dict.fromkeys(pair for pairs in places for pair in pairs)) for places in self.places]
         self._weights = {
             kind: [np.zeros((layers, heads, len(pairs)), dtype=np.float32) for pairs in self._pairs] for kind in KINDS
         }
@@ -76,32 +76,32 @@ class QueryResiduals:
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
             if self._by_input.get(number):
-                found = self._found(number, maps.shape[-1])
-                found.add(slice(None), 0, maps[row])
-                self._take(layer, found, number)
+                layer_parts = self._found(number, maps.shape[-1])
+                layer_parts.add(slice(None), 0, maps[row])
+                self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
         """Of long inputs blocks of queries: the curve is a mean over all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
-        return [Needs(blocks=None if found is None else found.take) for found in self._blocks]
+        return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Add one layer of which blocks have come."""
-        for found, number in zip(self._blocks, inputs, strict=True):
-            if found is not None:
-                self._take(layer, found, number)
-                found.clear()
+        for layer_parts, number in zip(self._blocks, inputs, strict=True):
+            if layer_parts is not None:
+                self._take(layer, layer_parts, number)
+                layer_parts.clear()
 
     def _found(self, number: int, keys: int) -> "_LayerParts":
         links = self._by_input[number]
         ordinary, pairs = self._looked[links[0]].ordinary, [self._pairs[link] for link in links]
         return _LayerParts(ordinary, pairs, self._sums["weight"].shape[1], self._longest, keys, causal=self._causal)
 
-    def _take(self, layer: int, found: "_LayerParts", number: int) -> None:
-        self._counts[layer] += found.counts
+    def _take(self, layer: int, layer_parts: "_LayerParts", number: int) -> None:
+        self._counts[layer] += layer_parts.counts
         for kind in KINDS:
-            self._sums[kind][layer] += found.curves[kind]
-            for link, weights in zip(self._by_input[number], found.weights[kind], strict=True):
+            self._sums[kind][layer] += layer_parts.curves[kind]
+            for link, weights in zip(self._by_input[number], layer_parts.weights[kind], strict=True):
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
@@ -115,7 +115,7 @@ class QueryResiduals:
             away = [key - query + self._longest for query, key in pairs]
             residuals = (weights - curve[:, :, away]).reshape(-1, len(pairs))
             number = {pair: k for k, pair in enumerate(pairs)}
-            largest.append(np.stack([residuals[:, [number[pair] for pair in place]].max(1) for place in places]))
+            largest.append(np.stack([residuals[:, [number[pair] for pair in pairs]].max(1) for pairs in places]))
         return largest
 
 
@@ -134,8 +134,8 @@ class _LayerParts:
     ) -> None:  # fmt: skip
         self.ordinary, self.heads, self.longest = np.array(ordinary), heads, longest
         self.keys, self.causal = keys, causal
-        place = {position: k for k, position in enumerate(ordinary)}
-        self.pairs = [np.array([(place[query], place[key]) for query, key in some]) for some in pairs]
+        row_of = {position: k for k, position in enumerate(ordinary)}
+        self.pairs = [np.array([(row_of[query], row_of[key]) for query, key in input_pairs]) for input_pairs in pairs]
         self.clear()
 
     def clear(self) -> None:
@@ -143,7 +143,9 @@ class _LayerParts:
         bins = 2 * self.longest + 1
         self.counts = np.zeros(bins)
         self.curves = {kind: np.zeros((self.heads, bins)) for kind in KINDS}
-        self.weights = {kind: [np.zeros((self.heads, len(some)), np.float32) for some in self.pairs] for kind in KINDS}
+        self.weights = {
+            kind: [np.zeros((self.heads, len(input_pairs)), np.float32) for input_pairs in self.pairs] for kind in KINDS
+        }
 
     def take(self, head: int, start: int, weights: Any) -> None:
         """Add a block of one head (`core.map_sums.Needs.blocks`)."""
@@ -160,15 +162,15 @@ class _LayerParts:
         else:
             relative = block * self.keys, shares * len(self.ordinary)
         distances = self.ordinary - queries[:, None] + self.longest
-        seen = distances <= self.longest if self.causal else np.ones_like(distances, dtype=bool)
-        at, bins = distances[seen], len(self.counts)
+        visible = distances <= self.longest if self.causal else np.ones_like(distances, dtype=bool)
+        at, bins = distances[visible], len(self.counts)
         if not heads.start:  # once, of the first head or of all
             self.counts += np.bincount(at, minlength=bins)
-        inside = [(some[:, 0] >= low) & (some[:, 0] < high) for some in self.pairs]
+        inside = [(input_pairs[:, 0] >= low) & (input_pairs[:, 0] < high) for input_pairs in self.pairs]
         for kind, values in zip(KINDS, relative, strict=True):
-            self.curves[kind][heads] += np.stack([np.bincount(at, rows[seen], bins) for rows in values])
-            for weights, some, of in zip(self.weights[kind], self.pairs, inside, strict=True):
-                weights[heads, of] = values[:, some[of, 0] - low, some[of, 1]]
+            self.curves[kind][heads] += np.stack([np.bincount(at, rows[visible], bins) for rows in values])
+            for weights, input_pairs, of in zip(self.weights[kind], self.pairs, inside, strict=True):
+                weights[heads, of] = values[:, input_pairs[of, 0] - low, input_pairs[of, 1]]
 
 
 def _log_odds(
@@ -176,5 +178,5 @@ def _log_odds(
 ) -> Float[np.ndarray, "head query key"]:
     """ln(A (n - 1) / (1 - A)) with A held between 1e-6 and 1 - 1e-6; 0 where the query sees one key."""
     clipped = np.clip(weights, 1e-6, 1 - 1e-6)
-    others = np.maximum(visible - 1, 1)[:, None]
-    return np.where(visible[:, None] > 1, np.log(clipped * others / (1 - clipped)), 0.0)
+    competitors = np.maximum(visible - 1, 1)[:, None]
+    return np.where(visible[:, None] > 1, np.log(clipped * competitors / (1 - clipped)), 0.0)

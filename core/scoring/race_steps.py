@@ -97,8 +97,8 @@ def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: Firs
     if used and (taken(first_order) < rules.rows).any():
         return RaceStep(all_heads, rules.first, rules.rows, exact=False, first_order=True)
     state = standings(exact, rules, first_order if used else None)
-    done = int(state.rows[state.going].max(initial=0))
-    later = [look for look in rules.looks if look > done]
+    rows_read = int(state.rows[state.going].max(initial=0))
+    later = [look for look in rules.looks if look > rows_read]
     if not len(state.going) or not later:
-        return RaceStep(state.going, done, done)
-    return RaceStep(state.going, done, later[0])
+        return RaceStep(state.going, rows_read, rows_read)
+    return RaceStep(state.going, rows_read, later[0])

@@ -170,9 +170,9 @@ def estimated(
     exact_spreads = spreads(exact)
     if control is None or first_order is None:
         return EffectEstimate(exact.mean(1), exact_spreads / np.sqrt(n), n - 1, exact_spreads, n)
-    rest = exact - control.slope[:, None] * first_order
-    left = spreads(rest, 2)
-    value = control.slope * control.means + rest.mean(1)
+    residual = exact - control.slope[:, None] * first_order
+    left = spreads(residual, 2)
+    value = control.slope * control.means + residual.mean(1)
     error = np.sqrt(exact_spreads**2 / rows + left**2 * (1 / n - 1 / rows))
     return EffectEstimate(value, error, n - 2, left, n)
 
@@ -221,10 +221,10 @@ def chance_left(estimate: EffectEstimate, rules: Rules, control: Control | None 
     """
     moved = estimate.residual**2 * (1 / estimate.n - 1 / rules.rows)
     left = np.sqrt(np.maximum(estimate.error**2 - moved, 0))
-    whole = EffectEstimate(
+    final = EffectEstimate(
         estimate.value, left, estimate.degrees + rules.rows - estimate.n, estimate.residual, rules.rows
     )
-    half = (sequence_half_widths if rules.anytime else batch_half_widths)(whole, rules, control)
+    half = (sequence_half_widths if rules.anytime else batch_half_widths)(final, rules, control)
     step, value = np.maximum(np.sqrt(moved), 1e-12), np.abs(estimate.value)
 
     def below(end: PerHead) -> PerHead:
@@ -328,9 +328,9 @@ class _Seen:
 
     def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[EffectEstimate, Control | None]:
         """The estimate of some heads after n rows, and their part of the control variate."""
-        whole, beside = self.control, self.first_order
-        control = whole and Control(
-            *(values[heads] for values in (whole.slope, whole.means, whole.spreads, whole.largest))
+        variate, beside = self.control, self.first_order
+        control = variate and Control(
+            *(values[heads] for values in (variate.slope, variate.means, variate.spreads, variate.largest))
         )
         drawn = None if beside is None else beside[heads, :n]
         exact = self.exact[heads, :n]
@@ -346,20 +346,20 @@ def _before_the_first_look(rules: Rules) -> Standings:
 
 def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _Seen) -> None:
     """Judge these heads after `look` rows."""
-    rules, (estimate, some) = measured.rules, measured.after(look, heads)
+    rules, (estimate, control) = measured.rules, measured.after(look, heads)
     widths = sequence_half_widths if rules.anytime else batch_half_widths
-    half = widths(estimate, rules, some)
+    half = widths(estimate, rules, control)
     state.rows[heads], state.value[heads] = look, estimate.value
     state.low[heads], state.high[heads] = estimate.value - half, estimate.value + half
     for head, verdict in zip(heads, verdicts(state.low[heads], state.high[heads], rules.margin), strict=True):
         state.verdicts[head] = verdict
     if look < rules.rows and rules.hopeless:
-        state.hopeless[heads] = chance_left(estimate, rules, some) < rules.hopeless
+        state.hopeless[heads] = chance_left(estimate, rules, control) < rules.hopeless
         state.hopeless[[k for k in heads if state.verdicts[k] != "open"]] = False
 
 
 def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _Seen) -> None:
     """The confidence sequence: at the rows of the verdict, or at all rows so far where there is none."""
-    estimate, some = measured.after(n, heads)
-    half = sequence_half_widths(estimate, measured.rules, some)
+    estimate, control = measured.after(n, heads)
+    half = sequence_half_widths(estimate, measured.rules, control)
     state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half

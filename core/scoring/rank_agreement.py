@@ -31,9 +31,9 @@ class RankAgreement:
     same_rows: Float[np.ndarray, "operator operator"]
     n: int
 
-    def itself(self, one: int, other: int) -> float:
+    def itself(self, first: int, second: int) -> float:
         """How well each of the two agrees with itself, the geometric mean; NaN where one does not at all."""
-        reliabilities = self.tau[one, one], self.tau[other, other]
+        reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
@@ -71,9 +71,9 @@ def operators_agree(
         [signs_between(side @ effect.T / side.sum(1, keepdims=True)) for side in (first, 1 - first)]
         for effect in effects
     ]
-    whole = [signs_between(effect.mean(1)) for effect in effects]
+    observed = [signs_between(effect.mean(1)) for effect in effects]
     weights = _pair_weights(generator, heads, resamples)
-    tau, low, high, same = (np.full((operators, operators), np.nan) for _ in range(4))
+    tau, low, high, agreement = (np.full((operators, operators), np.nan) for _ in range(4))
     for a in range(operators):
         for b in range(a, operators):
             drawn = _across(signs[a], signs[b], weights)
@@ -81,8 +81,8 @@ def operators_agree(
             ends = np.quantile(finite, [0.025, 0.975]) if len(finite) else (np.nan, np.nan)
             for cell in ((a, b), (b, a)):
                 tau[cell], low[cell], high[cell] = drawn[0], ends[0], ends[1]
-                same[cell] = float(tau_b(whole[a], whole[b]))
-    return RankAgreement(tau, low, high, same, rows)
+                agreement[cell] = float(tau_b(observed[a], observed[b]))
+    return RankAgreement(tau, low, high, agreement, rows)
 
 
 def _pair_weights(generator: np.random.Generator, heads: int, resamples: int) -> Float[np.ndarray, "draw pair"]:
@@ -99,6 +99,6 @@ def _across(
     """tau-b of one operator on one half with the other on the other half, both ways; sides [half, pair]."""
     ways = ((first[0], second[1]), (first[1], second[0]))
     parts = [[(s * t).mean(0), (s * s).mean(0), (t * t).mean(0)] for s, t in ways]
-    together, within, others = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
-    bottom = np.sqrt(within * others)
+    together, within, across = (weights @ np.mean([part[k] for part in parts], 0) for k in range(3))
+    bottom = np.sqrt(within * across)
     return np.divide(together, bottom, out=np.full(together.shape, np.nan), where=bottom > 0)

@@ -53,20 +53,22 @@ def recovered_share(
             f"than {floor:g} apart: choose pairs on which the prediction moves."
         )
     turn = np.sign(first - second)[is_clear]
-    whole = np.abs(first - second)[is_clear]
+    differences = np.abs(first - second)[is_clear]
     brought = (patched - second)[:, is_clear] * turn
     n, unknown = int(is_clear.sum()), np.full(len(patched), np.nan)
-    share = brought.sum(1) / whole.sum()
-    low, high = _ends(share, brought, whole) if n > 1 else (unknown, unknown)
+    share = brought.sum(1) / differences.sum()
+    low, high = _ends(share, brought, differences) if n > 1 else (unknown, unknown)
     p = max_t(np.zeros(n), brought, seed=seed, rare=None) if n >= few_inputs.FEWEST else unknown
     return Recovered(share, low, high, p, n, int(len(first) - n))
 
 
 def _ends(
-    share: Float[np.ndarray, " variant"], brought: Float[np.ndarray, "variant pair"], whole: Float[np.ndarray, " pair"]
+    share: Float[np.ndarray, " variant"],
+    brought: Float[np.ndarray, "variant pair"],
+    differences: Float[np.ndarray, " pair"],
 ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
     """A ratio moves with a pair by (brought - share whole) / mean(whole)."""
-    n = len(whole)
-    influence = ((brought - share[:, None] * whole) / whole.mean()).T
+    n = len(differences)
+    influence = ((brought - share[:, None] * differences) / differences.mean()).T
     spread = few_inputs.spread_of(influence, np.ones(influence.shape, dtype=bool), np.zeros(len(share)))
     return few_inputs.reaching(share, spread.error, spread.lean, np.full(len(share), n - 1.0))

@@ -55,22 +55,22 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
     )  # fmt: skip
 
 
-def recurs_by_chance(found: Bool[np.ndarray, "run head"]) -> float:
+def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
     """How often runs that choose as many heads at random have as many heads in common.
 
     Args:
-        found: whether each head was found in each run. At least one run, one head.
+        in_circuit: whether each head was found in each run. At least one run, one head.
 
     Returns:
         p, exact: the upper tail of how many heads are in all runs. *Range:* 0 to 1; 1 of a single run.
 
     Source: the hypergeometric law, run after run: of m heads in common so far, those that the next k of H hit.
     """
-    heads, sizes = found.shape[1], found.sum(1)
+    heads, sizes = in_circuit.shape[1], in_circuit.sum(1)
     common = np.zeros(heads + 1)
     common[sizes[0]] = 1.0
     counts = np.arange(heads + 1)
     for size in sizes[1:]:
         hits = [scipy.stats.hypergeom.pmf(counts, heads, so_far, size) for so_far in counts]
         common = common @ np.array(hits)
-    return float(min(1.0, common[int(found.all(0).sum()) :].sum()))
+    return float(min(1.0, common[int(in_circuit.all(0).sum()) :].sum()))

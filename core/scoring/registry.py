@@ -54,10 +54,10 @@ class HeadScore:
 
 
 def _of_maps(
-    name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0, **others: Any
+    name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0, **fields: Any
 ) -> HeadScore:
     """A score of maps alone."""
-    return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **others)
+    return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **fields)
 
 
 def _offset(offset: int) -> Callable[[MapBatch], Any]:
@@ -93,10 +93,10 @@ MAP_SCORES = (
     _of_maps("next", "to next", "mean weight on the token after the query (not in causal models)", _offset(1),
              causal=False, of_sums=_offset_of_sums(1)),
     _of_maps("first", "to first", "mean weight on the first position ([CLS], or the start token)",
-             lambda maps: heads.to_own_keys(maps.weights, [(place.first,) for place in maps.places],
+             lambda maps: heads.to_own_keys(maps.weights, [(positions.first,) for positions in maps.places],
                                             causal=maps.causal), of_sums=lambda sums: sums.to_set(0)),
     _of_maps("separator", "to separator", "mean weight on all separators together",
-             lambda maps: heads.to_own_keys(maps.weights, [place.separators for place in maps.places],
+             lambda maps: heads.to_own_keys(maps.weights, [positions.separators for positions in maps.places],
                                             causal=maps.causal), of_sums=lambda sums: sums.to_set(1)),
     _of_maps("distance", "distance",
              "mean of |query - key| weighted by attention, in tokens (decoders: without the first query)",
@@ -136,9 +136,9 @@ _ALIKE = HeadScore(
 )  # fmt: skip
 
 
-def _changed(name: str, label: str, formula: str, high: float, **others: Any) -> HeadScore:
+def _changed(name: str, label: str, formula: str, high: float, **fields: Any) -> HeadScore:
     needs: tuple[Need, ...] = ("weights", "tuned")
-    return HeadScore("change", name, label, formula, needs, 0.0, high, KOVALEVA, about="task", **others)
+    return HeadScore("change", name, label, formula, needs, 0.0, high, KOVALEVA, about="task", **fields)
 
 
 _CHANGES = (
@@ -182,13 +182,13 @@ _CLASSES = (
 
 
 def _role(
-    name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **others: Any
+    name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **fields: Any
 ) -> list[HeadScore]:
-    own = HeadScore("roles", name, f"role: {label}", formula, needs, 0.0, 1.0, source, **others)
-    rest = HeadScore("roles", f"{name} without sink", f"role: {label}, no sink",
+    role_score = HeadScore("roles", name, f"role: {label}", formula, needs, 0.0, 1.0, source, **fields)
+    without_sink = HeadScore("roles", f"{name} without sink", f"role: {label}, no sink",
                      f"{formula}; the first token taken out, rows scaled to sum to 1", needs, 0.0, 1.0, source,
-                     **others)  # fmt: skip
-    return [own, rest]
+                     **fields)  # fmt: skip
+    return [role_score, without_sink]
 
 
 ROLE_SCORES = (
@@ -276,7 +276,7 @@ def map_scores(
     if maps.windows or maps.sink:
         visible = np.stack([maps.visible(layer).sum(-1) for layer in range(maps.layers)])[:, None]
         rows = heads.row_entropies(maps.weights)
-        scores["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=visible)
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, visible_keys=visible)
     if maps.part == "cross":
         nowhere = np.full(maps.weights.shape[:2], np.nan)
         scores |= {"previous": nowhere, "next": nowhere}

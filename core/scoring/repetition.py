@@ -42,19 +42,19 @@ class OwnAndOthers:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Keep one layer's maps at their size; a pair is compared when its last layer has come."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
-            place = self._start + number
-            held = self._held.setdefault(place, np.empty((self.layers, self.heads, SIZE, SIZE)))
+            index = self._start + number
+            held = self._held.setdefault(index, np.empty((self.layers, self.heads, SIZE, SIZE)))
             held[layer] = maps
         if layer == self.layers - 1:
-            for place in sorted({(self._start + number) // 2 * 2 for number in inputs}):
-                if place in self._held and place + 1 in self._held:
-                    self._compare(place // 2, self._held.pop(place), self._held.pop(place + 1))
+            for index in sorted({(self._start + number) // 2 * 2 for number in inputs}):
+                if index in self._held and index + 1 in self._held:
+                    self._compare(index // 2, self._held.pop(index), self._held.pop(index + 1))
 
     def _compare(self, pair: int, *maps: np.ndarray) -> None:
-        first, other = (torch.from_numpy(one.reshape(-1, SIZE, SIZE)) for one in maps)
-        own = js_between(first, other).numpy()[:, None] / SIZE
-        between = (js_sums(first) + js_sums(other)).numpy() / (2 * SIZE)
-        nearer, half = own - between, pair % 2
+        first, second = (torch.from_numpy(flat_maps.reshape(-1, SIZE, SIZE)) for flat_maps in maps)
+        own_distance = js_between(first, second).numpy()[:, None] / SIZE
+        between = (js_sums(first) + js_sums(second)).numpy() / (2 * SIZE)
+        nearer, half = own_distance - between, pair % 2
         self.sums[half] += np.stack([nearer, nearer**2])
         self.pairs[half] += 1
 
@@ -97,5 +97,5 @@ def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> 
     chosen = np.where(itself, -np.inf, sums[0, 0]).argmax(1)
     value, square = (each[np.arange(heads), chosen] / n for each in sums[1])
     width = scipy.stats.t.ppf(0.975, n - 1) * np.sqrt(np.maximum(square - value**2, 0) / (n - 1))
-    other = np.where(itself, -np.inf, sums[:, 0].sum(0)).argmax(1)
-    return Repeated(value, value - width, value + width, other, int(sum(pairs)))
+    most_alike = np.where(itself, -np.inf, sums[:, 0].sum(0)).argmax(1)
+    return Repeated(value, value - width, value + width, most_alike, int(sum(pairs)))

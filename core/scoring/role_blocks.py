@@ -46,8 +46,11 @@ class RoleBlocks:
             raise InputError("Roles on repeated tokens are read from whole maps beside a control's: give both maps.")
         self.places = places
         cells = [target_cells(places, role) for role in ROLES]
-        rest = [cell[cell[:, 1] != places.first] for cell in cells]
-        self.own, self.rest = (_Side(heads, places, some, sink) for some, sink in ((cells, None), (rest, places.first)))
+        sinkless_cells = [cell[cell[:, 1] != places.first] for cell in cells]
+        self.own, self.rest = (
+            _Side(heads, places, side_cells, sink)
+            for side_cells, sink in ((cells, None), (sinkless_cells, places.first))
+        )
 
     def take(self, head: int, start: int, weights: Any) -> None:
         """Add the rows of a block: weights [query, key] of the queries from `start` on."""
@@ -58,8 +61,8 @@ class RoleBlocks:
     def result(self) -> Float[np.ndarray, "head statistic"]:
         """Of every role weight, effect, and both without the sink; NaN where the input has no target."""
         columns = []
-        for whole, rest in zip(self.own.scores(), self.rest.scores(), strict=True):
-            columns += [whole[0], whole[0] - whole[1], rest[0], rest[0] - rest[1]]
+        for score, sinkless in zip(self.own.scores(), self.rest.scores(), strict=True):
+            columns += [score[0], score[0] - score[1], sinkless[0], sinkless[0] - sinkless[1]]
         return np.stack(columns, -1)
 
 
@@ -128,9 +131,9 @@ class _Side:
             baseline = np.full(self.heads, (1 / sees[queries]).sum())
             if role in self.beside:
                 at = keys - queries + self.places.length - 1
-                others = counts - np.bincount(at, minlength=len(counts))
-                mean = (self.diagonals - self.beside[role]) / np.maximum(others, 1)
-                baseline = np.where(others[at] > 0, mean[:, at], 1 / sees[queries]).sum(1)
+                ordinary = counts - np.bincount(at, minlength=len(counts))
+                mean = (self.diagonals - self.beside[role]) / np.maximum(ordinary, 1)
+                baseline = np.where(ordinary[at] > 0, mean[:, at], 1 / sees[queries]).sum(1)
             yield self.targets[number] / rows, baseline / rows
 
     def _sees(self) -> Float[np.ndarray, " query"]:

@@ -61,8 +61,8 @@ class RolePositions:
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
         """What a query may look at; nothing for a decoder's first, which has no choice."""
-        whole = np.ones((self.length, self.length), dtype=bool)
-        return np.tril(whole) & (np.arange(self.length) > 0)[:, None] if self.causal else whole
+        visible = np.ones((self.length, self.length), dtype=bool)
+        return np.tril(visible) & (np.arange(self.length) > 0)[:, None] if self.causal else visible
 
     def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
         """The cells of a role; none where the input has no such thing."""
@@ -74,8 +74,8 @@ class RolePositions:
         elif role == "rare":
             cells[np.ix_([k for k in range(self.length) if k not in self.rare], self.rare)] = True
         elif role == "dependency":
-            for first, other in self.links:
-                cells[first, other] = cells[other, first] = first != other
+            for first, counterpart in self.links:
+                cells[first, counterpart] = cells[counterpart, first] = first != counterpart
         elif self.repeat:
             start, period = self.repeat
             second = np.arange(start + period, start + 2 * period)
@@ -144,26 +144,26 @@ def role_scores(
     """These roles on one input. control: the maps of an input as long without repeats, where `places` has a repeat."""
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
-    sink, seen = places.first, places.seen()
-    looked = _Looked(np.asarray(weights, dtype=float), control, seen)
-    rest_seen = seen & (np.arange(places.length) != sink)
+    sink, visible = places.first, places.seen()
+    looked = _Looked(np.asarray(weights, dtype=float), control, visible)
+    rest_seen = visible & (np.arange(places.length) != sink)
     its_rest = None if control is None else without_sink(control, sink)
-    rest = _Looked(without_sink(weights, sink), its_rest, rest_seen)
-    rows = seen.any(-1)
+    without = _Looked(without_sink(weights, sink), its_rest, rest_seen)
+    rows = visible.any(-1)
     left = 1 - looked.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
     scores: dict[Role, RoleScore] = {}
     for role in only:
         cells = places.targets(role)
-        scores[role] = RoleScore(*looked.score(role, cells), *rest.score(role, cells), left)
+        scores[role] = RoleScore(*looked.score(role, cells), *without.score(role, cells), left)
     return scores
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
     """Weights with the sink's column 0 and every row scaled to sum to 1; rows with less than LEAST left are 0."""
-    rest = weights.astype(float)
-    rest[..., sink] = 0
-    left = rest.sum(-1, keepdims=True)
-    return np.where(left >= LEAST, rest / np.maximum(left, LEAST), 0.0)
+    without = weights.astype(float)
+    without[..., sink] = 0
+    left = without.sum(-1, keepdims=True)
+    return np.where(left >= LEAST, without / np.maximum(left, LEAST), 0.0)
 
 
 @dataclass(frozen=True)
@@ -217,15 +217,15 @@ def _baseline(
 def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
     """As `on_targets`, each target's weight being the head's mean on seen cells at its distance that are no target, or
     even's."""
-    length, others = len(cells), visible & ~cells
+    length, elsewhere = len(cells), visible & ~cells
     queries, keys = np.nonzero(cells)
     at = keys - queries + length - 1
     slanted = np.zeros((*weights.shape[:-2], length, 2 * length))  # row q begins at length - 1 - q: distances below
-    slanted[..., :length] = (weights * others)[..., ::-1, :]  # each other, once a row is one shorter
+    slanted[..., :length] = (weights * elsewhere)[..., ::-1, :]  # each other, once a row is one shorter
     flat = slanted.reshape(*weights.shape[:-2], -1)[..., : length * (2 * length - 1)]
     sums = flat.reshape(*weights.shape[:-2], length, 2 * length - 1).sum(-2)
     offset = np.arange(length) - np.arange(length)[:, None] + length - 1
-    counts = np.bincount(offset[others], minlength=2 * length - 1)
+    counts = np.bincount(offset[elsewhere], minlength=2 * length - 1)
     expected = np.where(counts[at] > 0, sums[..., at] / np.maximum(counts[at], 1), even[queries, keys])
     return np.asarray(expected.sum(-1) / cells.any(-1).sum())
 
@@ -276,8 +276,13 @@ class RoleMeans:
         places. only: the roles that are counted."""
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
         for role, score in role_scores(weights, places, control=control, only=only).items():
-            rest, at = score.without_sink, 4 * ROLES.index(role)
-            four = (score.weight, score.weight - score.baseline, rest, rest - score.baseline_without_sink)
+            without_sink, at = score.without_sink, 4 * ROLES.index(role)
+            four = (
+                score.weight,
+                score.weight - score.baseline,
+                without_sink,
+                without_sink - score.baseline_without_sink,
+            )
             columns[..., at : at + 4] = np.stack(four, -1)
         self.add(layer, columns, numbers)
 
@@ -292,9 +297,9 @@ class RoleMeans:
 
     def result(self) -> dict[Role, RoleEstimate]:
         """Every role's estimates."""
-        whole = self.means.result()
+        estimate = self.means.result()
         return {
-            role: RoleEstimate(*(whole.part(4 * number + index) for index in range(4)))
+            role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
             for number, role in enumerate(ROLES)
         }
 
@@ -310,10 +315,10 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
         values = getattr(means.means, name)
         weight, effect = values[..., ::2], values[..., 1::2]  # of each role: as it is, then without the sink
         setattr(above, name, (1 - times) * weight + times * effect if name == "sums" else weight)
-    whole = above.result()
+    estimate = above.result()
     p = []
     for index in range(0, 2 * len(ROLES), 2):
-        rest = whole.part(index + 1)
-        p.append((rest if rest.n[0] else whole.part(index)).p_above()[..., 0])
+        part = estimate.part(index + 1)
+        p.append((part if part.n[0] else estimate.part(index)).p_above()[..., 0])
     q, heads = q_values(np.concatenate(p, 1)), p[0].shape[1]
     return {role: q[:, k * heads : (k + 1) * heads] for k, role in enumerate(ROLES)}

@@ -60,16 +60,18 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
     """Mean of the first runs less that of the second on the same rows; as many runs of each are pairs, in order."""
-    first_influence, other = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
+    first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
-        float(first_influence.value.mean() - other.value.mean()),
-        first_influence.rows.mean(0) - other.rows.mean(0),
+        float(first_influence.value.mean() - second_influence.value.mean()),
+        first_influence.rows.mean(0) - second_influence.rows.mean(0),
     )
     if np.array_equal(first, second):
         return Score(0.0, 0.0, 0.0) if np.isfinite(value) else Score(None, None, None)
-    paired = first_influence.value.size == other.value.size
-    runs = [first_influence.value - other.value] if paired else [first_influence.value, other.value]
-    jump = 0.0 if name == "pearson" else flip(name, first_influence, other)
+    paired = first_influence.value.size == second_influence.value.size
+    runs = (
+        [first_influence.value - second_influence.value] if paired else [first_influence.value, second_influence.value]
+    )
+    jump = 0.0 if name == "pearson" else flip(name, first_influence, second_influence)
     centre = value if name == "pearson" else value * gold.size / (gold.size + 2)
     low, high = _ends(centre, rows, np.array([jump, -jump]), *runs)
     most = 2.0 if name == "pearson" else 1.0
@@ -88,9 +90,9 @@ def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *run
         return np.nan, np.nan
     parts = [(float((rows**2).sum() + (unseen**2).sum()) / n**2, rows.size - 1)]
     parts += [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in runs if values.size > 1]
-    whole = sum(variance for variance, _ in parts)
-    if whole == 0:
+    variance_sum = sum(variance for variance, _ in parts)
+    if variance_sum == 0:
         return centre, centre
-    freedom = whole**2 / sum(variance**2 / degrees for variance, degrees in parts)
-    reach = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(whole))
+    freedom = variance_sum**2 / sum(variance**2 / degrees for variance, degrees in parts)
+    reach = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance_sum))
     return centre - reach, centre + reach

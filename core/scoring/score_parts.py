@@ -46,12 +46,12 @@ def covariances(
     products = query.new_empty((batch, heads, len(query), len(centred) * len(key)))
     for row in range(batch):
         for start in range(0, heads, HEADS_AT_ONCE):
-            some = slice(start, start + HEADS_AT_ONCE)
-            every_key = key[:, row, some].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
-            along_keys = torch.bmm(ways[row, some], every_key)  # sum_j w s' k_b[j]
+            chunk = slice(start, start + HEADS_AT_ONCE)
+            every_key = key[:, row, chunk].permute(1, 2, 0, 3).flatten(2)  # one product for all b: [head, key, b dim]
+            along_keys = torch.bmm(ways[row, chunk], every_key)  # sum_j w s' k_b[j]
             by_part = along_keys.view(-1, len(centred), queries, len(key), key.shape[-1]).transpose(2, 3)
-            first = query[:, row, some].transpose(0, 1).flatten(2)  # [head, a, query dim]
-            torch.bmm(first, by_part.flatten(3).flatten(1, 2).mT, out=products[row, some])
+            first = query[:, row, chunk].transpose(0, 1).flatten(2)  # [head, a, query dim]
+            torch.bmm(first, by_part.flatten(3).flatten(1, 2).mT, out=products[row, chunk])
     return list(products.mul_(scaling).unflatten(3, (len(centred), -1)).unbind(3))
 
 
@@ -120,10 +120,10 @@ def cell_terms(
 
 
 def map_distances(
-    maps: Float[Tensor, "map batch head query key"], whole: Float[Tensor, "batch head query key"]
+    maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
     """Mean Jensen-Shannon distance (base 2, square root; 0 to 1) between maps and the head's own, over rows."""
-    middle = (maps + whole) / 2
-    entropies = [torch.special.entr(rows).sum(-1) for rows in (middle, maps, whole.expand_as(maps))]
+    middle = (maps + full) / 2
+    entropies = [torch.special.entr(rows).sum(-1) for rows in (middle, maps, full.expand_as(maps))]
     divergence = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0) / np.log(2)
     return divergence.sqrt().mean((1, 3))

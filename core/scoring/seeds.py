@@ -52,13 +52,13 @@ def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource
         raise ValueError(f"A square of side {side} has {side * side} scores; {scores.shape} were given.")
     freedom, left = side - 1, (side - 1) * (side - 2)
     chance = [freedom / (side**2 - 1)] * 3 + [left / (side**2 - 1)]
-    whole = float(((scores - scores.mean()) ** 2).sum())
-    if whole <= 1e-12 * max(1.0, float(np.abs(scores).max()) ** 2):
+    total = float(((scores - scores.mean()) ** 2).sum())
+    if total <= 1e-12 * max(1.0, float(np.abs(scores).max()) ** 2):
         return [VarianceSource(None, expected, None) for expected in chance]
     squares = [_between(scores, levels[:, factor], side) for factor in range(3)]
-    rest = max(0.0, whole - sum(squares))
-    mains = [_main(part, rest, side, whole, chance[0]) for part in squares]
-    return [*mains, VarianceSource(rest / whole, chance[3], float(np.sqrt(rest / left)))]
+    residual = max(0.0, total - sum(squares))
+    mains = [_main(part, residual, side, total, chance[0]) for part in squares]
+    return [*mains, VarianceSource(residual / total, chance[3], float(np.sqrt(residual / left)))]
 
 
 def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
@@ -66,18 +66,18 @@ def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
     return float(side * ((means - scores.mean()) ** 2).sum())
 
 
-def _main(part: float, rest: float, side: int, whole: float, chance: float) -> VarianceSource:
+def _main(part: float, residual: float, side: int, total: float, chance: float) -> VarianceSource:
     """A factor, from its sum of squares and the rest's."""
     freedom, left = side - 1, (side - 1) * (side - 2)
-    mean, noise = part / freedom, rest / left
+    mean, noise = part / freedom, residual / left
     ratio = mean / noise if noise > 0 else np.inf
     tail = (1 - LEVEL) / 2
     ends = [max(0.0, (ratio / stats.f.ppf(quantile, freedom, left) - 1) / side) for quantile in (1 - tail, tail)]
-    own = max(0.0, (mean - noise) / side)
+    component = max(0.0, (mean - noise) / side)
     low, high = (1.0 if np.isinf(end) else float(end / (1 + end)) for end in ends)
-    variance = own / (own + noise) if own + noise > 0 else 0.0
+    variance = component / (component + noise) if component + noise > 0 else 0.0
     return VarianceSource(
-        part / whole, chance, float(np.sqrt(own)), variance, low, high, float(stats.f.sf(ratio, freedom, left))
+        part / total, chance, float(np.sqrt(component)), variance, low, high, float(stats.f.sf(ratio, freedom, left))
     )
 
 

@@ -23,26 +23,26 @@ def similarities(
     random pairs: each token with one drawn from another input. same word: with one of its own type in another input.
     same input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
     """
-    own = np.asarray(inputs)
+    input_of_token = np.asarray(inputs)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-    rng, everyone = np.random.default_rng(seed), np.arange(len(own))
+    rng, everyone = np.random.default_rng(seed), np.arange(len(input_of_token))
     by_type: dict[str, list[int]] = {}
     for token, word_type in enumerate(types):
         by_type.setdefault(word_type, []).append(token)
-    partners = [_partner(token, everyone, own, rng) for token in everyone.tolist()]
-    alike = [_partner(token, np.array(by_type[types[token]]), own, rng) for token in everyone.tolist()]
-    numbers = np.unique(own)
+    partners = [_partner(token, everyone, input_of_token, rng) for token in everyone.tolist()]
+    alike = [_partner(token, np.array(by_type[types[token]]), input_of_token, rng) for token in everyone.tolist()]
+    numbers = np.unique(input_of_token)
     cosines = np.full((len(KINDS), len(numbers), vectors.shape[1]), np.nan)
     for row, number in enumerate(numbers.tolist()):
-        mine = np.flatnonzero(own == number)
+        rows_of_input = np.flatnonzero(input_of_token == number)
         for kind, chosen in enumerate((partners, alike)):
-            pairs = [(token, chosen[token]) for token in mine.tolist() if chosen[token] is not None]
+            pairs = [(token, chosen[token]) for token in rows_of_input.tolist() if chosen[token] is not None]
             if pairs:
                 first, second = (unit[[pair[side] for pair in pairs]] for side in (0, 1))
                 cosines[kind, row] = (first * second).sum(-1).mean(0)
-        centre = vectors[mine].mean(0)
+        centre = vectors[rows_of_input].mean(0)
         centre = centre / np.maximum(np.linalg.norm(centre, axis=-1, keepdims=True), 1e-12)
-        cosines[2, row] = (unit[mine] * centre).sum(-1).mean(0)
+        cosines[2, row] = (unit[rows_of_input] * centre).sum(-1).mean(0)
     return cosines
 
 
@@ -52,8 +52,8 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
         drawn = int(among[rng.integers(len(among))])
         if own_tokens[drawn] != own_tokens[token]:
             return drawn
-    others = among[own_tokens[among] != own_tokens[token]]
-    return int(rng.choice(others)) if len(others) else None
+    unlike = among[own_tokens[among] != own_tokens[token]]
+    return int(rng.choice(unlike)) if len(unlike) else None
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:

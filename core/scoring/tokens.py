@@ -55,7 +55,12 @@ def _to_words(
     """Sum over each word's key pieces: its first one, then what others add, for most words have one."""
     batch, words, length, heads = weights.shape
     owner, word, piece = np.array(
-        [(row, k, piece) for row, own in enumerate(inputs) for k, pieces in enumerate(own.words) for piece in pieces]
+        [
+            (row, k, piece)
+            for row, input_words in enumerate(inputs)
+            for k, pieces in enumerate(input_words.words)
+            for piece in pieces
+        ]
     ).T
     first = np.flatnonzero(np.diff(owner * words + word, prepend=-1))
     keys = np.zeros((batch, words), dtype=int)
@@ -64,10 +69,10 @@ def _to_words(
     summed = np.take(weights.reshape(-1, heads), rows, axis=0)
     rank = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     for more in range(1, int(rank.max()) + 1):
-        some = rank == more
-        summed[owner[some], :, word[some]] += weights[owner[some], :, piece[some]]
-    for row, own in enumerate(inputs):
-        summed[row, :, len(own.words) :] = 0
+        of_rank = rank == more
+        summed[owner[of_rank], :, word[of_rank]] += weights[owner[of_rank], :, piece[of_rank]]
+    for row, input_words in enumerate(inputs):
+        summed[row, :, len(input_words.words) :] = 0
     return summed
 
 
@@ -123,13 +128,13 @@ class RelationAttention:
         if not len(batch.query):
             return [Needs() for _ in inputs]
         self._blocks = [LinkBlocks(batch, k, self.means.sums.shape[2]) for k in range(len(inputs))]
-        return [Needs(blocks=own.take, cells=own.cells) for own in self._blocks]
+        return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Reduce one layer without its maps."""
         batch = self._batch
         if batch is not None and self._blocks:
-            parts = [own.result(found.cells) for own, found in zip(self._blocks, sums, strict=True)]
+            parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]
             weight, right, contrast = (
                 np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "right", "contrast")
             )
@@ -137,18 +142,18 @@ class RelationAttention:
             self._add(layer, batch.quantities(weight, total, right, contrast), batch)
 
     def _batch_of(self, inputs: list[int], length: int) -> LinkBatch:
-        some, numbers = [self._inputs[k] for k in inputs], [self._numbers[k] for k in inputs]
-        return LinkBatch(inputs, some, length, self.across, numbers=numbers, causal=self.causal)
+        chosen_inputs, numbers = [self._inputs[k] for k in inputs], [self._numbers[k] for k in inputs]
+        return LinkBatch(inputs, chosen_inputs, length, self.across, numbers=numbers, causal=self.causal)
 
     def _add(self, layer: int | slice, values: Float[np.ndarray, "link quantity head"], batch: LinkBatch) -> None:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
         """(relation, direction, estimate of each quantity); estimates are [layer, head, 1]."""
-        whole, index = self.means.result(), 0
+        estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
-                yield relation, direction, {name: whole.part(index + k) for k, name in enumerate(QUANTITIES)}
+                yield relation, direction, {name: estimate.part(index + k) for k, name in enumerate(QUANTITIES)}
                 index += len(QUANTITIES)
 
 

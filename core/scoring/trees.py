@@ -44,10 +44,10 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
     All maps are one graph of as many parts, so that one call finds all trees.
     """
-    both = np.asarray(weights, dtype=np.float64)
-    maps, words = both.shape[:2]
+    directed = np.asarray(weights, dtype=np.float64)
+    maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
-    cost = (both + both.transpose(0, 2, 1))[:, first, second]
+    cost = (directed + directed.transpose(0, 2, 1))[:, first, second]
     cost = cost.max(initial=0.0) + 1.0 - cost  # above 0: a 0 is no edge there
     starts = np.arange(maps)[:, None] * words
     places = ((starts + first).ravel(), (starts + second).ravel())
@@ -72,8 +72,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
     """
     size = len(scores)
-    others = np.where(np.eye(size, dtype=bool), -np.inf, scores)
-    nearest = np.where(np.arange(size) == root, root, others.argmax(-1))
+    without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
+    nearest = np.where(np.arange(size) == root, root, without_self.argmax(-1))
     if _leads_to(nearest, root):  # every word has its best head, and that is a tree: none adds up to more
         return nearest
     graph = nx.DiGraph()
@@ -104,10 +104,10 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
     """
     finite = scores[np.isfinite(scores)]
     dear = 1.0 + (float(finite.max()) - float(finite.min())) * len(scores)
-    whole = np.full((len(scores) + 1, len(scores) + 1), -dear)
-    whole[1:] = np.where(np.isfinite(scores), scores, -dear)
-    whole[1:, 0] -= dear
-    heads = rooted_tree(whole, 0)[1:] - 1
+    matrix = np.full((len(scores) + 1, len(scores) + 1), -dear)
+    matrix[1:] = np.where(np.isfinite(scores), scores, -dear)
+    matrix[1:, 0] -= dear
+    heads = rooted_tree(matrix, 0)[1:] - 1
     return np.where(heads < 0, np.arange(len(scores)), heads)
 
 

@@ -29,7 +29,9 @@ class PositionTable:
         for sources, targets, links in rows:
             for source, target in links:
                 counts.setdefault((target, targets, sources), Counter())[source] += 1
-        self.most = {key: min(counter, key=lambda place: (-counter[place], place)) for key, counter in counts.items()}
+        self.most = {
+            key: min(counter, key=lambda offset: (-counter[offset], offset)) for key, counter in counts.items()
+        }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
         """A source word for each target word."""
