@@ -6,7 +6,6 @@ look at ten calls and every fiftieth made a fifth of what tests of tiny models t
 and looks at every call (`--jaxtyping-packages`).
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import isclass
@@ -25,13 +24,11 @@ class Looking:
     """Which calls are looked at; `closely`: all."""
 
     def __init__(self) -> None:
-        self.closely, self.calls = False, Counter[CodeType]()
+        self.closely, self.calls = False, dict[CodeType, list[int]]()
 
-    def now(self, code: CodeType) -> bool:
-        """Whether this call of a function is one; inner functions made anew are one function."""
-        self.calls[code] += 1
-        calls = self.calls[code]
-        return self.closely or calls & (calls - 1) == 0  # a power of two
+    def counter(self, code: CodeType) -> list[int]:
+        """How often a function was called; inner functions made anew are one function. To find it takes up to 2 us."""
+        return self.calls.setdefault(code, [0])
 
 
 looking = Looking()
@@ -49,10 +46,12 @@ def jaxtyped(function: Any = None, *, typechecker: Callable) -> Any:
     if isclass(function) or not hasattr(function, "__code__"):
         return real(function, typechecker=typechecker)
     checked: list[Callable] = []
+    calls = looking.counter(function.__code__)
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        if not looking.now(function.__code__):
+        calls[0] = number = calls[0] + 1
+        if number & (number - 1) and not looking.closely:  # no power of two
             return function(*arguments, **options)
         if not checked:
             checked.append(real(function, typechecker=beartype))
