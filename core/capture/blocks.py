@@ -41,7 +41,7 @@ class PartChange:
 
     part: LayerBlock
     outputs: Sequence[Float[Tensor, "_ hidden"]] | None = None
-    places: Sequence[Bool[Tensor, "_"]] | None = None
+    places: Sequence[Bool[Tensor, " _"]] | None = None
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:

@@ -129,7 +129,7 @@ def by_group(
     return counts
 
 
-def resampled(counts: Int[np.ndarray, "group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
+def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
     """Sums of `counts` over inputs drawn with replacement: [sample, ...]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)

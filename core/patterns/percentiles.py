@@ -5,7 +5,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float
 
 
-def ends(drawn: Float[np.ndarray, "sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
+def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
     """The interval [two, ...] that resamples of so many inputs give, `tail` of the law beyond either end.
 
     Percentiles are too narrow for few inputs: their spread is sqrt((n - 1) / n) of what it should be, and normal where

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 NEVER = -1
 
 
-def change_points(values: Float[np.ndarray, "snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
+def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
     """The first snapshot from which on a score stays above a bound, from 0; NEVER where the last one is not above it.
 
     A NaN is not above.

@@ -36,10 +36,10 @@ class Spread:
 
 
 def spread_of(
-    values: Float[np.ndarray, "unit *cell"],
-    used: Shaped[np.ndarray, "unit *cell"],
+    values: Float[np.ndarray, " unit *cell"],
+    used: Shaped[np.ndarray, " unit *cell"],
     mean: Float[np.ndarray, "*cell"],
-    unit_means: Float[np.ndarray, "unit *cell"] | None = None,
+    unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
     """The spread of a mean (or ratio of sums) from what each unit adds to it.
 
@@ -107,7 +107,7 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
-) -> tuple[Float[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
+) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
     """The 95 % interval of the mean over inputs; NaN for fewer than two."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)

@@ -65,12 +65,12 @@ def exchange_draws(
     return total
 
 
-def p_values(observed: Float[np.ndarray, "cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, "cell"]:
+def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
     """One-sided p = (1 + draws at least as large) / (1 + draws), in 1/(R+1) to 1."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
-def corrected(p: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "cell"]:
+def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
     """Benjamini-Hochberg adjusted p values over all heads; NaN where none was tested."""
     if np.isnan(p).any():
         return np.full_like(p, np.nan)
@@ -83,11 +83,11 @@ def corrected(p: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "cell"]:
 class Null:
     """What one null compares: the true sum over inputs, and sums drawn under it."""
 
-    observed: Float[np.ndarray, "cell"]
+    observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
 
     @property
-    def p(self) -> Float[np.ndarray, "cell"]:
+    def p(self) -> Float[np.ndarray, " cell"]:
         return p_values(self.observed, self.draws)
 
 
@@ -104,27 +104,27 @@ class LinkTest:
     """
 
     n: int
-    score: Float[np.ndarray, "cell"]
-    low: Float[np.ndarray, "cell"]
-    high: Float[np.ndarray, "cell"]
-    distance: Float[np.ndarray, "cell"]
-    exchange: Float[np.ndarray, "cell"]
-    excess: Float[np.ndarray, "cell"]
-    contrast: Float[np.ndarray, "cell"]
-    p_distance: Float[np.ndarray, "cell"]
-    p_exchange: Float[np.ndarray, "cell"]
-    p_query: Float[np.ndarray, "cell"]
-    p_share: Float[np.ndarray, "cell"]
-    p_contrast: Float[np.ndarray, "cell"]
-    q_places: Float[np.ndarray, "cell"]
-    q: Float[np.ndarray, "cell"]
+    score: Float[np.ndarray, " cell"]
+    low: Float[np.ndarray, " cell"]
+    high: Float[np.ndarray, " cell"]
+    distance: Float[np.ndarray, " cell"]
+    exchange: Float[np.ndarray, " cell"]
+    excess: Float[np.ndarray, " cell"]
+    contrast: Float[np.ndarray, " cell"]
+    p_distance: Float[np.ndarray, " cell"]
+    p_exchange: Float[np.ndarray, " cell"]
+    p_query: Float[np.ndarray, " cell"]
+    p_share: Float[np.ndarray, " cell"]
+    p_contrast: Float[np.ndarray, " cell"]
+    q_places: Float[np.ndarray, " cell"]
+    q: Float[np.ndarray, " cell"]
 
     @property
-    def beats_places(self) -> Bool[np.ndarray, "cell"]:
+    def beats_places(self) -> Bool[np.ndarray, " cell"]:
         return self.q_places <= LEVEL
 
     @property
-    def survives(self) -> Bool[np.ndarray, "cell"]:
+    def survives(self) -> Bool[np.ndarray, " cell"]:
         return self.q <= LEVEL
 
 
@@ -177,7 +177,7 @@ def verdict(
 
 def _contrast(
     contrasts: Float[np.ndarray, "input cell"], *, is_backward: bool
-) -> tuple[Float[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
+) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
     """Mean and p (1 where too few inputs have a contrast); NaN where it is not asked for."""
     if not is_backward:
         return np.full(contrasts.shape[-1], np.nan), np.full(contrasts.shape[-1], np.nan)
