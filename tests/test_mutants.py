@@ -40,6 +40,41 @@ def test_a_function_becomes_its_mutant_in_a_process_of_its_own():
     assert said.stdout.split() == ["[[0.02,", "0.02]]", "True"], said.stderr
 
 
+def test_statements_say_that_they_run(tmp_path, monkeypatch):
+    from tests.mutants.reaching import Statements  # libcst, as above
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "speaking.py").write_text(
+        "from functools import cache\n"
+        "@cache\n"
+        "def kept(value):\n"
+        '    """Of a function whose results are kept."""\n'
+        "    if value:\n"
+        "        return [1,\n"
+        "                2]\n"
+        "    return None\n"
+        "class Row:\n"
+        "    @property\n"
+        "    def size(self):\n"
+        "        try:\n"
+        "            return 1 / 0\n"
+        "        except ZeroDivisionError:\n"
+        "            return 0\n"
+    )
+    statements = Statements(["speaking.py"])
+    statements.place()
+    speaking = sys.modules.pop("speaking")
+    for called, lines in (
+        (lambda: speaking.kept(1), {5, 6, 7}),
+        (lambda: speaking.kept(0), {5, 8}),
+        (lambda: speaking.Row().size, {12, 13, 15}),
+    ):
+        called()
+        assert {line for module, line in statements.taken() if module == "speaking.py"} == lines
+    assert not statements.taken()
+
+
 def test_every_excused_mutant_has_a_reason_and_counts_apart():
     lines = EQUIVALENT.read_text().splitlines()[1:]
     assert all(line.startswith("core/") and len(line.rsplit("  # ", 1)) == 2 for line in lines)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from core import config
 from core.errors import InputError
 from core.probing import layers
-from core.studies.probing.probe import PROPERTIES
+from core.studies.probing.probe import PROPERTIES, STUDY, Mixed, Probed
 from core.tasks import diagnostic
 from tests.studies.through_json import rows_of
 
@@ -60,3 +61,17 @@ def test_an_unknown_property_is_refused():
     with pytest.raises(InputError, match="'colour' is none"):
         rows_of("probe", {"checkpoint": "atlas-encoder", "properties": ["colour"]})
     assert len(PROPERTIES) == len(np.unique(PROPERTIES))
+
+
+@pytest.mark.parametrize("drawn", [0, 1, 3])
+def test_mixing_weights_balance_at_a_layer_with_students_reach_over_samples(drawn):
+    weights = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5], [0.5, 0.5, 0.0]])[: 1 + drawn]
+    options = STUDY.read({"checkpoint": "x"})
+    (*layers_of, centre) = STUDY.results(options, Probed((), (Mixed("word order", weights),)))
+    assert [(one.layer, one.value, one.uniform) for one in layers_of] == [(k, weights[0, k], 1 / 3) for k in range(3)]
+    assert (centre.value, centre.uniform, centre.n) == (0.75, 1.0, drawn)
+    if drawn < 2:
+        assert (centre.low, centre.high) == (None, None)
+    else:
+        reach = stats.t.ppf(0.975, drawn - 1) * np.std([1, 1.25, 0.5], ddof=1)
+        assert (centre.low, centre.high) == pytest.approx((0.75 - reach, 0.75 + reach))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.studies.probing.subnetworks import Order, subnetworks
+from core.studies.probing.subnetworks import Order, Pruned, Subnetworks, SubnetworksStudy, subnetworks
 from tests.capture.conftest import tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
@@ -85,3 +85,52 @@ def test_bad_ones_come_from_those_that_went_and_are_topped_up():
 def test_what_cannot_be_pruned_is_said(options, given, said):
     with pytest.raises(InputError, match=said):
         rows_of("subnetworks", options | given)
+
+
+def test_what_structured_pruning_found_is_counted_over_seeds_and_inputs():
+    """Two seeds and twenty rows by hand; the head that survives has the class diagonal in six inputs of eight."""
+    gold = np.array([0, 1] * 10)
+
+    def wrong(count):
+        return np.where(np.arange(20) < count, 1 - gold, gold)
+
+    tasks = (("full", (0, 2)), ("good", (2, 2)), ("bad", (8, 10)), ("random", (6, 6)))
+    pruned = [
+        Pruned(what, seed, "", "before", 0.5 * (what != "full"), wrong(count))
+        for what, counts in tasks
+        for seed, count in enumerate(counts)
+    ]
+    pruned += [Pruned("curve", 0, "global", "after", share, wrong(count)) for share, count in ((0.0, 1), (0.3, 5))]
+    classes = np.zeros((8, 1, 2), dtype=int)
+    classes[:6, 0, 1] = 1
+    order = ("L1H1", "L1-feedforward", "L1H2")
+    orders = [
+        Order(0, order, ("L1H2",), ("vertical", "diagonal"), classes),
+        Order(1, order[::-1], ("L1H2", "L1-feedforward"), ("vertical", "diagonal"), classes),
+    ]
+    study = SubnetworksStudy()
+    merged = Subnetworks(gold, "negative", 0.5, 40, tuple(pruned), tuple(orders))
+    rows = [row.as_row() for row in study.results(study.read({"checkpoint": "x", "task": "sst2"}), merged)]
+    by_name = {row["name"]: row for row in rows}
+    assert {name: by_name[name]["value"] for name in ("full", "good", "bad", "random")} == pytest.approx(
+        {"full": 0.95, "good": 0.9, "bad": 0.55, "random": 0.7}
+    )
+    assert {by_name[name]["share"] for name in ("good", "bad", "random")} == {0.5}
+    for better, other, value in (("good", "bad", 0.35), ("good", "random", 0.2), ("full", "good", 0.05)):
+        row = by_name[f"{better} less {other}"]
+        assert row["value"] == pytest.approx(value)
+        assert row["low"] < value < row["high"]
+        assert (row["n"], row["seeds"], row["metric"], row["constant"]) == (20, 2, "accuracy", 0.5)
+    curve = by_name["30% by magnitude, global, after fine-tuning"]
+    assert (curve["value"], curve["change"]) == pytest.approx((0.75, -0.2))
+    assert by_name["always negative"]["value"] == 0.5
+    assert [(by_name[name]["value"], by_name[name]["place"], by_name[name]["n"]) for name in order] == [
+        (0, 2, 2),
+        (0.5, 2, 2),
+        (1, 2, 2),
+    ]
+    diagonal, vertical = by_name["diagonal"], by_name["vertical"]
+    assert (diagonal["value"], diagonal["share"], diagonal["n"]) == (0.75, 0.75, 8)
+    assert (vertical["value"], vertical["share"]) == (-0.75, 0.25)
+    assert diagonal["low"] < 0.75 < diagonal["high"]
+    assert "35" in study.headline(rows).sentence
