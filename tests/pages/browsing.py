@@ -66,7 +66,7 @@ def serving(
     words = ["run", script, "--server.port", str(port)]
     if base:
         words += ["--server.baseUrlPath", base.strip("/")]
-    settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1"}
+    settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", "TMPDIR": str(folder)}
     settings = settings | {"ATLAS_RECORD": str(folder / "no-record")} | environment
     if fresh or (fresh is None and not FORKS):
         server = _started(words, settings, log)

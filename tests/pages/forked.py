@@ -17,6 +17,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -140,7 +141,8 @@ def _looked_at(folder: str, names: list[str]) -> str:
     if (pid := os.fork()) == 0:
         os.close(reader)
         os.environ.clear()
-        os.environ.update({"PATH": "/usr/bin:/bin", "HOME": folder})
+        os.environ.update({"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder})
+        tempfile.tempdir = None  # it lies in that folder, which goes with the test
         database._connect = Template(Path(folder) / "template.duckdb")
         try:
             with os.fdopen(writer, "w") as answer:
@@ -176,6 +178,7 @@ def _become(
     os.dup2(output, 2)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None
     config.RECORD = Path(environment.get("ATLAS_RECORD") or config.DATA / "record")  # as it is read at import
     if not warm:
         warming.load = lambda: None
