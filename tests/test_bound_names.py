@@ -6,7 +6,10 @@ from collections import Counter
 from tests.sources import files_of, nodes_of
 
 GENERIC = {"known", "some", "kept", "own", "seen", "said", "place", "given", "asked", "every", "found", "one"}
-MOST = 0.035  # of all bound names; it was 10.2 % when 4 % was asked for, and 3.1 % on 24 November 2026
+WIDER = GENERIC | {"what", "which", "whole", "rest", "other", "others", "these", "those", "both", "here", "wanted"}
+WIDER |= {"taken", "made", "same", "done", "item", "entry", "data", "mine", "theirs"}
+MOST = 0.032  # of all bound names; it was 10.2 % when 4 % was asked for, and 3.1 % on 25 November 2026
+MOST_WIDER = 0.055  # of these 32 words; it was 5.7 %, is 5.4 %, and is to come under 4 %
 
 
 def bound_names() -> list[str]:
@@ -28,3 +31,9 @@ def test_generic_names_are_rare():
     generic = Counter(name for name in names if name.strip("_") in GENERIC)
     assert len(names) > 40_000
     assert generic.total() / len(names) <= MOST, generic
+
+
+def test_names_of_the_wider_list_do_not_become_more():
+    names = bound_names()
+    generic = Counter(name for name in names if name.strip("_") in WIDER)
+    assert generic.total() / len(names) <= MOST_WIDER, generic
