@@ -79,8 +79,9 @@ def made_by_blocks(evidence: Evidence) -> list[Outcome]:
             for score in picked(weights.scores, task=task, statistic="separator")
             if score.layer is not None and score.head is not None and (score.value or 0.0) > MOSTLY
         }
-        sorts = picked(SortScore.among(shares.rows), task=task, statistic="score share")
-        mine = [score for score in sorts if score.value is not None and (score.layer, score.head) in looking]
+        measured = [row for row in shares.rows if row.get("value") is not None and row["value"] == row["value"]]
+        sorts = picked(SortScore.among(measured), task=task, statistic="score share")
+        mine = [score for score in sorts if (score.layer, score.head) in looking]
         if mine:
             outcomes.append(_origin(shares, task, mine))
     return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
