@@ -26,12 +26,12 @@ from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.circuits import CIRCUITS
 from core.commands.comparison import COMPARING
-from core.commands.disabling import crossed, disable, held, importance, prune, seeds
+from core.commands.disabling import crossed, crossed_prune, disable, held, importance, prune, seeds
 from core.commands.explanation import EXPLAINING
 from core.commands.export import export, import_export
 from core.commands.features import dependencies, effective, features, norms, redundancy, relations, roles, statistics
 from core.commands.findings import app as findings_app
-from core.commands.finetune import change, finetune
+from core.commands.finetune import change, crossed_scores, finetune
 from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
 from core.commands.hypothesis import app as hypothesis_app
@@ -86,6 +86,8 @@ for measured in (
     index_frames,
     disable,
     crossed,
+    crossed_scores,
+    crossed_prune,
     race,
     importance,
     prune,

@@ -14,6 +14,7 @@ from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row
 from core.studies.ablation import crossed as crossing
+from core.studies.ablation import crossed_prune as cross_pruning
 from core.studies.ablation import disable as sweeps
 from core.studies.ablation import held as holding
 from core.studies.ablation import importance as weighing
@@ -169,4 +170,5 @@ importance = command(weighing.STUDY)
 held = command(holding.STUDY)
 seeds = command(seeding.STUDY)
 crossed = command(crossing.STUDY, show=_show_crossed)
+crossed_prune = command(cross_pruning.STUDY)
 prune = command(pruning.STUDY, show=_show_curve, own=Saving, ready=_check_share)

@@ -11,8 +11,14 @@ from core.report.plan import OTHER_SEEDS, ReportStep
 from core.store.rows import Row, plain
 from core.studies.attention.records import Score
 from core.studies.records import picked
+from core.studies.tuning.records import finetuned_task
 
-ON_TRAIN_ROWS = {Part.HEADS: Part.CROSSED, Part.LAYERS: Part.CROSSED_LAYERS}  # sweeps, each cross-fitted
+ON_TRAIN_ROWS = {  # each cross-fitted
+    Part.HEADS: Part.CROSSED,
+    Part.LAYERS: Part.CROSSED_LAYERS,
+    Part.PRUNE: Part.CROSSED_PRUNE,
+    Part.TUNING: Part.CROSSED_SCORES,
+}
 
 
 @dataclass(frozen=True)
@@ -112,10 +118,20 @@ class Evidence:
         return [one for checkpoint, one in found.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """The sweeps of single heads, or layers; of a task the cross-fitted one, on all train rows, where there is
-        one."""
+        """The sweeps of single heads, or layers, or pruning curves; of a task the cross-fitted one, on all train rows,
+        where there is one."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
+
+    def tuned_from(self, *initialisations: str) -> list[StepResult]:
+        """What fine-tunings score; of a task on all train rows, cross-fitted, where all of these initialisations are
+        so."""
+        crossed = {
+            result.task: result
+            for result in self.of(Part.CROSSED_SCORES)
+            if all(finetuned_task(result.rows).mean(initialisation) for initialisation in initialisations)
+        }
+        return [crossed.get(result.task, result) for result in self.of(Part.TUNING)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
         """The only result of a part and task, or None."""

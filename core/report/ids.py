@@ -33,6 +33,8 @@ class Part(StrEnum):
     CROSSED = "crossed"
     LAYERS = "layers"
     CROSSED_LAYERS = "crossed-layers"
+    CROSSED_SCORES = "crossed-scores"
+    CROSSED_PRUNE = "crossed-prune"
     ALONE = "alone"
     IMPORTANCE = "importance"
     PRUNE = "prune"

@@ -16,7 +16,16 @@ from core.report.ids import Part
 from core.report.report_options import PARTS, ReportOptions
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.ablation import crossed, disable, importance, knockout, prune, separators
+from core.studies.ablation import (
+    crossed,
+    crossed_prune,
+    crossed_scores,
+    disable,
+    importance,
+    knockout,
+    prune,
+    separators,
+)
 from core.studies.attention import dependencies, effective, features, redundancy, relations, statistics
 from core.studies.attention.inputs import AttendingOptions
 from core.studies.circuits import gates, pairs, shapley
@@ -38,9 +47,12 @@ COME_WITH = {
     Part.SINKLESS: Part.FRAMES,
     Part.TRAIN_RELATIONS: Part.RELATIONS,
     Part.CROSSED_LAYERS: Part.CROSSED,
+    Part.CROSSED_SCORES: Part.CROSSED,
+    Part.CROSSED_PRUNE: Part.CROSSED,
 } | {part: first for first, part in OTHER_SEEDS.items()}
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.CHANGE_SEEDS, Part.MATCH, Part.HEADS, Part.CROSSED, Part.CROSSED_LAYERS, Part.LAYERS, Part.ALONE,
+    Part.CROSSED_SCORES, Part.CROSSED_PRUNE,
     Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
 BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
@@ -319,19 +331,23 @@ class _Planned:
         )
 
     def _crossed(self, task: str) -> list[ReportStep]:
-        """The sweeps of heads and layers that test on all train rows, where they are asked for."""
+        """Sweeps, scores and pruning curves that test on all train rows, where they are asked for."""
         if not self.options.folds or task not in CROSSED:
             return []
         tuned = self.tuning(task)
         settings = {name: value for name, value in tuned.settings.items() if name not in ("train_limit", "dev_limit")}
-        options = crossed.CrossedOptions(
-            checkpoint=self.checkpoint, task=task, data=self.data.glue, limit=self.options.train_limit,
-            folds=self.options.folds, preset=tuned.preset, settings=settings, dtype=self.options.precision,
-            seed=self.options.seed, out=self.options.folder,
-        )  # fmt: skip
+        parts: dict[str, Any] = {
+            "checkpoint": self.checkpoint, "task": task, "data": self.data.glue, "limit": self.options.train_limit,
+            "folds": self.options.folds, "preset": tuned.preset, "settings": settings, "seed": self.options.seed,
+            "out": self.options.folder,
+        }  # fmt: skip
+        swept = crossed.CrossedOptions(**parts, dtype=self.options.precision)
+        scored = crossed_scores.CrossedScoresOptions(**parts, initialisations=INITIALISATIONS, seeds=tuned.seeds)
         return [
-            self._step(Part.CROSSED, crossed.STUDY, options, task),
-            self._step(Part.CROSSED_LAYERS, crossed.STUDY, replace(options, what="layers"), task),
+            self._step(Part.CROSSED, crossed.STUDY, swept, task),
+            self._step(Part.CROSSED_LAYERS, crossed.STUDY, replace(swept, what="layers"), task),
+            self._step(Part.CROSSED_SCORES, crossed_scores.STUDY, scored, task),
+            self._step(Part.CROSSED_PRUNE, crossed_prune.STUDY, crossed_prune.CrossedPruneOptions(**parts), task),
         ]
 
     def _disabled(self, task: str) -> list[ReportStep]:

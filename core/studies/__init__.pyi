@@ -6,6 +6,7 @@ from . import contract as contract
 from . import estimate as estimate
 from . import explanation as explanation
 from . import frames as frames
+from . import head_facts as head_facts
 from . import headline as headline
 from . import hypotheses as hypotheses
 from . import lookup as lookup

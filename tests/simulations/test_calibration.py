@@ -49,6 +49,8 @@ NOTHING_TO_CLAIM = {
 }
 ELSEWHERE = {
     "hypothesis": "tests/studies/test_hypotheses.py",  # planted heads
+    "crossed-prune": "prune",  # the same interval
+    "crossed-scores": "tests/report/test_calibration.py",  # of the claims that read them
     "edge-effects": "operators",
     "representation": "operators",
     "syntax": "probe",  # the same interval

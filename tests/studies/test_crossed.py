@@ -14,7 +14,7 @@ from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import AtlasError
 from core.models.opening import open_checkpoint
-from core.studies.ablation import crossed, seeds
+from core.studies.ablation import cross_fitting, crossed, crossed_prune, crossed_scores, seeds
 from core.studies.tuning import finetuning_run
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
@@ -59,7 +59,7 @@ def predicted(checkpoint, rows, heads=()):
 
 def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, monkeypatch):
     """The whole sweep again, from the saved checkpoints, a row's own part left out of its model's training."""
-    every, folds = crossed._folds(crossed.STUDY.read(crossing))
+    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
     parts = [row for row in swept if row["kind"] == "fold"]
     assert [part["n"] for part in parts] == [(folds == k).sum() for k in range(3)]
     assert [part["train_rows"] for part in parts] == [48 - part["n"] for part in parts]
@@ -92,8 +92,77 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
     assert first["accuracy_change"] == pytest.approx((without == gold).mean() - (plain == gold).mean())
 
 
+def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swept):
+    """From the saved checkpoints, of two initialisations and two seeds; the sweep's models are not trained again."""
+    asked = crossing | {"initialisations": ["pretrained", "untrained"], "seeds": [0, 1]}
+    scores = rows_of("crossed-scores", asked)
+    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    gold = np.array([row.label for row in every])
+    runs = {(row["initialisation"], row["seed"]): row for row in scores if row["kind"] == "run"}
+    assert set(runs) == {(name, seed) for name in ("pretrained", "untrained") for seed in (0, 1)}
+    options = crossed_scores.STUDY.read(asked)
+    for (name, seed), row in runs.items():
+        said = np.zeros(48, int)
+        for number in range(3):
+            folder = cross_fitting.run_without(options, number, name, seed).folder
+            own = [row for row, fold in zip(every, folds, strict=True) if fold == number]
+            said[folds == number] = predicted(open_checkpoint(str(folder), head="classifier"), own)
+        assert row["accuracy"] == pytest.approx((said == gold).mean())
+        assert (row["dev_rows"], row["train_rows"]) == (48, 48 - max(np.bincount(folds)))
+    assert runs["pretrained", 0]["accuracy"] == pytest.approx(swept[0]["accuracy"])
+    means = {row["initialisation"]: row for row in scores if row["kind"] == "mean"}
+    both = [runs["pretrained", seed]["accuracy"] for seed in (0, 1)]
+    assert means["pretrained"]["accuracy"] == pytest.approx(np.mean(both))
+    assert means["pretrained"]["accuracy_sd"] == pytest.approx(np.std(both, ddof=1))
+    (constant,) = (row for row in scores if row["kind"] == "baseline")
+    assert constant["accuracy"] == pytest.approx(max(gold.mean(), 1 - gold.mean()))
+    assert "each train row by a model of the others" in crossed_scores.STUDY.headline(scores).sentence
+
+
+def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossing, swept, monkeypatch):
+    """Again from the saved checkpoints: the order by gradients on rows that the model learned, a row's own part out."""
+    monkeypatch.setattr(finetuning_run, "tune_on", None)  # the sweep's models
+    asked = crossing | {"steps": 2, "order_rows": 20, "random_orders": 1}
+    rows = rows_of("crossed-prune", asked)
+    parts = [row for row in swept if row["kind"] == "fold"]
+    assert [row for row in rows if row["kind"] == "fold"] == parts
+    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
+    gold, without = np.array([row.label for row in every]), np.zeros(48, int)
+    for number, part in enumerate(parts):
+        model = open_checkpoint(part["folder"], head="classifier")
+        learned = [row for row, fold in zip(every, folds, strict=True) if fold != number]
+        drawn = [learned[k] for k in np.random.default_rng([0, number]).permutation(len(learned))[:20]]
+        encodings = [model.encode(row.text, row.pair) for row in drawn]
+        weight = gradients(model, encodings, [int(row.label) for row in drawn]).example
+        weight = weight / weight.pow(2).sum(1, keepdim=True).sqrt()
+        order = sorted((float(weight[i, j]), Head(i, j)) for i in range(model.layers) for j in range(model.heads))
+        gone = [Intervention("zero", frozenset(head for _, head in order[: len(order) // 2]))]
+        own = [row for row, fold in zip(every, folds, strict=True) if fold == number]
+        encodings = [model.encode(row.text, row.pair) for row in own]
+        without[folds == number] = predict(model, encodings, interventions=gone).argmax(1).numpy()
+    whole, half, _ = (row for row in rows if row.get("order") == "importance")
+    assert (whole["n"], whole["score"]) == (48, pytest.approx(swept[0]["accuracy"]))
+    assert (half["share"], half["score"]) == (0.5, pytest.approx((without == gold).mean()))
+    assert {row["order"] for row in rows if row["kind"] == "step"} == {"importance", "random 1"}
+
+
+@pytest.mark.parametrize(
+    ("study", "changes", "says"),
+    [
+        (crossed_scores, {"initialisations": ["guessed"]}, "'guessed' is none of them"),
+        (crossed_scores, {"seeds": []}, "an initialisation and a seed"),
+        (crossed_scores, {"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
+        (crossed_prune, {"orders": ["weight"]}, "'weight' is none of them"),
+        (crossed_prune, {"limit": 12, "folds": 20}, "fewer parts"),
+    ],
+)
+def test_scores_and_curves_that_cannot_be_are_one_sentence(crossing, study, changes, says):
+    with pytest.raises(AtlasError, match=says):
+        study.STUDY.units(study.STUDY.read(crossing | changes))
+
+
 def test_labels_are_spread_evenly_over_the_parts(crossing):
-    every, folds = crossed._folds(crossed.STUDY.read(crossing))
+    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing))
     gold = np.array([row.label for row in every])
     assert {row.id for row in every} == {row.id for row in read_rows("mrpc", "train", limit=48)}
     ones = [int(gold[folds == k].sum()) for k in range(3)]
@@ -114,14 +183,14 @@ def test_rows_that_share_a_sentence_are_in_one_group():
         _row(4, "F"),
         _row(5, "h"),
     ]
-    assert crossed.groups_by_text(rows).tolist() == [0, 0, 0, 1, 1, 2]
+    assert cross_fitting.groups_by_text(rows).tolist() == [0, 0, 0, 1, 1, 2]
 
 
 def test_no_sentence_is_in_two_parts(crossing, monkeypatch):
     """Every sentence stands in two rows or three, as premises of RTE do."""
     rows = [_row(k, f"premise {k // 3}", f"hypothesis {k % 40}", k % 2) for k in range(60)]
-    monkeypatch.setattr(crossed, "read_rows", lambda *_, **__: rows)
-    every, folds = crossed._folds(crossed.STUDY.read(crossing | {"limit": None}))
+    monkeypatch.setattr(cross_fitting, "read_rows", lambda *_, **__: rows)
+    every, folds = cross_fitting.cut_rows(crossed.STUDY.read(crossing | {"limit": None}))
     for column in ("text", "pair"):
         parts = {getattr(row, column): fold for row, fold in zip(every, folds, strict=True)}
         assert all(parts[getattr(row, column)] == fold for row, fold in zip(every, folds, strict=True))

@@ -30,6 +30,8 @@ EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))
 # only back, are of 25 November 2026, before records wrote the rows of WHOLE.
 # Came later: why, hypothesis, measure-heads, edge-effects. The others need files or leave no rows.
 WITHOUT = {
+    "crossed-scores",
+    "crossed-prune",
     "hypothesis",
     "why",
     "circuit",

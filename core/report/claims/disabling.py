@@ -16,12 +16,13 @@ from core.report.claims.outcomes import (
     found_by,
     gains,
     no_loss,
+    on_rows,
     points,
     times_until,
     untested,
 )
 from core.report.estimates import among, share_interval
-from core.report.evidence import ON_TRAIN_ROWS, Evidence, StepResult
+from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, removable
 from core.studies.ablation.records import SweptVariant
@@ -45,13 +46,8 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if sweep.mean is None:
         return Outcome(UNTESTED, NO_MEAN, result.task)
     up = sum(change.value > 0 for _, change in sweep.known)
-    sentence = f"{_on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
+    sentence = f"{on_rows(result)}{sweep.metric} {points(sweep.mean)} on average; {up} of {len(sweep.known)} "
     return found_by(result, gains(sweep.mean), f"{sentence}heads raise it", sweep.variants[0].n)
-
-
-def _on_rows(result: StepResult) -> str:
-    """Says so where each train row was tested by a model that never saw it."""
-    return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 @for_each(Part.HEADS, swept=True)
@@ -66,7 +62,7 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     clear = [pair for pair in known if pair[1].value > 0 and pair[0].p <= LEVEL]
     best, change = min(clear, key=lambda pair: pair[0].p) if clear else max(known, key=lambda pair: pair[1].value)
-    sentence = f"{_on_rows(result)}the {'clearest' if clear else 'largest'} gain of {len(known)} heads: {best.name} "
+    sentence = f"{on_rows(result)}the {'clearest' if clear else 'largest'} gain of {len(known)} heads: {best.name} "
     sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
     if held is not None:
         sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
@@ -85,7 +81,7 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if first is None:
         return None
     variant, change = first
-    sentence = f"{_on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
+    sentence = f"{on_rows(result)}{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over "
     sentence += f"{len(sweep.known)} layers"
     return found_by(result, gains(change), sentence, variant.n)
 
@@ -131,7 +127,7 @@ def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
 # ---------------------------------------------------------------- Michel et al.
 
 
-@for_each(Part.PRUNE, loses=True)
+@for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
     curves = readings.prune_curves(result.rows)
@@ -144,8 +140,8 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     change = Estimate(fifth.change, *ends)
     shares = {order: removable(steps)[0] for order, steps in curves.items()}
     chance = [share for order, share in shares.items() if order.startswith("random")]
-    sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
-    sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
+    sentence = f"{on_rows(result)}{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss "
+    sentence += f"beyond luck up to {shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
     sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
     return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
 

@@ -17,6 +17,7 @@ from core.report.claims.outcomes import (
     decided,
     for_each,
     found_by,
+    on_rows,
     points,
     said,
     untested,
@@ -38,7 +39,7 @@ PRINTED_GAIN = 35.9
 # ---------------------------------------------------------------- scores
 
 
-@for_each(Part.TUNING)
+@for_each(Part.TUNING, starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Random weights, fine-tuned, score below pre-trained weights that were never fine-tuned (with an untrained head),
     rows and seeds in the interval of the difference."""
@@ -50,7 +51,9 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
     upper, lower = over_seeds(untuned, metric, n), over_seeds(random, metric, n)
     decision = compared(tuning, "untrained", "random")
     seeds = min(untuned.n or 1, random.n or 1)
-    sentence = f"{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
+    sentence = (
+        f"{on_rows(result)}{metric} {said(upper)} without fine-tuning, {said(lower)} from random weights, fine-tuned"
+    )
     return found_by(result, decision or Decision(UNTESTED), sentence, n, seeds=seeds)
 
 

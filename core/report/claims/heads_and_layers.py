@@ -175,7 +175,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
     return replace(outcome, said=outcome.said + BUNDLED)
 
 
-@for_each(Part.TUNING)
+@for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
     return beats(result, "untrained", "of an untrained head")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from core.report.estimates import among
-from core.report.evidence import Evidence, StepResult
+from core.report.evidence import ON_TRAIN_ROWS, Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
 from core.scoring.corrections import widened
@@ -307,18 +307,25 @@ def points(estimate: Estimate) -> str:
 # ---------------------------------------------------------------- over steps
 
 
+def on_rows(result: StepResult) -> str:
+    """Says so where each train row was tested by a model that never saw it."""
+    return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
+
+
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
     """One outcome that says why."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def for_each(
-    part: Part, *tasks: str, swept: bool = False, loses: bool = False, not_causal: str = ""
+    part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
     """Make a test of one result the test of every result of a part (of these tasks); one outcome that says why where
     there is none.
 
-    swept: they are sweeps of single heads, or layers; where there is one on all train rows, that one. loses: it is a
+    swept: they are sweeps of single heads, or layers, or pruning curves; where there is one on all train rows, that
+    one. starts: they are scores of fine-tuning from these initialisations; where there are such on all train rows,
+    those. loses: it is a
     test of losses, untested where the fine-tuned checkpoint has nothing to lose. not_causal: why a decoder cannot be
     tested, if so.
     """
@@ -329,6 +336,7 @@ def for_each(
             if not_causal and evidence.causal:
                 return [Outcome(UNTESTED, not_causal)]
             results = evidence.sweeps(part) if swept else evidence.of(part)
+            results = evidence.tuned_from(*starts) if starts else results
             outcomes = []
             for result in (result for result in results if not tasks or result.task in tasks):
                 why = nothing_to_lose(evidence, result.task) if loses else None

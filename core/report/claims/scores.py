@@ -18,6 +18,7 @@ from core.report.claims.outcomes import (
     for_each,
     found_by,
     gains,
+    on_rows,
     said,
     untested,
 )
@@ -42,7 +43,7 @@ NO_LENGTHS = "r by length has no interval at two lengths: run that step on more 
 # ---------------------------------------------------------------- Table 1
 
 
-@for_each(Part.TUNING)
+@for_each(Part.TUNING, starts=("pretrained", "random"))
 def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A pre-trained checkpoint, fine-tuned, scores higher than a random one: the difference, with rows and seeds."""
     return beats(result, "random", "from random weights")
@@ -59,11 +60,11 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     decision = compared(tuning, "pretrained", initialisation)
     if decision is None:  # constant scores have no correlation
         return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n, seeds=seeds)
-    sentence = f"{metric} {said(score)} against {said(over_seeds(other, metric, n))} {words}"
+    sentence = f"{on_rows(result)}{metric} {said(score)} against {said(over_seeds(other, metric, n))} {words}"
     return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other.n or 1))
 
 
-@for_each(Part.TUNING)
+@for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
     """A randomly initialised model, fine-tuned, is better than the best constant predictor. It fails where the interval
     ends before it is a point better."""
@@ -80,7 +81,7 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
     decision = needs(gains(score, floor), rows, luck, floor)
     if mean.constant:  # of some seeds: what learnt nothing there is no better than a constant predictor
         decision = replace(decision, word=FAILS, times=None)
-    sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
+    sentence = f"{on_rows(result)}{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
     return found_by(result, decision, sentence, n, seeds=mean.n)
 
 

@@ -1,4 +1,7 @@
+from . import cross_fitting as cross_fitting
 from . import crossed as crossed
+from . import crossed_prune as crossed_prune
+from . import crossed_scores as crossed_scores
 from . import disable as disable
 from . import disabling as disabling
 from . import duplicates as duplicates

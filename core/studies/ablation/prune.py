@@ -25,7 +25,7 @@ from core.studies.headline import Headline, defined, percent
 from core.studies.outcomes import metrics_of, outcomes
 from core.studies.provenance import provenance
 from core.studies.records import picked
-from core.tasks.glue import TaskRow, task_of
+from core.tasks.glue import Task, TaskRow, task_of
 from core.tasks.unseen import SPLIT
 
 if TYPE_CHECKING:
@@ -87,10 +87,7 @@ class Prune(Study[PruneOptions, Curves]):
 
     def units(self, options: PruneOptions) -> list[Unit]:
         """One unit a curve."""
-        if unknown := [name for name in options.orders if name not in ORDERS]:
-            raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
-        if not options.orders or options.steps < 1 or options.random_orders < 1:
-            raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
+        names = order_names(options)
         if options.split == SPLIT:
             raise InputError(
                 "The order of pruning is found on train rows, and unseen rows are train rows, too: some might "
@@ -98,69 +95,98 @@ class Prune(Study[PruneOptions, Curves]):
             )
         length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
         disabling.rows_of(options, "train", options.order_rows)
-        names = [name for name in options.orders if name != "random"]
-        if "random" in options.orders:
-            names += [f"random {k + 1}" for k in range(options.random_orders)]
         return [Unit(name, Order(name), size=max(1, options.steps * length)) for name in names]
 
     def run(self, options: PruneOptions, unit: Unit) -> Done[Curves]:
         """One curve: the order, and the dev predictions after every step."""
         opened, dev = disabling.opened(options), disabling.rows_of(options)
-        ranked = order_of(options, unit.arguments.order, opened)
-        cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
-        swept = _swept(options, opened, dev, [ranked[:cut] for cut in cuts])
-        curve = Curve(
-            unit.arguments.order,
-            tuple(ranked),
-            cuts,
-            np.array([row.label for row in dev]),
-            opened.predicted(swept.plain),
-            opened.predicted(swept.changed),
-        )
-        return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=swept.dtype))
+        learned = disabling.rows_of(options, "train", options.order_rows)
+        curve, dtype = drawn_curve(options, unit.arguments.order, opened, learned, dev)
+        return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
         """A record per curve and step: the metric on dev, its change from the whole model and the interval of that."""
-        task = task_of(options.task)
-        metric, body = metrics_of(task)[0], []
-        for curve in merged.curves:
-            ones = np.ones((1, len(curve.gold)))
-            whole = float(effects.counted(metric, curve.gold, curve.plain[None], ones)[0, 0])
-            changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
-            steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
-            body += [_step(curve, task.key, metric, whole, cut, change) for cut, change in steps]
-        return body
+        return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        steps = PruneStep.among(rows)
-        order = steps[0].order
-        half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
-        chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
-        beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
-        return Headline(
-            f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
-            f"{100 * defined(half.score):.1f}{beside}.",
-            half.n,
-            "rows",
-            percent(half.low, half.high, "{:.1f}"),
-            f"all heads {100 * half.baseline:.1f}",
-        )
+        return pruning_headline(rows)
 
 
 STUDY = Prune()
 
 
-def order_of(options: PruneOptions, name: str, opened: Opened) -> list[Head]:
-    """All heads, the first to go first."""
+def order_names(options: PruneOptions) -> list[str]:
+    """The orders of the options, each draw of the random one by itself. Raises InputError where there are none."""
+    if unknown := [name for name in options.orders if name not in ORDERS]:
+        raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
+    if not options.orders or options.steps < 1 or options.random_orders < 1:
+        raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
+    names = [name for name in options.orders if name != "random"]
+    if "random" in options.orders:
+        names += [f"random {k + 1}" for k in range(options.random_orders)]
+    return names
+
+
+def pruning_headline(rows: Sequence[Row]) -> Headline:
+    """What the first order leaves of the metric where half of the heads are gone."""
+    steps = PruneStep.among(rows)
+    order = steps[0].order
+    half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
+    chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
+    beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
+    return Headline(
+        f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
+        f"{100 * defined(half.score):.1f}{beside}.",
+        half.n,
+        "rows",
+        percent(half.low, half.high, "{:.1f}"),
+        f"all heads {100 * half.baseline:.1f}",
+    )
+
+
+def drawn_curve(
+    options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
+) -> tuple[Curve, str]:
+    """The curve of an order.
+
+    Args:
+        options: of the study.
+        name: of the order.
+        opened: the classifier.
+        learned: the rows that find the order.
+        tested: the rows that are predicted after every step.
+
+    Returns:
+        The curve, and the arithmetic that the machine chose.
+    """
+    ranked = order_of(options, name, opened, learned)
+    cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
+    swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
+    gold = np.array([row.label for row in tested])
+    plain, changed = opened.predicted(swept.plain), opened.predicted(swept.changed)
+    return Curve(name, tuple(ranked), cuts, gold, plain, changed), swept.dtype
+
+
+def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
+    """A record per step of a curve, the whole model first."""
+    metric = metrics_of(task)[0]
+    whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
+    changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
+    steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
+    return [_step(curve, task.key, metric, whole, cut, change) for cut, change in steps]
+
+
+def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
+    """All heads, the first to go first; learned: the rows that find the order."""
     checkpoint = opened.checkpoint
     heads = all_heads(checkpoint.layers, checkpoint.heads)
     if name.startswith("random"):
         seed = [options.seed, int(name.split()[1])]
         return [heads[k] for k in np.random.default_rng(seed).permutation(len(heads))]
     if name == "sweep":
-        return _by_sweep(options, opened, heads)
+        return _by_sweep(options, opened, heads, learned)
     recomputed = options.steps if name == "recomputed" else 1
-    return _by_importance(options, opened, heads, recomputed)
+    return _by_importance(options, opened, heads, learned, recomputed)
 
 
 def _swept(
@@ -172,9 +198,8 @@ def _swept(
     )
 
 
-def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head]) -> list[Head]:
+def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
-    rows = disabling.rows_of(options, "train", options.order_rows)
     swept = _swept(options, opened, rows, [[head] for head in heads])
     gold = np.array([row.label for row in rows])
     scores = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
@@ -182,11 +207,13 @@ def _by_sweep(options: PruneOptions, opened: Opened, heads: Sequence[Head]) -> l
     return [heads[k] for k in sorted(range(len(heads)), key=lambda k: (-scores[k], moved[k], k))]
 
 
-def _by_importance(options: PruneOptions, opened: Opened, heads: Sequence[Head], times: int) -> list[Head]:
+def _by_importance(
+    options: PruneOptions, opened: Opened, heads: Sequence[Head], rows: Sequence[TaskRow], times: int
+) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
     import torch  # 1.3 s of start-up
 
-    checkpoint, rows = opened.checkpoint, disabling.rows_of(options, "train", options.order_rows)
+    checkpoint = opened.checkpoint
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
     mask, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(times):
@@ -204,6 +231,6 @@ def _step(curve: Curve, task: str, metric: str, whole: float, cut: int, change: 
     score, low, high = (None if value is None else whole + value for value in (change.value, change.low, change.high))
     return PruneStep(
         order=curve.order, task=task, metric=metric, n=len(curve.gold), baseline=whole, removed=cut,
-        share=cut / len(curve.heads), heads=",".join(str(head) for head in curve.heads[:cut]), score=score,
+        share=cut / curve.removed[-1], heads=",".join(str(head) for head in curve.heads[:cut]), score=score,
         change=change.value, low=low, high=high,
     )  # fmt: skip

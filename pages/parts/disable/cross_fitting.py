@@ -1,4 +1,4 @@
-"""Cross-fitted sweeps: every head disabled on all train rows, each tested by a model that never saw it."""
+"""Cross-fitted: sweeps, scores and pruning curves on all train rows, each tested by a model that never saw it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,16 +7,22 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
+from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import SweptVariant
 from core.studies.ablation.seed_records import CrossedPart
+from core.studies.tuning.records import TunedScore
+from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
-from pages.parts.reports.stored_runs import drawer
+from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.tuning.table_one import runs_table
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
 FOLDS = Count("folds", "Parts", 2, 20, 5, "A model is fine-tuned for each.")
+SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "dev_rows")
 
 
 def show_crossed() -> None:
@@ -32,6 +38,38 @@ def show_crossed() -> None:
         stored = show_results("crossed")
         if stored is not None:
             _parts(stored.result_rows)
+        _scores()
+        _curves()
+
+
+def _scores() -> None:
+    """What models score from each initialisation, where that was measured."""
+    if not known_runs("crossed-scores"):
+        return
+    st.subheader("Scores")
+    stored = pick_run("crossed-scores", "", "crossed_scores")
+    if stored is not None:
+        show_table(runs_table(stored.among(TunedScore), SCORES))
+        st.caption(plain(f"dev_rows: train rows, each tested by a model of the others · {stored.date}"))
+
+
+def _curves() -> None:
+    """Heads removed, least important first, where that was measured."""
+    if not known_runs("crossed-prune"):
+        return
+    st.subheader("Pruning")
+    stored = pick_run("crossed-prune", "", "crossed_prune")
+    if stored is not None:
+        steps = stored.among(PruneStep)
+        draw_curves(steps)
+        st.caption(
+            plain(
+                f"{stored.checkpoint_said} · {stored.task_said} train, each row by a model of the others · n = "
+                f"{steps[0].n} rows · order from rows that the model learned · 95% paired interval of the change · "
+                f"{stored.date}"
+            )
+        )
+        show_table(pd.DataFrame(map(asdict, stored.among(CrossedPart))))
 
 
 def _parts(rows: Sequence[Row]) -> None:

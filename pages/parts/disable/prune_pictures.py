@@ -1,5 +1,7 @@
 """The pictures of the Prune page: importance of heads, pruning curves, and saving what is left."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -59,6 +61,19 @@ def show_curves() -> None:
     steps = stored.among(PruneStep)
     first = steps[0]
     warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
+    draw_curves(steps)
+    st.caption(
+        plain(
+            f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
+            f"order from train rows · 95% paired interval of the change · {stored.date}"
+        )
+    )
+    _save(steps, stored.of)
+
+
+def draw_curves(steps: Sequence[PruneStep]) -> None:
+    """The chart of some curves."""
+    first = steps[0]
     st.altair_chart(
         line_with_band(
             pd.DataFrame([_in_percent(step) for step in steps]),
@@ -75,13 +90,6 @@ def show_curves() -> None:
             title="The score as heads go; dashed: all heads (Michel et al., Fig 3)",
         )
     )
-    st.caption(
-        plain(
-            f"{stored.checkpoint_said} · {stored.task_said} dev · n = {first.n} rows · "
-            f"order from train rows · 95% paired interval of the change · {stored.date}"
-        )
-    )
-    _save(steps, stored.of)
 
 
 def _in_percent(step: PruneStep) -> dict[str, float | str | None]:

@@ -160,6 +160,8 @@ RESULTS = {
     "seeds": Shown("finetuning/seeds", "seeds"),
     "disable": Shown("interventions/ablation", "run", (_ROWS,)),
     "crossed": Shown("interventions/ablation", "crossed", (("mode", "All train rows"),)),
+    "crossed-scores": Shown("interventions/ablation", "crossed_scores", (("mode", "All train rows"),)),
+    "crossed-prune": Shown("interventions/ablation", "crossed_prune", (("mode", "All train rows"),)),
     "operators": Shown("interventions/ablation", "run", (("mode", "Operators"),)),
     "held": Shown("interventions/ablation", "held", (("mode", "Training without"),)),
     "race": Shown("interventions/sequential", "race_run"),

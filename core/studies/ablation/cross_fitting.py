@@ -1,0 +1,229 @@
+"""Cross-fitting: train rows in parts, each tested by a model that was fine-tuned on the others.
+
+Rows that share a sentence (in any case) are in one part, so that no model is tested on a sentence that it learned. All
+models of an initialisation start from the same weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import config, studies
+from core.errors import InputError
+from core.scoring import effects
+from core.store.rows import plain
+from core.studies.ablation.seed_records import CrossedPart
+from core.studies.contract import Flag
+from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
+from core.studies.outcomes import finite, metrics_of
+from core.studies.tuning import finetune
+from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
+from core.tasks.metrics import majority
+from core.tuning.recipe import Recipe, Seeds
+from core.tuning.saved_checkpoints import shown_folder, training_log
+
+if TYPE_CHECKING:
+    from core.studies.tuning.finetuning_run import FinetuningRun
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class CrossFitting:
+    """What is fine-tuned on which rows, in how many parts, and how. seed: of the rows and of how they are cut."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    task: TaskName = "mrpc"
+    data: Data = None
+    limit: Annotated[int | None, Flag("train rows; default: all", least=10)] = None
+    folds: Annotated[int, Flag("parts of the rows", least=2, most=20)] = 5
+    preset: Preset = "auto"
+    settings: Settings = field(default_factory=dict)
+    seed: Seed = 0
+    out: Out = None
+
+
+@dataclass(frozen=True)
+class TunedPart:
+    """A model of all parts but one: where it is, and what a constant answer scores on the part left out.
+
+    Args:
+        folder: of its checkpoint.
+        train_rows: how many it learned.
+        constant: whether it gives every row one answer.
+        baseline: the constant predictor's score by each metric, None where it has none.
+    """
+
+    folder: str
+    train_rows: int
+    constant: bool
+    baseline: dict[str, float | None]
+
+
+def recipe_of(options: CrossFitting) -> Recipe:
+    """How each part's model learns.
+
+    Args:
+        options: of the study.
+
+    Returns:
+        The recipe.
+
+    Raises:
+        InputError: it lets the part left out choose the epoch.
+    """
+    recipe = Recipe.of(options.preset, options.settings)
+    if recipe.keep == "best":
+        raise InputError(
+            "The part left out must not choose the epoch that it is tested on, but keep=best does: leave keep at last."
+        )
+    return recipe
+
+
+def training_size(options: CrossFitting) -> int:
+    """Tokens that pass through a model that learns from all of the rows."""
+    return finetune.STUDY.units(_on_all_rows(options))[0].size
+
+
+def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
+    """The fine-tuning on all of the rows: it says how large a part's is, and what its folder is called."""
+    settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
+    return finetune.FinetuneOptions(
+        checkpoint=options.checkpoint,
+        tasks=(options.task,),
+        data=options.data,
+        preset=options.preset,
+        settings=settings,
+    )
+
+
+def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
+    """The train rows, and which part each is in.
+
+    Args:
+        options: of the study.
+
+    Returns:
+        The rows, and of each [row] its part's number, from 0. Rows that share a sentence have one part; classes are
+        spread evenly over the parts.
+
+    Raises:
+        InputError: there are too few rows, groups of rows, or rows of a label for so many parts.
+    """
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
+
+    task = task_of(options.task)
+    must_have_labels(task)
+    rows = read_rows(task, "train", folder=options.data, limit=options.limit, seed=options.seed)
+    labels = [row.label for row in rows]
+    least = len(rows) if task.is_score else min(labels.count(label) for label in set(labels))
+    if least < options.folds:
+        raise InputError(
+            f"Every part needs a row of each label; the rarest has {least} rows for {options.folds} parts: take fewer "
+            "parts, or more rows."
+        )
+    together = groups_by_text(rows)
+    if len(set(together.tolist())) < options.folds:
+        raise InputError(
+            f"Rows that share a sentence stay in one part; these make {len(set(together.tolist()))} groups for "
+            f"{options.folds} parts: take fewer parts, or more rows."
+        )
+    cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
+        options.folds, shuffle=True, random_state=options.seed
+    )
+    folds = np.zeros(len(rows), int)
+    for number, (_, left_out) in enumerate(cut.split(labels, labels, together)):
+        folds[left_out] = number
+    _must_have_all_labels(labels, folds, is_score=task.is_score)
+    return rows, folds
+
+
+def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
+    """The number of each row's group: rows that share a sentence, directly or through others, are in one."""
+    group: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while group.setdefault(text, text) != text:
+            group[text] = group[group[text]]
+            text = group[text]
+        return text
+
+    texts = [[" ".join(text.casefold().split()) for text in (row.text, row.pair) if text] for row in rows]
+    for first, *others in texts:
+        for other in others:
+            group[root(other)] = root(first)
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(root(first), len(numbers)) for first, *_ in texts])
+
+
+def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_score: bool) -> None:
+    for fold in np.unique(folds):
+        missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
+        if missing and not is_score:
+            raise InputError(
+                "Every part needs a row of each label, and rows that share a sentence stay in one part; part "
+                f"{fold + 1} has none of {', '.join(map(str, sorted(missing, key=str)))}: take fewer parts, or more "
+                "rows."
+            )
+
+
+def run_without(
+    options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
+) -> "FinetuningRun":
+    """Fine-tuning on all parts but one; its folder is named after all that decides it.
+
+    Args:
+        options: of the study.
+        number: of the part left out, from 0.
+        initialisation: one of INITIALISATIONS.
+        seed: of the head and the order of rows; that of the options where none is given.
+
+    Returns:
+        The run, which is not begun.
+    """
+    task, seed = task_of(options.task), options.seed if seed is None else seed
+    name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
+    key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
+    return studies.tuning.finetuning_run.FinetuningRun(
+        task, initialisation, initialisation, Seeds.all(seed), options.preset, recipe_of(options), options.data,
+        options.out, key,
+    )  # fmt: skip
+
+
+def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
+    """The rows that are learned, and those that are left out [row]."""
+    others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
+    return others, own
+
+
+def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
+    """The model of the other parts; one that learned these rows by this recipe already is not trained again."""
+    base = studies.worker_cache.checkpoint(options.checkpoint)
+    others, own_rows = parted(rows, left_out)
+    if not studies.tuning.finetuning_run.is_trained(base, run, others, own_rows):
+        studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
+    log = training_log(run.folder)
+    _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
+    return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), plain(constant))
+
+
+def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossedPart:
+    """A part's score by the model that never saw it, beside the constant predictor of the other parts.
+
+    Args:
+        task: of the rows.
+        number: of the part, from 0.
+        part: its model.
+        gold: labels or scores of the part's rows [row].
+        predicted: likewise.
+
+    Returns:
+        The record, by the task's first metric.
+    """
+    metric = metrics_of(task)[0]
+    score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
+    return CrossedPart(
+        name=f"part {number + 1}", task=task.key, metric=metric, n=len(gold), score=finite(score),
+        baseline=part.baseline.get(metric), train_rows=part.train_rows, constant=part.constant, folder=part.folder,
+    )  # fmt: skip

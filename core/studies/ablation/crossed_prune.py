@@ -1,0 +1,123 @@
+"""Heads removed for good on all train rows, least important first: pruning curves that are cross-fitted.
+
+The train rows are cut into parts; each part's model is fine-tuned on the others, weighs its heads on some of the rows
+that it learned, and loses them, least important first, on the part left out: no row tests a model that learned it, and
+none chose the order that it is tested by. Random orders are the control.
+
+Rows: those of `study prune` over all parts together, an order's heads unnamed where each model has its own; then
+"fold", each part's score beside its constant predictor. Intervals are over rows, for the models at hand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import studies
+from core.store.rows import Row
+from core.studies.ablation import cross_fitting, disabling, prune
+from core.studies.ablation.crossed import Fold
+from core.studies.ablation.pruning_records import PruneStep
+from core.studies.ablation.seed_records import CrossedPart
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import Headline
+from core.studies.options import Dtype
+from core.studies.provenance import provenance
+from core.tasks.glue import task_of
+from core.tuning.saved_checkpoints import shown_folder
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class CrossedPruneOptions(cross_fitting.CrossFitting):
+    """The parts of the rows, and in which orders each part's model loses its heads."""
+
+    orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
+        "importance",
+        "random",
+    )
+    order_rows: Annotated[int, Flag("rows that each model learned, which find its order", least=2)] = 500
+    steps: Annotated[int, Flag("of the curve; 5 removes a fifth at a time", least=1)] = 5
+    random_orders: Annotated[int, Flag("draws of the random order", least=1)] = 2
+    dtype: Dtype = "float32"
+
+
+@dataclass(frozen=True)
+class PartCurves:
+    """Of each part, from 0: its model and its curves."""
+
+    numbers: tuple[int, ...]
+    models: tuple[cross_fitting.TunedPart, ...]
+    curves: tuple[prune.Curves, ...]
+
+
+class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
+    """Remove heads for good, least important first, on all train rows, each by a model of the other parts of them."""
+
+    name, options, partial, arguments = "crossed-prune", CrossedPruneOptions, PartCurves, Fold
+    called = "Cross-fitted pruning of {checkpoint} on {task}"
+    needs = frozenset({Need.LABELS})
+
+    def units(self, options: CrossedPruneOptions) -> list[Unit]:
+        """One unit a part; what cannot be is refused before anything is trained."""
+        prune.order_names(_pruning(options))
+        cross_fitting.recipe_of(options)
+        cross_fitting.cut_rows(options)
+        size = cross_fitting.training_size(options)
+        return [Unit(f"fold-{number}", Fold(number), size) for number in range(options.folds)]
+
+    def run(self, options: CrossedPruneOptions, unit: Unit) -> Done[PartCurves]:
+        """Fine-tune on the other parts, order the heads on them, and draw the curves of this one."""
+        of: Fold = unit.arguments
+        rows, folds = cross_fitting.cut_rows(options)
+        run = cross_fitting.run_without(options, of.number)
+        part = cross_fitting.tuned_part(options, run, rows, folds == of.number)
+        learned, tested = cross_fitting.parted(rows, folds == of.number)
+        drawn = np.random.default_rng([options.seed, of.number]).permutation(len(learned))[: options.order_rows]
+        pruning = _pruning(options, shown_folder(run.folder))
+        opened, curves, dtype = disabling.opened(pruning), [], options.dtype
+        for name in prune.order_names(pruning):
+            curve, dtype = prune.drawn_curve(pruning, name, opened, [learned[k] for k in drawn], tested)
+            curves.append(curve)
+        base = studies.worker_cache.checkpoint(options.checkpoint)  # whose the result is: the parts are tuned from it
+        facts = provenance(base, [row.id for row in tested], split="train", dtype=dtype)
+        return Done(PartCurves((of.number,), (part,), (prune.Curves(tuple(curves)),)), facts)
+
+    def results(self, options: CrossedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossedPart]:
+        """The steps of each order over all rows, then the parts."""
+        task = task_of(options.task)
+        by_order = zip(*(part.curves for part in merged.curves), strict=True)
+        steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]
+        numbered = zip(merged.numbers, merged.models, merged.curves, strict=True)
+        return [
+            *steps,
+            *(
+                cross_fitting.part_score(task, number, model, part.curves[0].gold, part.curves[0].plain)
+                for number, model, part in numbered
+            ),
+        ]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return prune.pruning_headline(rows)
+
+
+STUDY = CrossedPrune()
+
+
+def _pruning(options: CrossedPruneOptions, folder: str = "-") -> prune.PruneOptions:
+    """The curves of the model at `folder`."""
+    return prune.PruneOptions(
+        checkpoint=folder, task=options.task, data=options.data, dtype=options.dtype, seed=options.seed,
+        orders=options.orders, order_rows=options.order_rows, steps=options.steps, random_orders=options.random_orders,
+    )  # fmt: skip
+
+
+def _together(curves: Sequence[prune.Curve]) -> prune.Curve:
+    """An order's curves of all parts as one, which names no heads where the models' orders differ."""
+    first = curves[0]
+    heads = first.heads if all(curve.heads == first.heads for curve in curves) else ()
+    gold, plain = (np.concatenate([getattr(curve, side) for curve in curves]) for side in ("gold", "plain"))
+    return prune.Curve(
+        first.order, heads, first.removed, gold, plain, np.concatenate([curve.changed for curve in curves], axis=1)
+    )

@@ -1,0 +1,165 @@
+"""Scores of a checkpoint, fine-tuned, and of others beside it, on all train rows: cross-fitted.
+
+A dev set of a few hundred rows does not tell a model that learned little from one that learned nothing. Here the train
+rows are cut into parts; of each initialisation and seed a model is fine-tuned on all parts but one and tested on the
+part left out, so that every row is tested, by a model that never saw it nor any of its sentences. All initialisations
+and seeds have the same parts.
+
+Rows: as those of `study finetune`, each "run" the score of one initialisation and seed over all rows together, then
+means over seeds, and the best constant answer on these rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture, studies
+from core.errors import InputError
+from core.store.rows import Row, plain
+from core.studies.ablation import cross_fitting, disabling
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import Headline, defined
+from core.studies.options import Seeds
+from core.studies.provenance import provenance
+from core.studies.tuning.finetuning_results import TunedRun, table_scores
+from core.studies.tuning.records import TunedScore, finetuned_task
+from core.tasks.glue import Task, task_of
+from core.tasks.metrics import majority, metrics
+from core.tuning.recipe import INITIALISATIONS
+from core.tuning.saved_checkpoints import shown_folder
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class CrossedScoresOptions(cross_fitting.CrossFitting):
+    """The parts of the rows, and what each part's models start from."""
+
+    initialisations: Annotated[
+        tuple[str, ...], Flag("pretrained, random, frozen or untrained; several times", name="--init")
+    ] = ("pretrained", "random", "untrained")
+    seeds: Seeds = (0,)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """One model: what it starts from, its seed, and the part that it is tested on, from 0."""
+
+    initialisation: str
+    seed: int
+    number: int
+
+
+@dataclass(frozen=True)
+class TestedPart:
+    """What a model says of the part that it never saw.
+
+    Args:
+        initialisation: what it started from.
+        seed: of its head and the order of its rows.
+        number: of the part, from 0.
+        train_rows: how many it learned.
+        places: of the part's rows in the task [row].
+        gold: labels or scores [row].
+        predicted: likewise [row].
+    """
+
+    initialisation: str
+    seed: int
+    number: int
+    train_rows: int
+    places: np.ndarray
+    gold: np.ndarray
+    predicted: np.ndarray
+
+
+@dataclass(frozen=True)
+class TestedParts:
+    """The parts of some models."""
+
+    parts: tuple[TestedPart, ...]
+
+
+class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
+    """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
+
+    name, options, partial, arguments = "crossed-scores", CrossedScoresOptions, TestedParts, LeftOut
+    called = "Cross-fitted scores of {checkpoint} on {task}"
+    needs = frozenset({Need.LABELS})
+
+    def units(self, options: CrossedScoresOptions) -> list[Unit]:
+        """One unit a model; what cannot be is refused before anything is trained."""
+        if not options.initialisations or not options.seeds:
+            raise InputError("Cross-fitted scores need an initialisation and a seed at least: choose them.")
+        if unknown := [name for name in options.initialisations if name not in INITIALISATIONS]:
+            raise InputError(
+                f"An initialisation is one of {', '.join(INITIALISATIONS)}; {unknown[0]!r} is none of them."
+            )
+        cross_fitting.recipe_of(options)
+        cross_fitting.cut_rows(options)
+        size = cross_fitting.training_size(options)
+        return [
+            Unit(f"{initialisation}-s{seed}-{number}", LeftOut(initialisation, seed, number), size)
+            for initialisation in dict.fromkeys(options.initialisations)
+            for seed in dict.fromkeys(options.seeds)
+            for number in range(options.folds)
+        ]
+
+    def run(self, options: CrossedScoresOptions, unit: Unit) -> Done[TestedParts]:
+        """Fine-tune on the other parts, then predict this one."""
+        of: LeftOut = unit.arguments
+        rows, folds = cross_fitting.cut_rows(options)
+        left_out = folds == of.number
+        _, own_rows = cross_fitting.parted(rows, left_out)
+        run = cross_fitting.run_without(options, of.number, of.initialisation, of.seed)
+        part = cross_fitting.tuned_part(options, run, rows, left_out)
+        opened = disabling.opened(disabling.RowOptions(checkpoint=shown_folder(run.folder), task=options.task))
+        predicted = opened.predicted(capture.running.predict(opened.checkpoint, opened.encoded(own_rows)))
+        gold = np.array([row.label for row in own_rows])
+        base = studies.worker_cache.checkpoint(options.checkpoint)
+        facts = provenance(base, [row.id for row in own_rows], split="train", dtype=opened.checkpoint.dtype)
+        places = np.flatnonzero(left_out)
+        tested = TestedPart(of.initialisation, of.seed, of.number, part.train_rows, places, gold, predicted)
+        return Done(TestedParts((tested,)), facts)
+
+    def results(self, options: CrossedScoresOptions, merged: TestedParts) -> list[TunedScore]:
+        """Each model's score over all rows, then means and the constant predictor."""
+        several: dict[tuple[str, int], list[TestedPart]] = {}
+        for part in merged.parts:
+            several.setdefault((part.initialisation, part.seed), []).append(part)
+        return table_scores([_over_all_rows(task_of(options.task), parts) for parts in several.values()])
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        tuned = finetuned_task(rows)
+        best = tuned.mean("pretrained") or tuned.means[0]
+        scores = [f"{mean.initialisation} {100 * defined(mean.of_metric(tuned.metric)):.1f}" for mean in tuned.means]
+        spread = best.spread(tuned.metric)
+        floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
+        return Headline(
+            f"{task_of(best.task).name}, each train row by a model of the others: {tuned.metric} {'; '.join(scores)}.",
+            tuned.rows,
+            "train rows",
+            f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
+            "" if floor is None else f"constant label {100 * floor:.1f}",
+        )
+
+
+STUDY = CrossedScores()
+
+
+def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
+    """What the models of one initialisation and seed score together; train_rows: the fewest that one learned."""
+    order = np.argsort(np.concatenate([part.places for part in parts]))
+    gold, predicted = (np.concatenate([getattr(part, side) for part in parts])[order] for side in ("gold", "predicted"))
+    answer, best_constant = majority(task, gold, gold)
+    silent = sum(len(np.unique(part.predicted)) == 1 for part in parts)
+    return TunedRun(
+        task=task.key, initialisation=parts[0].initialisation, seed=parts[0].seed, metric=task.metric,
+        metrics=plain(metrics(task, gold, predicted)), constant=silent == len(parts),
+        note=f"constant predictions of {silent} of {len(parts)} models" if silent else "",
+        train_rows=min(part.train_rows for part in parts), dev_rows=len(gold), cut_rows=0, seconds=math.nan,
+        last_loss=None, folder="", majority=answer, baseline=plain(best_constant), epochs=[], held_heads=0, gold=gold,
+        predicted=predicted,
+    )  # fmt: skip
