@@ -9,7 +9,7 @@ import pytest
 
 from core.report.claims.outcomes import UNDECIDED
 from core.report.claims.registry import TESTS, claim, claims
-from tests.simulations import claim_worlds, claims_page
+from tests.simulations import claim_worlds, claims_page, planted_claims
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 
@@ -62,3 +62,17 @@ def test_a_claim_is_seldom_wrong_where_the_truth_is_planted(world):
     assert rates["false_holds"] <= bound
     assert rates["false_fails"] <= bound
     assert f"| {world.claim} | {world.n} | {100 * rates['false_holds']:.1f} % |" in PAGE.read_text()
+
+
+SCORES = ("random-learns", "pretraining", "tuned-beats-untuned", "random-below-untuned")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [2490, 3668])
+@pytest.mark.parametrize("name", SCORES)
+def test_claims_on_scores_are_seldom_wrong_at_the_rows_of_cross_fitting(monkeypatch, name, rows):
+    """All train rows of RTE and MRPC, three seeds of each; 200 draws a world."""
+    monkeypatch.setitem(planted_claims.ROWS, "sst2", rows)
+    world = next(world for world in claim_worlds.PLANTED if world.claim == name)
+    rates = claim_worlds.rates(world, 200)
+    assert max(rates["false_holds"], rates["false_fails"]) <= claim_worlds.limit(200), rates
