@@ -50,7 +50,7 @@ def _scores() -> None:
     stored = pick_run("crossed-scores", "", "crossed_scores")
     if stored is not None:
         show_table(runs_table(stored.among(TunedScore), SCORES))
-        st.caption(plain(f"dev_rows: train rows, each tested by a model of the others · {stored.date}"))
+        st.caption(plain(f"dev rows: here train rows, each tested by a model of the others · {stored.date}"))
 
 
 def _curves() -> None:
