@@ -12,7 +12,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier, padding_id
 from core.tasks.glue import Task
 from core.tuning.batches import Example, by_length, collate
-from core.tuning.recipe import INITIALISATIONS, Recipe
+from core.tuning.recipe import Recipe, check_initialisation
 
 EVALUATED_AT_ONCE = 64  # inputs
 SCORE_NAME = "score"
@@ -24,10 +24,7 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
     The head is always new and drawn with `seed`. "frozen" lets only the head learn, "untrained" nothing; otherwise
     everything learns, or the last `recipe.train_last` layers with pooler and head.
     """
-    if initialisation not in INITIALISATIONS:
-        raise InputError(
-            f"An initialisation is one of {', '.join(INITIALISATIONS)}; {initialisation!r} is none of them: choose one."
-        )
+    check_initialisation(initialisation)
     labels = task.labels or (SCORE_NAME,)
     model = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=initialisation == "random", seed=seed)
     if recipe.reset_last:

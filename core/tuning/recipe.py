@@ -16,6 +16,14 @@ INITIALISATIONS = {
 }
 
 
+def check_initialisation(name: str) -> None:
+    """Raises InputError where it is none of INITIALISATIONS."""
+    if name not in INITIALISATIONS:
+        raise InputError(
+            f"An initialisation is one of {', '.join(INITIALISATIONS)}; {name!r} is none of them: choose one."
+        )
+
+
 PRECISIONS = ("float32", "bfloat16")
 
 

@@ -24,12 +24,13 @@ from core.studies.ablation import cross_fitting, disabling
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined
 from core.studies.options import Seeds
+from core.studies.outcomes import in_order
 from core.studies.provenance import provenance
 from core.studies.tuning.finetuning_results import TunedRun, table_scores
 from core.studies.tuning.records import TunedScore, finetuned_task
 from core.tasks.glue import Task, task_of
 from core.tasks.metrics import majority, metrics
-from core.tuning.recipe import INITIALISATIONS
+from core.tuning.recipe import check_initialisation
 from core.tuning.saved_checkpoints import shown_folder
 
 
@@ -61,7 +62,7 @@ class TestedPart:
         seed: of its head and the order of its rows.
         number: of the part, from 0.
         train_rows: how many it learned.
-        places: of the part's rows in the task [row].
+        rows: the part's, by their places in the task [row].
         gold: labels or scores [row].
         predicted: likewise [row].
     """
@@ -70,7 +71,7 @@ class TestedPart:
     seed: int
     number: int
     train_rows: int
-    places: np.ndarray
+    rows: np.ndarray
     gold: np.ndarray
     predicted: np.ndarray
 
@@ -93,10 +94,8 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         """One unit a model; what cannot be is refused before anything is trained."""
         if not options.initialisations or not options.seeds:
             raise InputError("Cross-fitted scores need an initialisation and a seed at least: choose them.")
-        if unknown := [name for name in options.initialisations if name not in INITIALISATIONS]:
-            raise InputError(
-                f"An initialisation is one of {', '.join(INITIALISATIONS)}; {unknown[0]!r} is none of them."
-            )
+        for initialisation in options.initialisations:
+            check_initialisation(initialisation)
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
         size = cross_fitting.training_size(options)
@@ -120,8 +119,9 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         gold = np.array([row.label for row in own_rows])
         base = studies.worker_cache.checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in own_rows], split="train", dtype=opened.checkpoint.dtype)
-        places = np.flatnonzero(left_out)
-        tested = TestedPart(of.initialisation, of.seed, of.number, part.train_rows, places, gold, predicted)
+        tested = TestedPart(
+            of.initialisation, of.seed, of.number, part.train_rows, np.flatnonzero(left_out), gold, predicted
+        )
         return Done(TestedParts((tested,)), facts)
 
     def results(self, options: CrossedScoresOptions, merged: TestedParts) -> list[TunedScore]:
@@ -151,8 +151,7 @@ STUDY = CrossedScores()
 
 def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
     """What the models of one initialisation and seed score together; train_rows: the fewest that one learned."""
-    order = np.argsort(np.concatenate([part.places for part in parts]))
-    gold, predicted = (np.concatenate([getattr(part, side) for part in parts])[order] for side in ("gold", "predicted"))
+    gold, predicted = in_order(parts, ("gold", "predicted")).values()
     answer, best_constant = majority(task, gold, gold)
     silent = sum(len(np.unique(part.predicted)) == 1 for part in parts)
     return TunedRun(

@@ -26,7 +26,7 @@ from core.studies.tuning.records import TunedScore, constant_score, finetuned_ta
 from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
-from core.tuning.recipe import INITIALISATIONS, Recipe
+from core.tuning.recipe import Recipe, check_initialisation
 from core.tuning.recipe import Seeds as RunSeeds
 
 PIECES_A_WORD = 1.5  # for the time left only
@@ -73,10 +73,8 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
                 raise InputError(f"A fine-tuning job needs at least one of its {name}; none was chosen: choose one.")
-        if unknown := [name for name in options.initialisations if name not in INITIALISATIONS]:
-            raise InputError(
-                f"An initialisation is one of {', '.join(INITIALISATIONS)}; {unknown[0]!r} is none of them."
-            )
+        for initialisation in options.initialisations:
+            check_initialisation(initialisation)
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
             must_have_labels(task)
