@@ -71,10 +71,22 @@ class Streamed(Protocol):
     """An observer that can do without maps."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """What it needs of each of these inputs; None where only whole maps will do."""
+        """What it needs of each of these inputs; None where only whole maps will do.
+
+        Args:
+            inputs: which encodings, by their places in the pass; all of one length.
+            queries: tokens of each.
+            keys: as many, and one more where a sink follows them.
+        """
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Take what it asked for of one layer of a batch."""
+        """Take what it asked for of one layer of a batch.
+
+        Args:
+            layer: of its set of heads, from 0.
+            sums: of each input.
+            inputs: as of `needs`.
+        """
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:

@@ -21,7 +21,12 @@ class Joining(Protocol):
     """An observer that may be handed all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Take the maps of a batch, one layer's heads after another's; they must not be kept or written to."""
+        """Take the maps of a batch, one layer's heads after another's; they must not be kept or written to.
+
+        Args:
+            weights: rows sum to 1; head `head` of layer `layer` is number layer * heads + head.
+            inputs: which encodings the rows of the batch are, by their places in the pass.
+        """
 
 
 class MapsOfBatch:

@@ -43,7 +43,13 @@ class Observer(Protocol):
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Take one layer's maps of one batch; they must not be kept or written to."""
+        """Take one layer's maps of one batch; they must not be kept or written to.
+
+        Args:
+            layer: of its set of heads, from 0.
+            weights: rows sum to 1; the last key column is a sink only where `takes_sinks`.
+            inputs: which encodings the rows of the batch are, by their places in the pass.
+        """
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
