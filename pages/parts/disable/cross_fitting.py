@@ -1,6 +1,6 @@
 """Cross-fitted: sweeps, scores and pruning curves on all train rows, each tested by a model that never saw it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import pandas as pd
@@ -13,7 +13,7 @@ from core.studies.ablation.seed_records import CrossedPart
 from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
-from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
@@ -38,38 +38,38 @@ def show_crossed() -> None:
         stored = show_results("crossed")
         if stored is not None:
             _parts(stored.result_rows)
-        _scores()
-        _curves()
+        _show_stored("crossed-scores", "Scores", _scores)
+        _show_stored("crossed-prune", "Pruning", _curves)
 
 
-def _scores() -> None:
-    """What models score from each initialisation, where that was measured."""
-    if not known_runs("crossed-scores"):
+def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> None:
+    """A run of a study that no form here starts, where one is stored."""
+    if not known_runs(study):
         return
-    st.subheader("Scores")
-    stored = pick_run("crossed-scores", "", "crossed_scores")
+    st.subheader(title)
+    stored = pick_run(study, "", study.replace("-", "_"))
     if stored is not None:
-        show_table(runs_table(stored.among(TunedScore), SCORES))
-        st.caption(plain(f"dev rows: here train rows, each tested by a model of the others · {stored.date}"))
+        draw(stored)
 
 
-def _curves() -> None:
-    """Heads removed, least important first, where that was measured."""
-    if not known_runs("crossed-prune"):
-        return
-    st.subheader("Pruning")
-    stored = pick_run("crossed-prune", "", "crossed_prune")
-    if stored is not None:
-        steps = stored.among(PruneStep)
-        draw_curves(steps)
-        st.caption(
-            plain(
-                f"{stored.checkpoint_said} · {stored.task_said} train, each row by a model of the others · n = "
-                f"{steps[0].n} rows · order from rows that the model learned · 95% paired interval of the change · "
-                f"{stored.date}"
-            )
+def _scores(stored: StoredRun) -> None:
+    """What models score from each initialisation."""
+    show_table(runs_table(stored.among(TunedScore), SCORES))
+    st.caption(plain(f"dev rows: here train rows, each tested by a model of the others · {stored.date}"))
+
+
+def _curves(stored: StoredRun) -> None:
+    """Heads removed, least important first."""
+    steps = stored.among(PruneStep)
+    draw_curves(steps)
+    st.caption(
+        plain(
+            f"{stored.checkpoint_said} · {stored.task_said} train, each row by a model of the others · n = "
+            f"{steps[0].n} rows · order from rows that the model learned · 95% paired interval of the change · "
+            f"{stored.date}"
         )
-        show_table(pd.DataFrame(map(asdict, stored.among(CrossedPart))))
+    )
+    show_table(pd.DataFrame(map(asdict, stored.among(CrossedPart))))
 
 
 def _parts(rows: Sequence[Row]) -> None:
