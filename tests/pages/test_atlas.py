@@ -250,8 +250,8 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     runs.store_rows(filled, run, rows)
     app = opened("heads/similar")
     kept = LikenessKept.among(rows)[0]
-    assert escaped(groups.said(kept)) in [one.value for one in app.markdown]
-    assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in groups.said(kept)
+    assert escaped(groups.comparison_sentence(kept)) in [one.value for one in app.markdown]
+    assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in groups.comparison_sentence(kept)
     assert any("phase-independent and task-agnostic" in one.value for one in app.caption)
     frame = pd.DataFrame(rows)
     mine = [row for row in rows if row["task"] == "sst2"]
@@ -260,8 +260,8 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
         frame.loc[(frame["task"] == "sst2") & (frame["kind"] == "head"), "name"]
     )
     others = replace(kept, low=-0.1, p=0.4)
-    assert groups.said(others).endswith("not shown to be the same.")
-    assert groups.said(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
+    assert groups.comparison_sentence(others).endswith("not shown to be the same.")
+    assert groups.comparison_sentence(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
 
 
 SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores

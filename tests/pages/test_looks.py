@@ -116,7 +116,7 @@ def test_a_picture_of_counterparts_has_its_heads_height_beside_its_title():
             for layer in range(6)
         ]
     )
-    chart = ribbons(frame, first="atlas-encoder", other="b").to_dict()
+    chart = ribbons(frame, first="atlas-encoder", second="b").to_dict()
     assert chart["height"] >= 6 * 30 + 100
     assert chart["title"] == "atlas-encoder (left) and b (right)"
 

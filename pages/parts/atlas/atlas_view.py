@@ -46,10 +46,10 @@ def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging
     """One score's rows of the atlas (layer, head, value, low, high, n) as an axis."""
     table = rows.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
     places = pd.MultiIndex.from_product([range(shape[0]), range(shape[1])])
-    whole = table.reindex(places)
-    columns = {name: [_known(value) for value in whole[name]] for name in ("value", "low", "high", "n")}
-    known = [value for name in ("value", "low", "high") for value in columns[name] if value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    reindexed = table.reindex(places)
+    columns = {name: [_number_or_none(value) for value in reindexed[name]] for name in ("value", "low", "high", "n")}
+    finite = [value for name in ("value", "low", "high") for value in columns[name] if value is not None]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     values = [value for value in columns["value"] if value is not None]
     signed = bool(values) and min(values) < 0 < max(values) if diverging is None else diverging
     if signed:
@@ -79,18 +79,20 @@ def show_atlas(
     labels: a line more about each head.
     """
     shape = plane.shape
-    data: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "layers": shape[0], "heads": shape[1], "across": asdict(plane.across), "up": asdict(plane.up),
         "colour": asdict(plane.colour), "bars": bars, "labels": list(labels), "selected": list(selected),
     }  # fmt: skip
-    known = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
-    result = _view(key=key, data=data | {"id": known}, on_selected_change=lambda: None, on_opened_change=lambda: None)
+    payload_id = hashlib.blake2b(json.dumps(payload).encode(), digest_size=8).hexdigest()
+    result = _view(
+        key=key, data=payload | {"id": payload_id}, on_selected_change=lambda: None, on_opened_change=lambda: None
+    )
     names = [str(head) for head in all_heads(*shape)]
     opened = (result.opened or "").partition(" ")[0]
-    said = selected if result.selected is None else result.selected
-    brushed = [name for name in said if name in names]
+    selection = selected if result.selected is None else result.selected
+    brushed = [name for name in selection if name in names]
     return brushed, opened if opened in names else None
 
 
-def _known(value: Any) -> float | None:
+def _number_or_none(value: Any) -> float | None:
     return None if pd.isna(value) or not math.isfinite(value) else round(float(value), 6)

@@ -33,13 +33,13 @@ def tasks_of(frame: pd.DataFrame) -> list[str]:
 
 def task_here(frame: pd.DataFrame) -> str | None:
     """The context's task, or another with a word where these scores are not on it; None where they are on none."""
-    tasks, wanted = tasks_of(frame), context.now().rows
-    if not tasks or wanted in tasks:
-        return wanted if tasks else None
+    tasks, context_task = tasks_of(frame), context.now().rows
+    if not tasks or context_task in tasks:
+        return context_task if tasks else None
     usual = "sst2" if "sst2" in tasks else tasks[0]
     st.caption(
         plain(
-            f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on "
+            f"Nothing is stored on {pickers.rows_name(str(context_task))}: scores on "
             f"{rows_said(str(frame['checkpoint'].iloc[0]), usual)} are shown."
         )
     )
@@ -51,8 +51,8 @@ def pick_task(frame: pd.DataFrame, key: str) -> str | None:
     tasks = tasks_of(frame)
     if not tasks:
         return None
-    here = context.now().rows
-    usual = here if here in tasks else tasks[0]
+    context_task = context.now().rows
+    usual = context_task if context_task in tasks else tasks[0]
     named = {task: rows_said(str(frame["checkpoint"].iloc[0]), task) for task in tasks}
     return url.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=named.__getitem__)
 
@@ -64,8 +64,8 @@ def scores_of(checkpoint: str) -> pd.DataFrame:
 
 def say_left_out(checkpoint: str) -> None:
     """That stored scores are not shown because they are of other weights of this name."""
-    if said := atlas.left_out(resources.database(), checkpoint):
-        st.caption(plain(said))
+    if note := atlas.left_out(resources.database(), checkpoint):
+        st.caption(plain(note))
 
 
 def _mark() -> tuple[object, ...]:
@@ -99,8 +99,8 @@ def colours(keys: Sequence[str]) -> list[str]:
 def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
     """The heads' pattern classes or groups (layer, head, kind); None where `key` is another score."""
     if key == GROUP:
-        mine = frame[frame["score"] == GROUP]
-        return mine.assign(kind=[f"group {value:.0f}" for value in mine["value"]])
+        grouped = frame[frame["score"] == GROUP]
+        return grouped.assign(kind=[f"group {value:.0f}" for value in grouped["value"]])
     return classes(frame) if key == CLASS else None
 
 

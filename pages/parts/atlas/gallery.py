@@ -29,9 +29,9 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
         source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
-        asked = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
-    texts = _own() if source == OWN else _rows(task if task and is_task(task) else "sst2")
-    if not asked or not texts:
+        is_on = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
+    texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
+    if not is_on or not texts:
         st.info(
             "Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
             icon=":material/gallery_thumbnail:",
@@ -50,13 +50,13 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         weights = _weights(checkpoint, shown, key, head)
         shelved.append(Shelved(example.where, example.value, text, shown.maps.tokens, weights, shown.maps.causal))
     of = f"{SCORES[key].label}: {SCORES[key].formula}"
-    said = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
+    summary = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
     maps = [SmallMap(f"{example.where}: {example.value:.3f}", example.weights, example.tokens) for example in shelved]
     show_small_maps(maps, key="gallery_maps")
-    st.caption(plain(f"{checkpoint} · {head} · {of} · {said} · rows are queries, columns keys"))
+    st.caption(plain(f"{checkpoint} · {head} · {of} · {summary} · rows are queries, columns keys"))
     said_of_each = [{"where": example.where, "value": example.value, "text": example.text} for example in shelved]
     show_table(pd.DataFrame(said_of_each), height=200)
-    return Gallery(shelved, f"{of} · {said}")
+    return Gallery(shelved, f"{of} · {summary}")
 
 
 def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:
@@ -71,7 +71,7 @@ def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((row.text, row.pair) for row in pickers.task_rows(task, "dev"))
 
 
-def _own() -> tuple[tuple[str, str | None], ...]:
+def _own_sentences() -> tuple[tuple[str, str | None], ...]:
     text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
     lines = [line.partition(" | ") for line in text.splitlines() if line.strip()]
     return tuple((first.strip(), second.strip() or None) for first, _, second in lines[: attending.MOST_SENTENCES])

@@ -38,24 +38,29 @@ def show_groups() -> None:
     heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
     for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
         st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")
-        mine = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
-        own = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
-        show_small_maps(_figures(own, mine), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True)
+        alike_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
+        head_groups = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
+        show_small_maps(
+            _figures(head_groups, alike_heads), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True
+        )
     st.caption(MEANING)
-    kept = LikenessKept.among(rows)
-    if kept:
+    comparisons = LikenessKept.among(rows)
+    if comparisons:
         st.markdown("**Does it stay?**")
         st.caption(CLAIM)
-    for pair in kept:
-        st.markdown(plain(said(pair)))
+    for pair in comparisons:
+        st.markdown(plain(comparison_sentence(pair)))
 
 
-def said(kept: LikenessKept) -> str:
+def comparison_sentence(comparison: LikenessKept) -> str:
     """Whether redundancy is kept between two tasks or checkpoints: r of the distances between heads, with interval."""
-    first = f"{kept.checkpoint} on {pickers.task_name(kept.task)}"
-    second = f"{kept.other_checkpoint} on {pickers.task_name(kept.other_task)}"
-    r, low, high, p = (float("nan") if value is None else value for value in (kept.r, kept.low, kept.high, kept.p))
-    numbers = f"r = {r:.2f} [{low:.2f}, {high:.2f}], p = {p:.3g}, {kept.n} heads"
+    first = f"{comparison.checkpoint} on {pickers.task_name(comparison.task)}"
+    second = f"{comparison.other_checkpoint} on {pickers.task_name(comparison.other_task)}"
+    r, low, high, p = (
+        float("nan") if value is None else value
+        for value in (comparison.r, comparison.low, comparison.high, comparison.p)
+    )
+    numbers = f"r = {r:.2f} [{low:.2f}, {high:.2f}], p = {p:.3g}, {comparison.n} heads"
     if low > 0.5 and p < 0.05:
         verdict = "the same heads are alike in both"
     else:
@@ -67,8 +72,8 @@ def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[Sm
     """A group's mean pattern with the names of its heads."""
     figures = []
     for group in groups:
-        mine = [head for head in heads if head.group == group.group]
-        names, clear = " ".join(head.name for head in mine), fmean(head.clear for head in mine)
+        members = [head for head in heads if head.group == group.group]
+        names, clear = " ".join(head.name for head in members), fmean(head.clear for head in members)
         note = f"{group.heads} heads, silhouette {clear:.2f}: {names}"
         figures.append(SmallMap(f"Group {group.group}", np.array(group.pattern), note=note))
     return figures

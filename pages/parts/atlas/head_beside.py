@@ -15,62 +15,68 @@ from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
 
 
-def show_beside(checkpoint: str, head: Head, known: pd.DataFrame, task: str | None) -> None:
+def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: str | None) -> None:
     """Both heads' maps of one input and the scores that they share; nothing where no other checkpoint is chosen."""
     beside = context.now().beside
     if beside in (None, checkpoint):
         return
-    other = str(beside)
-    st.subheader(plain(f"Beside {other}"), anchor=False)
-    partner = _partner(checkpoint, head, other)
-    of = input_of(checkpoint, head, known, task)
+    other_checkpoint = str(beside)
+    st.subheader(plain(f"Beside {other_checkpoint}"), anchor=False)
+    partner = _partner(checkpoint, head, other_checkpoint)
+    of = input_of(checkpoint, head, task_scores, task)
     if of is not None:
         maps = [
             thumbnail(checkpoint, head, of, f"{head}, here"),
-            thumbnail(other, partner, of, f"{partner} of {other}"),
+            thumbnail(other_checkpoint, partner, of, f"{partner} of {other_checkpoint}"),
         ]
         show_maps(maps, "beside_maps")
-    scores = choices.scores_of(other)
+    scores = choices.scores_of(other_checkpoint)
     if scores.empty:
-        st.caption(plain(f"Nothing is stored of {other}: measure it on its own page."))
-        if not say_missing(other):
-            links.link("heads/one", f"{partner} of {other}", checkpoint=other, head=str(partner))
+        st.caption(plain(f"Nothing is stored of {other_checkpoint}: measure it on its own page."))
+        if not say_missing(other_checkpoint):
+            links.link("heads/one", f"{partner} of {other_checkpoint}", checkpoint=other_checkpoint, head=str(partner))
         return
-    _show_scores(scores_beside(known, head, choices.on_task(scores, task), partner), partner, other)
+    _show_scores(scores_beside(task_scores, head, choices.on_task(scores, task), partner), partner, other_checkpoint)
 
 
-def _partner(checkpoint: str, head: Head, other: str) -> Head:
+def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
     """Its counterpart where the two checkpoints were matched and that is wished, else the head of the same number."""
-    found = matched_with(checkpoint, other)
-    mine = [record for record in found if (record.layer, record.head) == (head.layer, head.head) and record.match]
+    counterparts = matched_with(checkpoint, other_checkpoint)
+    matches = [
+        record for record in counterparts if (record.layer, record.head) == (head.layer, head.head) and record.match
+    ]
     explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
-    if mine and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
-        record = mine[0]
+    if matches and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
+        record = matches[0]
         st.caption(
             plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, n = {record.n} inputs.")
         )
         return Head.parse(record.match)
-    if not mine:
-        why = f"{head} has no counterpart beyond chance there" if found else "The two were not matched yet"
+    if not matches:
+        why = f"{head} has no counterpart beyond chance there" if counterparts else "The two were not matched yet"
         st.caption(plain(f"{why}: the head of the same number is shown, which need not be the same head."))
-        links.link("heads/counterparts", checkpoint=checkpoint, beside=other, head=str(head))
+        links.link("heads/counterparts", checkpoint=checkpoint, beside=other_checkpoint, head=str(head))
     return head
 
 
-def _show_scores(found: pd.DataFrame, partner: Head, other: str) -> None:
-    found = found[~found["score"].isin(choices.HIDDEN)]
-    if found.empty:
-        st.caption(plain(f"Nothing that is known of both heads on the same rows ({partner} of {other})."))
+def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str) -> None:
+    differences = differences[~differences["score"].isin(choices.HIDDEN)]
+    if differences.empty:
+        st.caption(plain(f"Nothing that is known of both heads on the same rows ({partner} of {other_checkpoint})."))
         return
-    sure, tested = int(found["sure"].eq(True).sum()), int(found["sure"].notna().sum())
+    sure, tested = int(differences["sure"].eq(True).sum()), int(differences["sure"].notna().sum())
     st.markdown(f"**{sure} of {tested} scores** surely differ (5 % over all of them together).")
     shown = pd.DataFrame(
         {
-            "what": [label_of(key) for key in found["score"]],
-            "here": [_number(*row) for row in found[["first", "first_low", "first_high"]].itertuples(index=False)],
-            "there": [_number(*row) for row in found[["second", "second_low", "second_high"]].itertuples(index=False)],
-            "there less here": found["difference"],
-            "surely": found["sure"].map({True: "yes", False: "no"}),
+            "what": [label_of(key) for key in differences["score"]],
+            "here": [
+                _number(*row) for row in differences[["first", "first_low", "first_high"]].itertuples(index=False)
+            ],
+            "there": [
+                _number(*row) for row in differences[["second", "second_low", "second_high"]].itertuples(index=False)
+            ],
+            "there less here": differences["difference"],
+            "surely": differences["sure"].map({True: "yes", False: "no"}),
         }
     )
     show_table(shown, height=260, column_config={"there less here": st.column_config.NumberColumn(format="%+.3g")})

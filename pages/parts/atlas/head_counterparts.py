@@ -11,22 +11,25 @@ MOST = 4  # other checkpoints
 
 def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
     """Of each other checkpoint the newest match, of the weights of today."""
-    found: dict[str, Counterpart] = {}
+    newest: dict[str, Counterpart] = {}
     for stored in present_runs("match"):
         if stored.checkpoint == checkpoint:
             for record in stored.among(Counterpart):
                 if (record.layer, record.head) == (head.layer, head.head) and record.match:
-                    found.setdefault(record.compare, record)
-    return list(found.values())[:MOST]
+                    newest.setdefault(record.compare, record)
+    return list(newest.values())[:MOST]
 
 
-def matched_with(checkpoint: str, other: str | None) -> list[Counterpart]:
-    """The counterparts in `other` that are beyond chance, of the newest match; [] where the two were not matched."""
+def matched_with(checkpoint: str, other_checkpoint: str | None) -> list[Counterpart]:
+    """The counterparts in the other checkpoint that are beyond chance, of the newest match; [] where the two were not
+    matched."""
     for stored in present_runs("match"):
         records = stored.among(Counterpart)
-        found = [record for record in records if record.compare == other and record.checkpoint == checkpoint]
-        if found:
-            return [record for record in found if record.matched]
+        counterparts = [
+            record for record in records if record.compare == other_checkpoint and record.checkpoint == checkpoint
+        ]
+        if counterparts:
+            return [record for record in counterparts if record.matched]
     return []
 
 
@@ -36,5 +39,5 @@ def at_its_counterparts(scores: pd.DataFrame, counterparts: list[Counterpart]) -
         [(record.layer, record.head, record.match_layer, record.match_head) for record in counterparts],
         columns=["layer", "head", "match_layer", "match_head"],
     )
-    theirs = scores.rename(columns={"layer": "match_layer", "head": "match_head"})
-    return places.merge(theirs, on=["match_layer", "match_head"])[list(scores.columns)]
+    match_scores = scores.rename(columns={"layer": "match_layer", "head": "match_head"})
+    return places.merge(match_scores, on=["match_layer", "match_head"])[list(scores.columns)]

@@ -25,13 +25,13 @@ MOST_EDGES = 10
 def effects(scores: pd.DataFrame, head: Head) -> dict[str, pd.DataFrame]:
     """By unit what happens without the head, beside the mean over the other heads: what, of, value, low and high."""
     drawn: dict[str, list[pd.DataFrame]] = {}
-    mine = (scores["layer"] == head.layer) & (scores["head"] == head.head)
+    is_head = (scores["layer"] == head.layer) & (scores["head"] == head.head)
     for start, (unit, _) in MEASURED_AS.items():
-        for score in scores.loc[mine & scores["score"].str.startswith(start), "score"].drop_duplicates():
-            known = scores["score"] == score
-            row = scores[mine & known].iloc[0]
+        for score in scores.loc[is_head & scores["score"].str.startswith(start), "score"].drop_duplicates():
+            is_score = scores["score"] == score
+            row = scores[is_head & is_score].iloc[0]
             value, low, high = (float(row[name]) for name in ("value", "low", "high"))
-            usual = float(scores.loc[known & ~mine, "value"].mean())
+            usual = float(scores.loc[is_score & ~is_head, "value"].mean())
             drawn.setdefault(unit, []).append(pd.DataFrame({
                 "what": label_of(score), "of": ["this head", "other heads, mean"], "value": [value, usual],
                 "low": [low, np.nan], "high": [high, np.nan],
@@ -43,19 +43,19 @@ def edges_of(checkpoint: str, head: Head) -> list[CircuitEdge]:
     """The edges of the newest circuit of this checkpoint that the head is an end of, the strongest first."""
     for stored in present_runs("circuit"):
         if stored.checkpoint == checkpoint:
-            every = stored.among(CircuitEdge)
-            mine = [edge for edge in every if str(head) in (edge.sender, edge.receiver)]
-            return sorted(mine, key=lambda edge: edge.rank)[:MOST_EDGES]
+            edges = stored.among(CircuitEdge)
+            head_edges = [edge for edge in edges if str(head) in (edge.sender, edge.receiver)]
+            return sorted(head_edges, key=lambda edge: edge.rank)[:MOST_EDGES]
     return []
 
 
 def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None:
     """A chart a unit, and one of edges; nothing where neither was measured."""
-    known, edges = effects(scores, head), edges_of(checkpoint, head)
-    if not known and not edges:
+    effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
+    if not effects_by_unit and not edges:
         return
     st.subheader("What it does", anchor=False)
-    for unit, frame in known.items():
+    for unit, frame in effects_by_unit.items():
         axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
         st.altair_chart(values_with_intervals(frame, axes, title=f"Without it: {unit}"))
     if edges:
@@ -73,7 +73,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         starts = [
             page
             for start, (unit, page) in MEASURED_AS.items()
-            if unit in known and scores["score"].str.startswith(start).any()
+            if unit in effects_by_unit and scores["score"].str.startswith(start).any()
         ]
         for page in dict.fromkeys([*starts, *(["interventions/circuit"] if edges else [])]):
             links.link(page, checkpoint=checkpoint, head=str(head))

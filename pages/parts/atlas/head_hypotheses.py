@@ -34,14 +34,14 @@ ICONS = {"met": "✓", "not met": "✗", "not tested": "·"}
 def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
     """What was registered about this head, then what could be."""
     st.subheader("Hypotheses", anchor=False)
-    mine = _registered(checkpoint, head)
-    if mine:
-        _show_registered(mine, checkpoint)
-    shipped = [(one, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head]
+    registered = _registered(checkpoint, head)
+    if registered:
+        _show_registered(registered, checkpoint)
+    shipped = [(hypothesis, criteria) for hypothesis, criteria in _shipped(checkpoint) if hypothesis.subject == head]
     if shipped:
         st.markdown("Registered and tested for the results that ship:")
-        for one, criteria in shipped:
-            _show_numbers(one.sentence, criteria)
+        for hypothesis, criteria in shipped:
+            _show_numbers(hypothesis.sentence, criteria)
         st.caption(f"Their runs are computed again by `python -m core hypothesis verify data/hypotheses/{checkpoint}`")
     for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
@@ -52,7 +52,7 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
     """What was registered about this head here, then what ships about it."""
-    here = [
+    registered = [
         JudgedHypothesis(
             hypothesis_of(hypothesis).sentence,
             [Criterion.of(row) for row in hypothesis.criteria],
@@ -60,8 +60,10 @@ def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
         )
         for hypothesis, batch in _registered(checkpoint, head)
     ]
-    return here + [
-        JudgedHypothesis(one.sentence, criteria) for one, criteria in _shipped(checkpoint) if one.subject == head
+    return registered + [
+        JudgedHypothesis(hypothesis.sentence, criteria)
+        for hypothesis, criteria in _shipped(checkpoint)
+        if hypothesis.subject == head
     ]
 
 
@@ -75,30 +77,30 @@ def _registered(checkpoint: str, head: Head) -> list[tuple[StoredHypothesis, Sto
     ]
 
 
-def _standing(one: StoredHypothesis, batch: StoredBatch, now: str | None) -> str:
-    return "withdrawn" if one.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
+def _standing(hypothesis: StoredHypothesis, batch: StoredBatch, now: str | None) -> str:
+    return "withdrawn" if hypothesis.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
 
 
-def _show_registered(mine: Sequence[tuple[StoredHypothesis, StoredBatch]], checkpoint: str) -> None:
+def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]], checkpoint: str) -> None:
     now = present_weights(checkpoint)
     rows = []
-    for one, batch in mine:
-        states = {row["criterion"]: row["state"] for row in one.criteria}
-        said = _standing(one, batch, now)
+    for hypothesis, batch in registered:
+        states = {row["criterion"]: row["state"] for row in hypothesis.criteria}
+        standing = _standing(hypothesis, batch, now)
         criteria = {name: ICONS[states.get(name, "not tested")] for name in CRITERIA}
         stored = f"{batch.stored:%Y-%m-%d}"
-        rows.append({"says": hypothesis_of(one).sentence, **criteria, "": said, "registered": stored})
+        rows.append({"says": hypothesis_of(hypothesis).sentence, **criteria, "": standing, "registered": stored})
     show_table(rows)
     st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
-    untested = [one for one, _ in mine if not one.criteria and not one.withdrawn]
-    for one in untested[:1]:
-        st.button("Test it", key=f"test_{one.hypothesis}", on_click=_test, args=(one.batch,))
-    tested = [one for one, _ in mine if one.criteria]
+    untested = [hypothesis for hypothesis, _ in registered if not hypothesis.criteria and not hypothesis.withdrawn]
+    for hypothesis in untested[:1]:
+        st.button("Test it", key=f"test_{hypothesis.hypothesis}", on_click=_test, args=(hypothesis.batch,))
+    tested = [hypothesis for hypothesis, _ in registered if hypothesis.criteria]
     if tested:
         with st.expander("The numbers behind the criteria", icon=":material/table:"):
-            for one in tested:
-                judged = [Criterion.of(row) for row in one.criteria]
-                _show_numbers(hypothesis_of(one).sentence, judged)
+            for hypothesis in tested:
+                judged = [Criterion.of(row) for row in hypothesis.criteria]
+                _show_numbers(hypothesis_of(hypothesis).sentence, judged)
                 _show_runs(judged)
 
 

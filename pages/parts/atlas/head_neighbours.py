@@ -46,11 +46,15 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
     of = input_of(name, head, scores, task)
     if of is not None:
         show_maps(
-            [thumbnail(name, other, of, str(other)) for other in (head, *(one for one, _ in alike))], "nearest_maps"
+            [
+                thumbnail(name, neighbour, of, str(neighbour))
+                for neighbour in (head, *(neighbour for neighbour, _ in alike))
+            ],
+            "nearest_maps",
         )
     with st.container(horizontal=True):
-        for other, apart in alike:
-            links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
+        for neighbour, apart in alike:
+            links.link("heads/one", f"{neighbour} ({apart:.2f})", checkpoint=name, head=str(neighbour), rows=task)
     st.caption(
         "by their statistics: root mean square difference, in standard deviations over heads"
         + (f" · maps of: {plain(' | '.join(filter(None, of)))}" if of else "")
@@ -59,21 +63,21 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
 
 def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
     """The matched heads of other checkpoints with their maps of the same input; nothing where none was compared."""
-    found = counterparts_of(checkpoint, head)
-    if not found:
+    counterparts = counterparts_of(checkpoint, head)
+    if not counterparts:
         return
     st.subheader("Its counterparts", anchor=False)
-    of, short = input_of(checkpoint, head, scores, task), short_names([record.compare for record in found])
+    of, short = input_of(checkpoint, head, scores, task), short_names([record.compare for record in counterparts])
     if of is not None:
         maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
         maps += [
             thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {short[record.compare]}")
-            for record in found
+            for record in counterparts
             if not is_missing(record.compare)
         ]
         show_maps(maps, "counterpart_maps")
     with st.container(horizontal=True):
-        for record in found:
+        for record in counterparts:
             sure = "" if record.matched else ", not beyond chance"
             label = f"{record.match} of {short[record.compare]} ({record.similarity:.2f}{sure})"
             if is_missing(record.compare):

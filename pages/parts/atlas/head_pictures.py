@@ -28,11 +28,11 @@ MOST = 10
 
 def strongest_role(scores: pd.DataFrame, head: Head) -> str:
     """The role whose weight is furthest above its baseline, of those that a map has."""
-    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
+    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
     above = {
-        name: float(mine.loc[f"roles/{name}", "value"] - mine.loc[f"roles/{name}", "baseline"])
+        name: float(head_scores.loc[f"roles/{name}", "value"] - head_scores.loc[f"roles/{name}", "baseline"])
         for name in CHOSEN_BY
-        if f"roles/{name}" in mine.index
+        if f"roles/{name}" in head_scores.index
     }
     return max(above, key=lambda name: above[name], default="first")
 
@@ -72,22 +72,24 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
             )
         )
     show_small_maps(maps, key="head_maps", cell=11)
-    said = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
-    st.caption(plain(f"{checkpoint} · {head} · chosen by {said} among {count} inputs · rows are queries"))
+    criterion = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
+    st.caption(plain(f"{checkpoint} · {head} · chosen by {criterion} among {count} inputs · rows are queries"))
 
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
     """Its weights beside what chance gives, the furthest above it first."""
-    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["baseline"].notna()]
-    mine = mine[mine["score"].str.startswith(LOOKS) & ~mine["score"].str.endswith("without sink")]
-    if mine.empty:
+    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["baseline"].notna()]
+    head_scores = head_scores[
+        head_scores["score"].str.startswith(LOOKS) & ~head_scores["score"].str.endswith("without sink")
+    ]
+    if head_scores.empty:
         return
-    mine = mine.assign(above=mine["value"] - mine["baseline"]).nlargest(MOST, "above")
-    label = [label_of(score).removeprefix("role: ") for score in mine["score"]]
+    head_scores = head_scores.assign(above=head_scores["value"] - head_scores["baseline"]).nlargest(MOST, "above")
+    label = [label_of(score).removeprefix("role: ") for score in head_scores["score"]]
     drawn = pd.concat([
-        pd.DataFrame({"what": label, "of": "this head", "weight": mine["value"].to_numpy(),
-                      "low": mine["low"].to_numpy(), "high": mine["high"].to_numpy()}),
-        pd.DataFrame({"what": label, "of": "baseline", "weight": mine["baseline"].to_numpy(),
+        pd.DataFrame({"what": label, "of": "this head", "weight": head_scores["value"].to_numpy(),
+                      "low": head_scores["low"].to_numpy(), "high": head_scores["high"].to_numpy()}),
+        pd.DataFrame({"what": label, "of": "baseline", "weight": head_scores["baseline"].to_numpy(),
                       "low": np.nan, "high": np.nan}),
     ])  # fmt: skip
     axes = Axes(x="what", y="weight", x_title="", y_title="mean weight", colour="of", low="low", high="high")

@@ -19,8 +19,10 @@ AT_ONCE = 48  # heads of a checkpoint whose scores are taken apart unasked: larg
 def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
     """The chosen sentence, else the input where its strongest role is strongest: a click takes a cell apart."""
     checkpoint = resources.checkpoint(name)
-    asked = context.now()
-    text, pair = (asked.text, asked.pair_or_none) if asked.text else _strongest(name, head, scores, task)
+    view_context = context.now()
+    text, pair = (
+        (view_context.text, view_context.pair_or_none) if view_context.text else _strongest(name, head, scores, task)
+    )
     if text is None or not checkpoint.family.interceptable:
         return
     st.subheader("Why it looks there", anchor=False)

@@ -15,9 +15,9 @@ SURE = 0.05
 SHIPPED = "statistics/place "  # before x, y and stress, in keys of scores
 
 
-def places(name: str, task: str | None, mine: pd.DataFrame, shape: tuple[int, int]) -> tuple[Axis, Axis, str]:
+def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[int, int]) -> tuple[Axis, Axis, str]:
     """The two axes of the scaling, and what they are; from the newest stored run of statistics, or what ships."""
-    placed = _stored(name, task) or _shipped(mine)
+    placed = _stored(name, task) or _shipped(task_scores)
     if not placed:
         st.info("Measure head statistics below: the distances between heads come with them.", icon=":material/info:")
     note = "Jensen-Shannon distance between heads' rows, placed by metric scaling (Clark et al. 2019)"
@@ -35,33 +35,35 @@ def _axis(placed: list[PlaceScore], values: list[float | None], label: str, shap
     return axis_of(rows, label, shape, diverging=True)
 
 
-def lines(mine: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
+def lines(task_scores: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
     """The pattern class and the roles that each head has, in words; empty where neither is known."""
-    some = mine[mine["score"].str.startswith("roles/") & ~mine["score"].str.endswith("without sink")]
+    role_scores = task_scores[
+        task_scores["score"].str.startswith("roles/") & ~task_scores["score"].str.endswith("without sink")
+    ]
     has: dict[tuple[int, int], list[str]] = {}
-    for row in some[some["q"] < SURE].itertuples():
+    for row in role_scores[role_scores["q"] < SURE].itertuples():
         has.setdefault((row.layer, row.head), []).append(SCORES[row.score].label.removeprefix("role: "))
-    told = {place: [f"roles: {', '.join(roles)}"] for place, roles in has.items()}
-    for row in classes(mine).itertuples():
+    told = {layer_head: [f"roles: {', '.join(roles)}"] for layer_head, roles in has.items()}
+    for row in classes(task_scores).itertuples():
         told.setdefault((row.layer, row.head), []).insert(0, f"{row.kind} in {row.value:.0%} of {row.n} maps")
     return ["\n".join(told.get((layer, head), [])) for layer in range(shape[0]) for head in range(shape[1])]
 
 
 def _stored(name: str, task: str | None) -> list[PlaceScore]:
     db = resources.database()
-    known = set(runs.head_scores(db, statistic="place", study="statistics").run)
-    for run in [stored.run for stored in present_runs("statistics") if stored.run in known]:
+    runs_with_places = set(runs.head_scores(db, statistic="place", study="statistics").run)
+    for run in [stored.run for stored in present_runs("statistics") if stored.run in runs_with_places]:
         places = [score for score in PlaceScore.among(runs.run_rows(db, run)) if score.statistic == "place"]
-        mine = [score for score in places if score.checkpoint == name and score.task == task]
-        if mine:
-            return mine
+        task_places = [score for score in places if score.checkpoint == name and score.task == task]
+        if task_places:
+            return task_places
     return []
 
 
-def _shipped(mine: pd.DataFrame) -> list[PlaceScore]:
+def _shipped(task_scores: pd.DataFrame) -> list[PlaceScore]:
     """What ships of each head: one score for x, one for y and one for the stress."""
     parts: dict[tuple[int, int], dict[str, float]] = {}
-    for row in mine.itertuples():
+    for row in task_scores.itertuples():
         if row.score.startswith(SHIPPED):
             parts.setdefault((row.layer, row.head), {}).setdefault(row.score.removeprefix(SHIPPED), row.value)
-    return [PlaceScore.of({"layer": layer, "head": head} | known) for (layer, head), known in parts.items()]
+    return [PlaceScore.of({"layer": layer, "head": head} | values) for (layer, head), values in parts.items()]

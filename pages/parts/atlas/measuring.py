@@ -21,10 +21,10 @@ STUDY = measure_heads.STUDY.name
 EFFECTS = "Effects, importance and change need a classifier: Ablation, Pruning and Change in attention measure them."
 
 
-def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
+def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
     """Studies to choose from, and how those that were started go on."""
-    with st.expander("Measure more of this checkpoint", expanded=known.empty, icon=":material/play_circle:"):
-        if known.empty:
+    with st.expander("Measure more of this checkpoint", expanded=scores.empty, icon=":material/play_circle:"):
+        if scores.empty:
             st.info("Nothing is stored of this checkpoint: measure it here.", icon=":material/database:")
         places = st.columns(2)
         with places[0]:
@@ -46,20 +46,20 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
             with clear_errors():
                 for study in chosen:
                     title = f"{study} of {checkpoint} on {pickers.named(tasks)}"
-                    wanted = {"checkpoint": checkpoint, "tasks": tasks}
-                    started = job_progress.begin(study, wanted, title)
+                    options = {"checkpoint": checkpoint, "tasks": tasks}
+                    started = job_progress.begin(study, options, title)
                     st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()
         for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
             job_progress.show_job(job, rows=False)
 
 
-def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame, causal: bool) -> None:
+def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFrame, causal: bool) -> None:
     """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
-    have = set(known["score"].str.partition("/")[0])
+    have = set(task_scores["score"].str.partition("/")[0])
     lacking = missing(checkpoint, task, measured=have, class_set=shipped_set(causal=causal).name)
     if lacking:
-        st.markdown(f"Not measured yet: {', '.join(gives(one.study) for one in lacking)}.")
+        st.markdown(f"Not measured yet: {', '.join(gives(measurement.study) for measurement in lacking)}.")
         st.caption(_time_of(checkpoint, lacking))
         if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
@@ -73,7 +73,7 @@ def offer_missing(checkpoint: str, task: str | None, *, known: pd.DataFrame, cau
 
 def _time_of(checkpoint: str, lacking: Sequence[measure_heads.Asked]) -> str:
     """How long the one job takes, in words."""
-    asked = {one.study: json.loads(one.given) for one in lacking}
-    seconds = foreseen_together(resources.database(), checkpoint, asked)
+    options_by_study = {measurement.study: json.loads(measurement.given) for measurement in lacking}
+    seconds = foreseen_together(resources.database(), checkpoint, options_by_study)
     studies = "1 study" if len(lacking) == 1 else f"{len(lacking)} studies"
     return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of work."

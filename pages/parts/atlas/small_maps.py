@@ -33,6 +33,6 @@ class SmallMap:
 def show_small_maps(maps: Sequence[SmallMap], *, key: str, cell: int = 9, own_scale: bool = False) -> None:
     """Draw them side by side. cell: pixels of a weight. own_scale: each map's largest weight is full ink, else 1 is."""
     packed = [small.packed(max(float(small.weights.max()), 1e-9) if own_scale else 1.0) for small in maps]
-    data: dict[str, Any] = {"cell": cell, "maps": packed}
-    data["id"] = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
-    _shelf(key=key, data=data)
+    payload: dict[str, Any] = {"cell": cell, "maps": packed}
+    payload["id"] = hashlib.blake2b(json.dumps(payload).encode(), digest_size=8).hexdigest()
+    _shelf(key=key, data=payload)

@@ -25,23 +25,25 @@ def own_colours(names: Sequence[str]) -> dict[str, str]:
     db, picked = resources.database(), st.session_state.get("class_set")
     sets = patterns.class_sets.class_set_names(db)
     for name in sorted(sets, key=lambda each: each != picked):
-        theirs = {member.name: member.colour for member in patterns.snapshot.known_class_set(db, name).classes}
-        if all(one in theirs for one in names):
-            return ROLES | theirs
+        class_colours = {member.name: member.colour for member in patterns.snapshot.known_class_set(db, name).classes}
+        if all(label in class_colours for label in names):
+            return ROLES | class_colours
     return COLOURS
 
 
 def colours_of(names: Sequence[str]) -> list[str]:
     """The colour of each name: its own wherever it is a class or a role."""
-    known = own_colours(names)
-    taken = {known[name] for name in names if name in known}
+    colour_of_name = own_colours(names)
+    used = {colour_of_name[name] for name in names if name in colour_of_name}
     palette = list(theme()["chartCategoricalColors"])
-    free = [colour for colour in palette if colour not in taken] or palette
-    others = [name for name in names if name not in known]
-    return [known[name] if name in known else free[others.index(name) % len(free)] for name in names]
+    free = [colour for colour in palette if colour not in used] or palette
+    uncoloured = [name for name in names if name not in colour_of_name]
+    return [
+        colour_of_name[name] if name in colour_of_name else free[uncoloured.index(name) % len(free)] for name in names
+    ]
 
 
 def has_own(names: Iterable[str]) -> bool:
     """Whether any of these names has a colour of its own."""
-    every = list(names)
-    return bool(every) and any(name in own_colours(every) for name in every)
+    all_names = list(names)
+    return bool(all_names) and any(name in own_colours(all_names) for name in all_names)

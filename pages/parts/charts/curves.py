@@ -37,8 +37,8 @@ def line_with_band(
     rule: float | None = None,
 ) -> Layers:
     """A line, its interval as a band, one colour a series; `domain`: ends of y; `rule` draws a baseline."""
-    whole = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
-    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=whole)}
+    tick_axis = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
+    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=tick_axis)}
     if axes.colour:
         shared |= {"color": category(frame, axes.colour)}
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)
@@ -133,9 +133,9 @@ def ranked(frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = 
     )
     lines = interval(base.mark_rule(color="gray", aria=False), axes, scale=alt.Scale(zero=False))
     ends = drawn[(drawn["rank"] <= named) | (drawn["rank"] > len(drawn) - named)]
-    said = alt.Chart(ends).mark_text(dx=6, align="left", fontSize=10, color="gray")
-    said = said.encode(x=x, y=y, text=alt.Text(field(str(axes.name), "N")))
-    return alt.layer(*lines, dots, said, *baseline(rule)).properties(title=in_lines(title), height=300)
+    name_labels = alt.Chart(ends).mark_text(dx=6, align="left", fontSize=10, color="gray")
+    name_labels = name_labels.encode(x=x, y=y, text=alt.Text(field(str(axes.name), "N")))
+    return alt.layer(*lines, dots, name_labels, *baseline(rule)).properties(title=in_lines(title), height=300)
 
 
 def in_lines(title: str) -> str | list[str]:
@@ -216,8 +216,10 @@ def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) ->
         .mark_circle(size=90, opacity=0.8)
         .encode(x=x, y=y, tooltip=tips(frame, axes.x, axes.y, counted))
     )
-    said = alt.Chart(frame[apart(frame, axes, span=1.0)]).mark_text(dx=8, align="left", fontSize=10, color="gray")
-    said = said.transform_calculate(said=f"'n = ' + datum['{counted}']").encode(x=x, y=y, text="said:N")
+    count_labels = alt.Chart(frame[apart(frame, axes, span=1.0)]).mark_text(
+        dx=8, align="left", fontSize=10, color="gray"
+    )
+    count_labels = count_labels.transform_calculate(said=f"'n = ' + datum['{counted}']").encode(x=x, y=y, text="said:N")
     line = alt.Chart(pd.DataFrame({axes.x: [0.0, 1.0], axes.y: [0.0, 1.0]}))
     equal = line.mark_line(strokeDash=[5, 4], color="#D55E00").encode(x=x, y=y)
-    return alt.layer(equal, dots, said).properties(title=in_lines(title), height=380)
+    return alt.layer(equal, dots, count_labels).properties(title=in_lines(title), height=380)

@@ -32,9 +32,9 @@ def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float
     if bound is not None:
         # a line and no rule: in a facet a rule takes x as well, and stands upright at every snapshot
         layers.append(base.mark_line(strokeDash=[4, 3], color="#D55E00", strokeWidth=1, aria=False).encode(y="bound:Q"))
-    one = alt.layer(*layers).properties(width=size, height=round(size * 0.6))
+    panel = alt.layer(*layers).properties(width=size, height=round(size * 0.6))
     header = alt.Header(labelPadding=2, titlePadding=2)
-    return one.facet(
+    return panel.facet(
         row=alt.Row("Layer:O", title="layer", header=header),
         column=alt.Column("Head:O", title="head", header=header),
         spacing=6,

@@ -84,13 +84,13 @@ class Shade:
     def _scale(self, values: pd.Series) -> alt.Scale:
         if self.categories:
             return alt.Scale(range=colours_of(list(self.categories)), domain=list(self.categories))
-        known = pd.to_numeric(values).dropna()
+        numbers = pd.to_numeric(values).dropna()
         if self.diverging:
-            ends = self.domain or ((float(known.min()), float(known.max())) if len(known) else (-1.0, 1.0))
+            ends = self.domain or ((float(numbers.min()), float(numbers.max())) if len(numbers) else (-1.0, 1.0))
             most = max(map(abs, ends)) or 1.0
             return alt.Scale(range="diverging", domain=[-most, most], clamp=True)
-        whole = (min(0.0, float(known.min())), float(known.max())) if len(known) else (0.0, 1.0)
-        low, high = self.domain or whole
+        full_range = (min(0.0, float(numbers.min())), float(numbers.max())) if len(numbers) else (0.0, 1.0)
+        low, high = self.domain or full_range
         return alt.Scale(range="ramp", domain=[low, high if high > low else low + 1], clamp=True)
 
 

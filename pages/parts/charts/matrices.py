@@ -31,14 +31,14 @@ def matrix(
     )
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=[axes.x, axes.y], on="click", toggle=False))
-    whole = pd.api.types.is_integer_dtype(frame[value])
+    is_integer = pd.api.types.is_integer_dtype(frame[value])
     most = float(frame[value].max() or 1)
     written = (
         base.transform_filter(alt.datum[value] != 0)
         .transform_calculate(light=f"{alt.datum[value]} < {MIDDLE * most} ? 1 : 0")
         .mark_text(fontSize=12)
         .encode(
-            text=alt.Text(field(value, "Q"), format=",d" if whole else ".3~r"),
+            text=alt.Text(field(value, "Q"), format=",d" if is_integer else ".3~r"),
             color=alt.Color("light:Q", scale=alt.Scale(range="ramp", domain=[0, 1]), legend=None),
         )
     )
@@ -52,7 +52,7 @@ def token_strips(frame: pd.DataFrame, *, title: str) -> Layers:
     frame: columns `line`, `position`, `token`, `weight`, `mark` (said under the token: "target", "sink", ...).
     """
     marks = zip(frame.position, frame.token, frame.mark, strict=True)
-    tokens = [f"{place + 1} {token}" + (f" ({mark})" if mark else "") for place, token, mark in marks]
+    tokens = [f"{position + 1} {token}" + (f" ({mark})" if mark else "") for position, token, mark in marks]
     base = alt.Chart(frame.assign(Token=tokens)).encode(
         x=alt.X(
             "Token:N", sort=list(dict.fromkeys(tokens)), title=None, axis=alt.Axis(labelAngle=-40, labelOverlap=False)

@@ -9,7 +9,7 @@ WIDTH, GAP, CELL = 860, 4, 30  # pixels; columns between the two pictures
 AROUND = 110  # pixels of title and legend, which are fitted into a chart's height
 
 
-def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | None = None) -> Layers:
+def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | None = None) -> Layers:
     """Heads of two checkpoints, and lines between those that are matched.
 
     frame: a row a head of the first with columns layer, head, match_layer, match_head (zero-based; None without),
@@ -51,21 +51,22 @@ def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | Non
     cells = cells.encode(x=x, y=y, color=colour, tooltip=read).add_params(
         alt.selection_point(name="cell", fields=["name"], on="click", toggle=False)
     )
-    theirs = pd.DataFrame([{"x": heads + GAP + b + 1, "y": a + 1, "name": f"L{a + 1}H{b + 1}"}
+    second_heads = pd.DataFrame([{"x": heads + GAP + b + 1, "y": a + 1, "name": f"L{a + 1}H{b + 1}"}
                            for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
-    found = set(drawn.loc[drawn["matched"], "counterpart"])
-    theirs["found"] = [
-        "beyond chance, same in both halves" if n in found else "not beyond chance" for n in theirs["name"]
+    matched_names = set(drawn.loc[drawn["matched"], "counterpart"])
+    second_heads["found"] = [
+        "beyond chance, same in both halves" if n in matched_names else "not beyond chance"
+        for n in second_heads["name"]
     ]
-    others = alt.Chart(theirs).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
-    others = others.encode(x=x, y=y, color=colour, tooltip=["name:N"])
+    second_squares = alt.Chart(second_heads).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
+    second_squares = second_squares.encode(x=x, y=y, color=colour, tooltip=["name:N"])
     ring = (
         alt.Chart(drawn[strong])
         .mark_square(size=(side + 4) ** 2, filled=False, stroke="#D55E00", strokeWidth=2.5, aria=False)
         .encode(x=x, y=y)
     )
-    return alt.layer(lines, cells, others, ring).properties(
+    return alt.layer(lines, cells, second_squares, ring).properties(
         width=min(WIDTH, (heads + GAP + shape[1]) * CELL),
         height=CELL * deepest + AROUND,
-        title=f"{first} (left) and {other} (right)",
+        title=f"{first} (left) and {second} (right)",
     )

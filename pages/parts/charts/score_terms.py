@@ -39,12 +39,14 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
 def token_map(weights: np.ndarray, tokens: Sequence[str], keys: Sequence[str], *, title: str,
               marked: tuple[int, int] | None = None, select: bool = False) -> Layers:  # fmt: skip
     """A head's map [query, key] between numbered tokens. marked: the cell with a ring, if any."""
-    queries, seen = np.indices(weights.shape)
-    frame = pd.DataFrame({"query": queries.ravel(), "key": seen.ravel(), "weight": weights.ravel().astype(float)})
+    queries, key_indices = np.indices(weights.shape)
+    frame = pd.DataFrame(
+        {"query": queries.ravel(), "key": key_indices.ravel(), "weight": weights.ravel().astype(float)}
+    )
     side = max(8, min(CELL, LARGEST // max(len(tokens), len(keys), 1)))
     shown = alt.Undefined if side < WRITTEN else False  # each token is named, where its name has the room
-    labels = [f"{place + 1} {token}" for place, token in enumerate(tokens)]
-    key_labels = [f"{place + 1} {token}" for place, token in enumerate(keys)]
+    labels = [f"{position + 1} {token}" for position, token in enumerate(tokens)]
+    key_labels = [f"{position + 1} {token}" for position, token in enumerate(keys)]
     frame = frame.assign(from_token=[labels[k] for k in frame["query"]], to_token=[key_labels[k] for k in frame["key"]])
     places: dict[str, Any] = {
         "x": alt.X(

@@ -38,8 +38,8 @@ SWEPT: "dict[Operator, str]" = OPERATORS | {
 
 def show_live() -> None:
     """One sentence or pair, before and after."""
-    here = context.now()
-    name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
+    view_context = context.now()
+    name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     chosen = context.chosen()
     left, right = st.columns([3, 1])
     operator = url.pick(right.selectbox, "Instead of its attention", SWEPT, key="operator")
@@ -47,7 +47,7 @@ def show_live() -> None:
         typed = pickers.pick_text(
             "Heads to change",
             key="heads",
-            default=(chosen.head if chosen.text else here.head) or "",  # the example's head is of its sentence
+            default=(chosen.head if chosen.text else view_context.head) or "",  # the example's head is of its sentence
             placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
             help="[MASK] in the sentence asks a masked model for a word",
         )
@@ -74,24 +74,26 @@ class LiveChange:
     by: str
 
 
-def _compared(asked: LiveChange) -> None:
-    name, operator, pair = asked.checkpoint, asked.operator, asked.pair
+def _compared(live_change: LiveChange) -> None:
+    name, operator, pair = live_change.checkpoint, live_change.operator, live_change.pair
     checkpoint = opened(name)
-    components = parse_components(asked.typed)
+    components = parse_components(live_change.typed)
     heads = [component for component in components if isinstance(component, Head)]
-    encoding = checkpoint.encode(asked.text, pair, max_length=resources.PIECES_SHOWN)
-    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=asked.by) if heads else None
+    encoding = checkpoint.encode(live_change.text, pair, max_length=resources.PIECES_SHOWN)
+    source = (
+        resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=live_change.by) if heads else None
+    )
     if operator == "constant" and heads:
-        source = constants_of(name, checkpoint, asked.task, heads)
+        source = constants_of(name, checkpoint, live_change.task, heads)
     changes = capture.sweeping.changes_of(components, operator, source)
     effects = capture.comparing.compare(checkpoint, encoding, changes)
     left, right = st.columns([3, 2])
     with left:
         _picture(effects.moved, heads)
     with right:
-        _said(checkpoint, encoding, effects, components)
+        _show_prediction(checkpoint, encoding, effects, components)
     if heads:
-        show_links(name, heads[0], here="interventions", text=asked.text, pair=pair or "")
+        show_links(name, heads[0], here="interventions", text=live_change.text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
     st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · operator {operator}"))
@@ -104,12 +106,16 @@ def opened(name: str) -> Any:
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:
-    every = all_heads(*moved.shape)
-    rows = [{"layer": head.layer, "head": head.head, "moved": float(moved[head.layer, head.head])} for head in every]
-    others = [float(moved[head.layer, head.head]) for head in every if head not in heads]  # these are the small ones
+    model_heads = all_heads(*moved.shape)
+    rows = [
+        {"layer": head.layer, "head": head.head, "moved": float(moved[head.layer, head.head])} for head in model_heads
+    ]
+    moved_elsewhere = [
+        float(moved[head.layer, head.head]) for head in model_heads if head not in heads
+    ]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
-        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *others])), cell=LARGE),
+        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
         title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
         highlight=heads,
         select=True,
@@ -132,10 +138,10 @@ def _on_rows() -> None:
     st.session_state.mode, st.session_state.what = "A task's rows", "groups"
 
 
-def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:
+def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:
     if not effects.choices:
-        wanted = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
-        st.info(f"This checkpoint predicts nothing here: it needs {wanted}, or a fine-tuned classifier.")
+        requirement = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
+        st.info(f"This checkpoint predicts nothing here: it needs {requirement}, or a fine-tuned classifier.")
         return
     if effects.place is not None:
         after = "the last piece" if checkpoint.causal else f"position {effects.place + 1}"
@@ -161,5 +167,5 @@ def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) 
         max(effects.choices, key=lambda choice: getattr(choice, field)).name
         for field in ("logit_before", "logit_after")
     ]
-    said = "stays" if best[0] == best[1] else f"changes to {best[1]}"
-    st.markdown(f"The prediction, **{plain(best[0])}**, {plain(said)} without {', '.join(map(str, heads))}.")
+    outcome = "stays" if best[0] == best[1] else f"changes to {best[1]}"
+    st.markdown(f"The prediction, **{plain(best[0])}**, {plain(outcome)} without {', '.join(map(str, heads))}.")

@@ -60,23 +60,23 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     left, right = st.columns([3, 2])
     with left:
         name = url.pick(st.selectbox, "Head", names, key="operators_head", default=strongest)
-        here = [effect for effect in effects if effect.name == name]
+        head_effects = [effect for effect in effects if effect.name == name]
         chart = values_with_intervals(
-            pd.DataFrame(here),
+            pd.DataFrame(head_effects),
             Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
             rule=0.0,
             title=f"{name} under each operator (95%)",
             tooltip=["p"],
         )
         st.altair_chart(chart)
-        under = [effect.operator for effect in here if effect.p < 0.05 and effect.value > 0]
+        under = [effect.operator for effect in head_effects if effect.p < 0.05 and effect.value > 0]
         st.markdown(
             plain(
                 f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
                 f"under {', '.join(under) or 'no operator'}."
             )
         )
-        _fit(here)
+        _fit(head_effects)
     with right:
         _agreement(OperatorAgreement.among(rows))
     st.altair_chart(together(_pictures(effects, name)), width="content")
@@ -121,9 +121,9 @@ def _fit(effects: list[OperatorEffect]) -> None:
     for effect in effects:
         if effect.fit_constant is None or effect.fit_mean is None or effect.fit_zero is None:
             continue
-        said = f"Loss on the rows that fitted its constant: mean {effect.fit_mean:.4f}, zero {effect.fit_zero:.4f}, "
-        said += f"constant {effect.fit_constant:.4f}."
+        note = f"Loss on the rows that fitted its constant: mean {effect.fit_mean:.4f}, zero {effect.fit_zero:.4f}, "
+        note += f"constant {effect.fit_constant:.4f}."
         if effect.fit_constant >= min(effect.fit_mean, effect.fit_zero):
-            said += " The descent found nothing better than where it began."
-        st.caption(said)
+            note += " The descent found nothing better than where it began."
+        st.caption(note)
         return

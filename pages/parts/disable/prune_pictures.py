@@ -47,8 +47,8 @@ def show_importance() -> None:
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
     pick_and_link(stored.of, [head.name for head in heads], here="interventions/pruning", key="weighed_head")
-    place = f"{stored.task_said} {stored.split}"
-    st.caption(plain(f"{stored.checkpoint_said} · {place} · n = {heads[0].n} rows · {stored.date}"))
+    task_split = f"{stored.task_said} {stored.split}"
+    st.caption(plain(f"{stored.checkpoint_said} · {task_split} · n = {heads[0].n} rows · {stored.date}"))
 
 
 def show_curves() -> None:
@@ -101,8 +101,8 @@ def _save(steps: list[PruneStep], checkpoint: str) -> None:
     with st.expander("Save a pruned checkpoint"):
         left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
         order = url.pick(left.selectbox, "Order", list(dict.fromkeys(step.order for step in steps)), key="order")
-        mine = [step for step in steps if step.order == order and step.removed]
-        removing = {round(100 * step.share, 1): step for step in reversed(mine)}
+        removals = [step for step in steps if step.order == order and step.removed]
+        removing = {round(100 * step.share, 1): step for step in reversed(removals)}
         percent = middle.select_slider(
             "Heads removed, %", list(removing)[::-1], key=f"percent_{order}", bind="query-params"
         )

@@ -42,8 +42,8 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = 
     middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    said = "hold whenever they are looked at" if always else "at the look that decided, or the last"
-    return alt.layer(dashed, bars, middles).properties(title=f"Intervals against the margin; {said}", height=260)
+    when_valid = "hold whenever they are looked at" if always else "at the look that decided, or the last"
+    return alt.layer(dashed, bars, middles).properties(title=f"Intervals against the margin; {when_valid}", height=260)
 
 
 def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:
@@ -62,7 +62,7 @@ def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:
 def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
     """First-order against exact means on the rows of the first look."""
     rho = race.gradient_spearman
-    said = "undefined" if rho is None else f"{rho:.2f}"
+    correlation = "undefined" if rho is None else f"{rho:.2f}"
     columns = ["gradient_first", "exact_first", "name", "verdict"]
     drawn = pd.DataFrame(verdicts, columns=columns).astype(dict.fromkeys(columns[:2], float))
     return points(
@@ -74,11 +74,16 @@ def gradient_beside(verdicts: Sequence[RaceVerdict], race: RaceSummary) -> Any:
             y_title="change of the loss, measured",
         ),
         tooltip=("name", "verdict"),
-        title=f"The gradient is no answer: first look, Spearman {said}, n = {len(verdicts)}",
+        title=f"The gradient is no answer: first look, Spearman {correlation}, n = {len(verdicts)}",
     )
 
 
-def looks(known: Sequence[RaceLook]) -> pd.DataFrame:
+def looks(race_looks: Sequence[RaceLook]) -> pd.DataFrame:
     """What every look settled."""
-    said = {"rows": "look after rows", "open": "heads open before", "settled": "settled", "matters": "of them matter"}
-    return pd.DataFrame(known, columns=list(said)).rename(columns=said)
+    column_titles = {
+        "rows": "look after rows",
+        "open": "heads open before",
+        "settled": "settled",
+        "matters": "of them matter",
+    }
+    return pd.DataFrame(race_looks, columns=list(column_titles)).rename(columns=column_titles)

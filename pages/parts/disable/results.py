@@ -35,7 +35,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
         study,
         "Nothing has been swept yet: choose a checkpoint and press Sweep.",
         key="run" if study == "disable" else study,
-        prefer=lambda known: known.told.get("what", "heads") == "heads",
+        prefer=lambda stored: stored.told.get("what", "heads") == "heads",
     )
     if stored is None:
         return None
@@ -43,7 +43,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
     variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
     warn_at_chance(stored, _value(baseline, "accuracy"), baseline.n)
     metric = first = baseline.metrics.first.name
-    names = [known.name for known in baseline.metrics.every]
+    names = [metric.name for metric in baseline.metrics.every]
     if len(names) > 1:
         metric = url.pick(st.segmented_control, "Metric", names, key="metric", default=metric, required=True)
     _headline(variants, baseline, metric, first, SplitHalf.among(rows))
@@ -104,22 +104,26 @@ def _headline(
     if not changes:
         st.info(f"{metric} is undefined here: the untouched checkpoint predicts the same for every row.")
         return
-    kept = [variant for variant in variants if variant.p < SURE]
+    significant = [variant for variant in variants if variant.p < SURE]
     most = max(changes, key=changes.__getitem__)
     best = variants[most]
     left, middle, right = st.columns(3)
     left.metric(
-        "change beyond luck", f"{len(kept)} of {len(variants)}", help=f"{first}, p < 0.05 after correction over all"
+        "change beyond luck",
+        f"{len(significant)} of {len(variants)}",
+        help=f"{first}, p < 0.05 after correction over all",
     )
     middle.metric(f"{metric}, untouched", f"{100 * _value(baseline, metric):.1f}")
     right.metric(f"best: {best.name}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
     for half in halves[:1]:
-        gain, held_out, low, high, same = _numbers(half.chosen, half.held_out, half.low, half.high, half.same)
+        gain, held_out, low, high, share_of_splits = _numbers(
+            half.chosen, half.held_out, half.low, half.high, half.same
+        )
         st.markdown(
             f"Chosen by {first} on one half of the rows, the best gains **{100 * gain:+.1f}** there and "
             f"**{100 * held_out:+.1f}** on the other half (the middle 95% of random splits of these rows: "
             f"{100 * low:+.1f} to {100 * high:+.1f}, no confidence interval); {half.name} is chosen "
-            f"in {same:.0%} of the splits."
+            f"in {share_of_splits:.0%} of the splits."
         )
 
 
@@ -145,7 +149,7 @@ def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> No
     for head in asked_heads():
         for variant in variants:
             if _head_of(variant) == head:
-                st.markdown(f"**{head}**: {said(variant, metric)}.")
+                st.markdown(f"**{head}**: {variant_sentence(variant, metric)}.")
 
 
 def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
@@ -172,7 +176,7 @@ def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
     )
 
 
-def said(variant: SweptVariant, metric: str) -> str:
+def variant_sentence(variant: SweptVariant, metric: str) -> str:
     """One variant in words."""
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
@@ -190,7 +194,7 @@ def _shown(variant: SweptVariant, change: Estimate | None) -> Estimate:
 
 def _few(variants: Sequence[SweptVariant]) -> None:
     """Of how many no interval is shown, and what that of the first takes."""
-    few = [said for variant in variants if (said := too_few_flips(variant.flipped, variant.n))]
+    few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
         st.caption(f"No interval of {len(few)} of {len(variants)}; of the first of them {few[0]}.")
 
@@ -253,35 +257,35 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
 
 def _beside_another(stored: StoredRun) -> None:
     """Which heads do two tasks share? Another sweep's changes against this one's."""
-    others = {
-        other.run: other
-        for other in present_runs("disable")
-        if other.run != stored.run and other.settings.what == stored.settings.what
+    other_sweeps = {
+        sweep.run: sweep
+        for sweep in present_runs("disable")
+        if sweep.run != stored.run and sweep.settings.what == stored.settings.what
     }
-    if not others:
+    if not other_sweeps:
         return
-    other = url.pick(
+    other_run = url.pick(
         st.selectbox,
         "Beside another sweep",
-        ["", *others],
+        ["", *other_sweeps],
         key="other_run",
-        format_func=lambda run: title_of(others[run]) if run else "none",
+        format_func=lambda run: title_of(other_sweeps[run]) if run else "none",
     )
-    if not other:
+    if not other_run:
         return
-    here, there = stored.result_rows, others[other].result_rows
-    pairs, agreement = shared_effects(here, there)
+    rows, other_rows = stored.result_rows, other_sweeps[other_run].result_rows
+    pairs, agreement = shared_effects(rows, other_rows)
     if not pairs:
         st.info("The two sweeps share no head of the same name: choose one of the same kind.")
         return
     changes = ["this", "other"]
-    both = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
-    both[changes] *= 100
+    change_table = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
+    change_table[changes] *= 100
     rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
     title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
     left, right = st.columns([3, 2])
-    left.altair_chart(points(both, Axes(x="this", y="other", name="name"), title=title))
-    variants = SweptVariant.among(there)
+    left.altair_chart(points(change_table, Axes(x="this", y="other", name="name"), title=title))
+    variants = SweptVariant.among(other_rows)
     if all(variant.head is not None for variant in variants):
         metric = variants[0].metrics.first.name
         name = task_name(str(variants[0].task))
@@ -292,11 +296,11 @@ def _table(variants: list[SweptVariant], metric: str) -> None:
     """p is corrected over all: the claim; the interval is of one variant alone."""
     lines = []
     for variant in variants:
-        own = _metric_of(variant, metric)
-        change = _shown(variant, own.change)
+        score = _metric_of(variant, metric)
+        change = _shown(variant, score.change)
         line: dict[str, Any] = {
             "name": variant.name,
-            metric: own.value,
+            metric: score.value,
             f"{metric}_change": change.value,
             "p": variant.p,
             f"{metric}_low": change.low,
@@ -306,7 +310,7 @@ def _table(variants: list[SweptVariant], metric: str) -> None:
             "heads": variant.heads,
         }
         line |= {} if variant.distance is None else {"distance": variant.distance}
-        for name, beyond in (("beyond_apart", own.beyond_apart), ("beyond_control", own.beyond_control)):
+        for name, beyond in (("beyond_apart", score.beyond_apart), ("beyond_control", score.beyond_control)):
             if beyond is not None:
                 ends = {f"{metric}_{name}_low": beyond.low, f"{metric}_{name}_high": beyond.high}
                 line |= {f"{metric}_{name}": beyond.value} | ends
@@ -320,8 +324,8 @@ def _everywhere(heads: list[Head]) -> None:
     if not heads:
         return
     present = {stored.run for stored in present_runs("disable")}
-    every = head_scores(resources.database(), study="disable")
-    stored = every[every["run"].isin(present)].to_dict("records")
+    sweep_scores = head_scores(resources.database(), study="disable")
+    stored = sweep_scores[sweep_scores["run"].isin(present)].to_dict("records")
     scores = [
         score
         for score in Score.of_heads(stored)

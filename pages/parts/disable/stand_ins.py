@@ -37,15 +37,15 @@ def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -
             f"A constant is fitted to a task's labels; {name} predicts no labels: take a fine-tuned classifier, or "
             "the mean."
         )
-    here = resources.constants(name, checkpoint, task, frozenset(heads))
-    fitted, where = here.fitted, here.data or "the bundled samples"
+    fit = resources.constants(name, checkpoint, task, frozenset(heads))
+    fitted, where = fit.fitted, fit.data or "the bundled samples"
     lines = [
         f"{head}: mean {fitted.mean[head]:.4f}, zero {fitted.zero[head]:.4f}, constant {fitted.fitted[head]:.4f}"
         + (" (the descent found nothing better)" if head in fitted.stuck() else "")
         for head in sorted(heads)
     ]
-    said = (
-        f"Fitted on {here.rows} train rows of {pickers.task_name(task)} ({where}), each head alone. Mean loss there: "
+    fitting_note = (
+        f"Fitted on {fit.rows} train rows of {pickers.task_name(task)} ({where}), each head alone. Mean loss there: "
     )
-    st.caption(plain(said + "; ".join(lines) + "."))
+    st.caption(plain(fitting_note + "; ".join(lines) + "."))
     return fitted.source

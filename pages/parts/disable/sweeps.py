@@ -57,7 +57,7 @@ def start_sweep() -> None:
     """Choose what to disable, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
-    what = url.pick(left.selectbox, "Change", WHAT, key="what")
+    unit_kind = url.pick(left.selectbox, "Change", WHAT, key="what")
     operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="operator")
     rough = right.checkbox(
         "bfloat16",
@@ -65,22 +65,22 @@ def start_sweep() -> None:
         bind="query-params",
         help="Faster on a CPU that has it; near a tie predictions may differ.",
     )
-    chosen = _groups(what) | mean_by(operator, key="mean_by")
-    operator = "zero" if what in PARTS else operator
-    chosen |= {"what": what, "operator": operator, "dtype": "bfloat16" if rough else "float32"}
+    chosen = _groups(unit_kind) | mean_by(operator, key="mean_by")
+    operator = "zero" if unit_kind in PARTS else operator
+    chosen |= {"what": unit_kind, "operator": operator, "dtype": "bfloat16" if rough else "float32"}
     job_progress.offer_start(
         "disable",
         asdict(shared) | chosen if shared else None,
         "Sweep",
-        title=lambda: f"{operator}: {WHAT[what]}, {pickers.named([str(context.now().rows)])}",
+        title=lambda: f"{operator}: {WHAT[unit_kind]}, {pickers.named([str(context.now().rows)])}",
         place=last,
     )
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")
 
 
-def _groups(what: str) -> dict[str, Any]:
+def _groups(unit_kind: str) -> dict[str, Any]:
     """What more a sweep of groups is told: the heads, or how near near-duplicates are."""
-    if what == "groups":
+    if unit_kind == "groups":
         typed = pickers.pick_text(
             "Groups",
             key="heads",
@@ -88,7 +88,7 @@ def _groups(what: str) -> dict[str, Any]:
             help='Heads of a group between commas, groups between semicolons; clicks in "One sentence" fill this in.',
         )
         return {"heads": typed}
-    if what == "duplicates":
+    if unit_kind == "duplicates":
         share = st.slider(
             "Near: at most this share of the mean distance between heads", 0.1, 0.9, 0.5, 0.05,
             key="within", bind="query-params",

@@ -50,9 +50,9 @@ def _start() -> None:
         format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
     )
     with st.expander("Data and settings"):
-        data, changed = pick_data(), pick_settings(preset)
+        data_folder, changed = pick_data(), pick_settings(preset)
     options = {
-        "checkpoint": checkpoint, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
+        "checkpoint": checkpoint, "tasks": tasks, "seeds": list(range(seeds)), "data": data_folder, "preset": preset,
         "settings": changed, "heads": heads, "operator": operator,
     }  # fmt: skip
     job_progress.offer_start(

@@ -52,8 +52,8 @@ def _null_of(weights: str, _checkpoint: Any) -> Any:
 def show_lookup() -> None:
     """The whole view; a fragment, so that a click reruns nothing else."""
     with clear_errors():
-        here = context.now()
-        first, second, text = here.checkpoint, here.beside, here.text or ""
+        view_context = context.now()
+        first, second, text = view_context.checkpoint, view_context.beside, view_context.text or ""
         if not text.strip():
             _offer_examples()
             return
@@ -65,11 +65,11 @@ def show_lookup() -> None:
         if not chosen:
             st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
         looked_up = []
-        asked = _settings()
+        settings = _settings()
         for name in chosen:
             with clear_errors():
-                looked_up.append(_looked_up(name, marked, asked))
-        _show_beside(looked_up, marked, asked)
+                looked_up.append(_looked_up(name, marked, settings))
+        _show_beside(looked_up, marked, settings)
 
 
 def _offer_examples() -> None:
@@ -95,7 +95,7 @@ def _take(text: str) -> None:
 # ---------------------------------------------------------------- the heads
 
 
-class Asked(NamedTuple):
+class LookupSettings(NamedTuple):
     """How heads are read, alike for all checkpoints. zipped, sinkless: of the maps; by: what heads are ranked by."""
 
     zipped: bool
@@ -112,7 +112,7 @@ class LookedUp(NamedTuple):
     readings: dict[str, Any]
 
 
-def _settings() -> Asked:
+def _settings() -> LookupSettings:
     with st.container(horizontal=True):
         zipped = url.switch(
             st.toggle, "the paper's zip of word pieces", key="zip", help="Default: every pair of word pieces."
@@ -123,57 +123,58 @@ def _settings() -> Asked:
             key="sinkless",
             help="Position 0 gets much weight whatever follows; rows renormalised.",
         )
-        said = "Default: by the difference from places at the same distance in this sentence."
-        raw = url.switch(st.toggle, "rank by raw weight", key="raw", help=said)
-    return Asked(zipped, sinkless, "score" if raw else "difference")
+        help_text = "Default: by the difference from places at the same distance in this sentence."
+        raw = url.switch(st.toggle, "rank by raw weight", key="raw", help=help_text)
+    return LookupSettings(zipped, sinkless, "score" if raw else "difference")
 
 
-def _looked_up(name: str, marked: Marked, asked: Asked) -> LookedUp:
+def _looked_up(name: str, marked: Marked, settings: LookupSettings) -> LookedUp:
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     links = links_for(shown.encoding, sentence)
     readings = {
         way: picture(shown.maps, shown.encoding, links,
-                     LinkReading(way, "zip" if asked.zipped else "product", asked.sinkless), null=lambda: null_of(name))
+                     LinkReading(way, "zip" if settings.zipped else "product", settings.sinkless),
+                     null=lambda: null_of(name))
         for way in PROSE
     }  # fmt: skip
     return LookedUp(name, shown, links, readings)
 
 
-def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, asked: Asked) -> None:
+def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: LookupSettings) -> None:
     """The checkpoints side by side: one direction, one scale."""
     if not looked_up:
         return
-    everywhere = [way for way in PROSE if all(one.readings[way].visible for one in looked_up)]
-    ways = everywhere or [way for way in PROSE if any(one.readings[way].visible for one in looked_up)]
+    everywhere = [way for way in PROSE if all(lookup.readings[way].visible for lookup in looked_up)]
+    ways = everywhere or [way for way in PROSE if any(lookup.readings[way].visible for lookup in looked_up)]
     if not ways:
         return
     direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True)
-    seen = [reading for one in looked_up for reading in one.readings.values() if reading.visible]
-    most = max((float(np.nanmax(reading.score)) for reading in seen), default=1.0)
-    for number, (place, one) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):
-        with place, clear_errors():
-            _show_heads(one, marked, number, direction, most, asked.by)
+    visible = [reading for lookup in looked_up for reading in lookup.readings.values() if reading.visible]
+    most = max((float(np.nanmax(reading.score)) for reading in visible), default=1.0)
+    for number, (column, lookup) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):
+        with column, clear_errors():
+            _show_heads(lookup, marked, number, direction, most, settings.by)
 
 
-def _show_heads(one: LookedUp, marked: Marked, number: int, direction: str, most: float, by: str) -> None:
+def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, most: float, by: str) -> None:
     """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
 
     number: 1 or 2, of the checkpoints side by side; it tells their heads apart in the URL. most: the weight that is
     full ink for both.
     """
-    st.markdown(f"**{plain(one.name)}**")
+    st.markdown(f"**{plain(lookup.name)}**")
     answer = st.empty()  # the answer stands first, though it is known last
-    drawn = _pictures(one.name, one.readings, number, most, by)
-    reading = one.readings[direction]
+    drawn = _pictures(lookup.name, lookup.readings, number, most, by)
+    reading = lookup.readings[direction]
     if not reading.visible:
         return
     answer.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
-    _table(one.name, rows, reading, marked)
-    show_files(rows, [drawn[direction]], "heads", key=one.name)
-    _strip(one.name, head, one.shown, one.links, marked)
+    _table(lookup.name, rows, reading, marked)
+    show_files(rows, [drawn[direction]], "heads", key=lookup.name)
+    _strip(lookup.name, head, lookup.shown, lookup.links, marked)
 
 
 def _ends(marked: Marked) -> tuple[str, str]:
@@ -185,10 +186,12 @@ def _ends(marked: Marked) -> tuple[str, str]:
 
 def _chosen(key: str, rows: pd.DataFrame) -> Head:
     """The head that was clicked or that the URL names; else the first of the ranking."""
-    known = st.query_params.get(key, "") if history.went_back() else st.session_state.get(key, st.query_params.get(key))
-    st.session_state[key] = known
-    history.keep({key: known})
-    return Head.parse(known) if known in set(rows["name"]) else Head.parse(rows["name"].iloc[0])
+    head_name = (
+        st.query_params.get(key, "") if history.went_back() else st.session_state.get(key, st.query_params.get(key))
+    )
+    st.session_state[key] = head_name
+    history.keep({key: head_name})
+    return Head.parse(head_name) if head_name in set(rows["name"]) else Head.parse(rows["name"].iloc[0])
 
 
 def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by: str) -> dict[str, Any]:
@@ -242,12 +245,14 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
             "place_rank": st.column_config.TextColumn("place", help="this link among the places at the same distance"),
         },
     )
-    other = "no other place at this distance" if reading.places == 1 else f"{reading.places - 1} other places compared"
-    other += (
+    comparison = (
+        "no other place at this distance" if reading.places == 1 else f"{reading.places - 1} other places compared"
+    )
+    comparison += (
         f", so {reading.borrowed:,} pairs of the bundled sentences are compared instead" if reading.borrowed else ""
     )
     st.caption(
-        f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {other} · "
+        f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {comparison} · "
         f"{date.today():%d %B %Y}"
     )
 

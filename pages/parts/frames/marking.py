@@ -50,7 +50,7 @@ class Parsed(NamedTuple):
     targets: list[Any]
     lexicon: Lexicon
 
-    def said(self, words: Sequence[int]) -> str:
+    def phrase(self, words: Sequence[int]) -> str:
         """These words as one string."""
         return " ".join(self.text[slice(*self.spans[k])] for k in words)
 
@@ -66,12 +66,12 @@ def lexicon(folder: str | None) -> Lexicon:
 def parsed(text: str) -> Parsed:
     """Words of a text with proposed targets; without a language pipeline words end at white space."""
     folder = config.settings().framenet
-    known = lexicon(str(folder) if folder else None)
+    frame_lexicon = lexicon(str(folder) if folder else None)
     try:
         tagged = tag([text], resources.pipeline())[0]
     except AtlasError:
         tagged = spaced(text)
-    return Parsed(text, tagged.spans, tagged, propose_targets(tagged, known), known)
+    return Parsed(text, tagged.spans, tagged, propose_targets(tagged, frame_lexicon), frame_lexicon)
 
 
 def mark(text: str) -> Marked | None:
@@ -96,7 +96,7 @@ def mark(text: str) -> Marked | None:
     with words:
         marked = _click(sentence, f"{text}|{start}|{elements}", start, elements)
     if marked[0] != start:  # clicked: the frame is that of the words, if any is known
-        target = next((known for known in sentence.targets if list(known.words) == marked[0]), None)
+        target = next((proposed for proposed in sentence.targets if list(proposed.words) == marked[0]), None)
         frame = target.frame if target else None
     _keep(frame, *marked, as_proposed=(frame, *marked) == _first(sentence))
     _say_unknown(sentence, marked[0], frame)
@@ -111,14 +111,14 @@ def mark(text: str) -> Marked | None:
 
 def _clicked(sentence: Parsed) -> dict[str, list[int]] | None:
     """What has just been clicked: the lists follow it. None where nothing new was, since the last run."""
-    said = getattr(st.session_state.get("sentence"), "marked", None)
-    if not isinstance(said, dict) or said == st.session_state.get("sentence_followed"):
+    click = getattr(st.session_state.get("sentence"), "marked", None)
+    if not isinstance(click, dict) or click == st.session_state.get("sentence_followed"):
         return None
-    st.session_state["sentence_followed"] = said
-    if not str(said.get("key", "")).startswith(f"{sentence.text}|"):
+    st.session_state["sentence_followed"] = click
+    if not str(click.get("key", "")).startswith(f"{sentence.text}|"):
         return None
     numbers = range(len(sentence.spans))
-    marked = {name: [k for k in said.get(name, []) if k in numbers] for name in ("target", "element")}
+    marked = {name: [k for k in click.get(name, []) if k in numbers] for name in ("target", "element")}
     key = f"frame|{sentence.text}"
     fitting = [k for k, target in enumerate(sentence.targets) if list(target.words) == marked["target"]]
     if st.session_state.get(key) not in fitting:
@@ -147,20 +147,22 @@ def _first(sentence: Parsed) -> tuple[str | None, list[int], list[int]]:
 
 
 def _keep(frame: str | None, target: list[int], element: list[int], *, as_proposed: bool) -> None:
-    said = {"target": target, "element": element}
-    places = {name: ",".join(str(k + 1) for k in numbers) or None for name, numbers in said.items()}
+    word_numbers = {"target": target, "element": element}
+    places = {name: ",".join(str(k + 1) for k in numbers) or None for name, numbers in word_numbers.items()}
     history.keep(dict.fromkeys(("frame", *places)) if as_proposed else {"frame": frame, **places})
 
 
 def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
     targets, key = sentence.targets, f"frame|{sentence.text}"
-    said = [f"{sentence.said(target.words)}: {target.frame} ({target.unit})" for target in targets] + ["other words"]
+    labels = [f"{sentence.phrase(target.words)}: {target.frame} ({target.unit})" for target in targets] + [
+        "other words"
+    ]
     if key not in st.session_state or history.went_back():
         st.session_state[key] = _target_in_link(targets, linked["target"])
     number = st.selectbox(
         "Target and frame",
-        range(len(said)),
-        format_func=said.__getitem__,
+        range(len(labels)),
+        format_func=labels.__getitem__,
         key=key,
         help="Proposed by lexical unit: the words of this sentence that evoke a frame.",
     )
@@ -180,10 +182,10 @@ def _target_in_link(targets: Sequence[Any], words: list[int]) -> int:
 
 def _offer_others(targets: Sequence[Any], number: int, key: str) -> None:
     """That the frame is a guess, with up to three others of the same words to take instead."""
-    others = [k for k, target in enumerate(targets) if target.words == targets[number].words and k != number]
+    alternatives = [k for k, target in enumerate(targets) if target.words == targets[number].words and k != number]
     with st.container(horizontal=True, vertical_alignment="center", key="other_frames"):
-        st.caption("A guess from the word and its part of speech" + ("; or:" if others else "."), width="content")
-        for k in others[:ALTERNATIVES]:
+        st.caption("A guess from the word and its part of speech" + ("; or:" if alternatives else "."), width="content")
+        for k in alternatives[:ALTERNATIVES]:
             st.button(
                 plain(targets[k].frame),
                 key=f"{key}|{k}",
@@ -205,18 +207,18 @@ def _pick_element(
     roles = sentence.lexicon.of(frame) if frame else None
     at = head_of(sentence.tagged.words, target)
     proposals = propose_elements(sentence.tagged, at, roles) if target else []
-    said = [
-        f"{proposal.name or 'element'}: {sentence.said(proposal.words)} ({proposal.place})" for proposal in proposals
+    labels = [
+        f"{proposal.name or 'element'}: {sentence.phrase(proposal.words)} ({proposal.place})" for proposal in proposals
     ]
     key = f"element|{sentence.text}|{number}|{target}"
     if key not in st.session_state or history.went_back():
-        wanted = linked["element"] if target == linked["target"] else []
-        fitting = [k for k, proposal in enumerate(proposals) if list(proposal.words) == wanted]
-        st.session_state[key] = next(iter(fitting), len(proposals) if wanted else 0)
+        linked_words = linked["element"] if target == linked["target"] else []
+        fitting = [k for k, proposal in enumerate(proposals) if list(proposal.words) == linked_words]
+        st.session_state[key] = next(iter(fitting), len(proposals) if linked_words else 0)
     chosen = st.selectbox(
         "Element",
-        range(len(said) + 1),
-        format_func=[*said, "other words"].__getitem__,
+        range(len(labels) + 1),
+        format_func=[*labels, "other words"].__getitem__,
         key=key,
         help="Proposed by the parser: subject, objects, obliques, named as the frame usually places them.",
     )
@@ -228,8 +230,8 @@ def _pick_element(
 def _click(sentence: Parsed, key: str, target: list[int], element: list[int]) -> tuple[list[int], list[int]]:
     """The sentence with its words to click; returns what is marked as target and as element."""
     spelled = [sentence.text[start:end] for start, end in sentence.spans]
-    data = {"words": spelled, "target": target, "element": element, "key": key}
-    clicked = _sentence(key="sentence", data=data, on_marked_change=lambda: None).marked
+    payload = {"words": spelled, "target": target, "element": element, "key": key}
+    clicked = _sentence(key="sentence", data=payload, on_marked_change=lambda: None).marked
     if not isinstance(clicked, dict) or clicked.get("key") != key:
         return target, element
     numbers = range(len(spelled))
@@ -237,6 +239,6 @@ def _click(sentence: Parsed, key: str, target: list[int], element: list[int]) ->
 
 
 def _say_unknown(sentence: Parsed, words: list[int], frame: str | None) -> None:
-    known = {k for target in sentence.targets for k in target.words}
-    if words and (frame is None or not set(words) & known):
-        st.caption(plain(f"No frame is known for “{sentence.said(words)}”: its elements have no names here."))
+    target_words = {k for target in sentence.targets for k in target.words}
+    if words and (frame is None or not set(words) & target_words):
+        st.caption(plain(f"No frame is known for “{sentence.phrase(words)}”: its elements have no names here."))

@@ -19,18 +19,18 @@ def show_search() -> None:
     """The search box over what is indexed, and the way to index a release."""
     with clear_errors():
         db = resources.database()
-        known = frames.indexed_releases(db)
-        if known.empty:
+        releases = frames.indexed_releases(db)
+        if releases.empty:
             st.info(
                 "No release is indexed yet. Unpack FrameNet (fndata-1.5 or fndata-1.7), name its folder below and "
                 "press “Index”; it is read once and can be searched from then on.",
                 icon=":material/library_books:",
             )
         else:
-            _search(known["release"].tolist())
-        with st.expander("Index a release", expanded=known.empty):
+            _search(releases["release"].tolist())
+        with st.expander("Index a release", expanded=releases.empty):
             _index()
-        for row in known.itertuples():
+        for row in releases.itertuples():
             skipped = frames.skipped_of(db, row.release)
             st.caption(f"{plain(row.release)}: {row.annotations:,} sentences, {len(skipped)} parts skipped. {CITATION}")
             if skipped:
@@ -41,9 +41,9 @@ def show_search() -> None:
 def _search(releases: list[str]) -> None:
     places = st.columns(5, vertical_alignment="bottom")
     release = url.pick(places[0].selectbox, "Release", releases, key="search_release")
-    asked: dict[str, Any] = {
-        name: place.text_input(label, key=f"search_{name}", bind="query-params", placeholder=example)
-        for place, (name, label, example) in zip(
+    search_terms: dict[str, Any] = {
+        name: column.text_input(label, key=f"search_{name}", bind="query-params", placeholder=example)
+        for column, (name, label, example) in zip(
             places[1:],
             (
                 ("frame", "Frame", "Emotion_directed"),
@@ -54,10 +54,12 @@ def _search(releases: list[str]) -> None:
             strict=True,
         )
     }
-    if not any(value.strip() for value in asked.values()):
+    if not any(value.strip() for value in search_terms.values()):
         st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
         return
-    hits = frames.find_annotations(resources.database(), frames.Search(**asked), release=release, limit=frames.MOST)
+    hits = frames.find_annotations(
+        resources.database(), frames.Search(**search_terms), release=release, limit=frames.MOST
+    )
     if hits.empty:
         st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
         return
@@ -65,8 +67,8 @@ def _search(releases: list[str]) -> None:
                          selection_mode="single-row", key="search_rows")  # fmt: skip
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)
-    found = counted(len(hits), "sentences")
-    left.button(f"Use as a set ({found})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
+    count = counted(len(hits), "sentences")
+    left.button(f"Use as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
     middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip

@@ -85,12 +85,12 @@ def _sentences(source: str) -> dict[str, Any]:
         return {"rows": rows or None}
     if source == "bundled":
         return {}
-    given = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
+    upload = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
                              help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
                                   "lists of sentences with strings.")  # fmt: skip
-    if given is None:
+    if upload is None:
         return {"rows": None}
-    return {"rows": _as_rows(given.name, given.getvalue())}
+    return {"rows": _as_rows(upload.name, upload.getvalue())}
 
 
 def _as_rows(name: str, content: bytes) -> str | None:
@@ -154,29 +154,29 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 def show_runs() -> None:
     """The chosen result, or two, side by side."""
     db = resources.database()
-    known = {stored.run: stored for stored in known_runs("frame-heads")}
-    if not known:
+    stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
+    if not stored_runs:
         st.info(
             "No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
             icon=":material/arrow_upward:",
         )
         return
-    said = {
+    labels = {
         run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · " + stored.origin
-        for run, stored in known.items()
+        for run, stored in stored_runs.items()
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
-    default = [run for run in finished if run in said][:2] or list(said)[:1]
+    default = [run for run in finished if run in labels][:2] or list(labels)[:1]
     if st.session_state.get("frame_runs_newest", default) != default:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["frame_runs_newest"] = default
-    chosen = url.pick_many(st.multiselect, "Results", said, key="frame_runs", default=default, max_selections=2,
+    chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
                              help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
-    for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
-        with place, clear_errors():
-            show_card(known[run], key=f"frames_{run[:8]}")
+    for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
+        with column, clear_errors():
+            show_card(stored_runs[run], key=f"frames_{run[:8]}")
             show_result(run, rows_of[run], most)
 
 
@@ -216,14 +216,14 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
 
 
 def _headline(summary: FrameSummary, count: int) -> None:
-    kept = summary.survivors
+    survivors = summary.survivors
     if summary.n < FEWEST:
         st.markdown(
             f"{plain(summary.checkpoint or '')}: **{summary.n} {summary.average} are too few to test heads on**, which "
             f"takes {FEWEST}: weights and intervals only"
         )
         return
-    number = f"**{len(kept)} of {count} heads survive**" + (f": {', '.join(kept[:12])}" if kept else "")
+    number = f"**{len(survivors)} of {count} heads survive**" + (f": {', '.join(survivors[:12])}" if survivors else "")
     st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
     st.caption(_weaker(summary, count))
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
@@ -260,9 +260,9 @@ def _table(heads: pd.DataFrame) -> None:
 
 def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummary, head: Head) -> None:
     """The sentences by this head's weight; a chosen one opens its maps."""
-    place = head.layer * summary.heads + head.head
+    head_index = head.layer * summary.heads + head.head
     listed = pd.DataFrame([
-        {"weight": sentence.scores[place], "sentence": sentence.text or sentence.id, "target": sentence.target,
+        {"weight": sentence.scores[head_index], "sentence": sentence.text or sentence.id, "target": sentence.target,
          "elements": ", ".join(sentence.elements), "frame": sentence.frame, "text": sentence.text}
         for sentence in sentences
     ]).sort_values("weight", ascending=False)  # fmt: skip

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from core.capture.generating import Generated, GenerationStep
 
 
-def show_steps(name: str, asked: Prompt) -> None:
+def show_steps(name: str, prompt: Prompt) -> None:
     """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
-    made = generated(name, asked)
-    _show_text(made)
-    last = len(made.steps)
-    least = 0 if made.maps is not None else 1
-    place = st.slider("After token", least, last, last, key="step", bind="query-params",
+    generation = generated(name, prompt)
+    _show_text(generation)
+    last = len(generation.steps)
+    least = 0 if generation.maps is not None else 1
+    step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
                       help="The maps grow by a row and a column a token")  # fmt: skip
-    step = made.steps[place - 1] if place else None
-    maps = made.grown(place)
+    step = generation.steps[step_number - 1] if step_number else None
+    maps = generation.grown(step_number)
     pane = scored_pane(name, maps, first=0, separators=())
-    caption = f"{asked.text[:150]}, {place} new tokens"
+    caption = f"{prompt.text[:150]}, {step_number} new tokens"
     maps_grid.show_kept([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
     if step is not None:
         _show_step(step, maps.keys)
     st.caption(
-        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(made.prompt)} tokens of the prompt and "
-        f"{place} new · {maps.sees} · n = 1 input"
+        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} tokens of the prompt "
+        f"and {step_number} new · {maps.sees} · n = 1 input"
     )
 
 
-def _show_text(made: "Generated") -> None:
-    written = "".join(step.token for step in made.steps if not step.ends).replace("·", " ")
-    ended = " (end of text)" if made.steps and made.steps[-1].ends else ""
+def _show_text(generation: "Generated") -> None:
+    written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
+    ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
     st.markdown(f"**Written:** {plain(written)}{ended}")
 
 

@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from core.capture.generating import Generated, GenerationStep
 
 
-def generated(name: str, asked: Prompt) -> "Generated":
+def generated(name: str, prompt: Prompt) -> "Generated":
     """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
     model = resources.checkpoint(name, "language")
-    place = st.empty()
+    placeholder = st.empty()
     told: list[str] = []
 
     def tell(step: "GenerationStep") -> None:
         told.append(step.token)
-        place.caption(plain("".join(told)))
+        placeholder.caption(plain("".join(told)))
 
     def make() -> "Generated":
-        if asked.chat:
-            turns = [models.chat.Message("system", asked.system)] if asked.system.strip() else []
-            prompt = models.chat.encode_chat(model, [*turns, models.chat.Message("user", asked.text)])
+        if prompt.chat:
+            turns = [models.chat.Message("system", prompt.system)] if prompt.system.strip() else []
+            encoded = models.chat.encode_chat(model, [*turns, models.chat.Message("user", prompt.text)])
         else:
-            prompt = model.encode(asked.text)
+            encoded = model.encode(prompt.text)
         return capture.generating.generate(
-            model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
+            model, encoded, new=prompt.new, temperature=prompt.temperature, seed=prompt.seed, on_step=tell
         )
 
     with st.spinner("Writing on ..."):
-        made = _generations().get((name, asked, stamp_of(name)), make, lambda made: made.size)
-    place.empty()
-    return made
+        generation = _generations().get((name, prompt, stamp_of(name)), make, lambda generation: generation.size)
+    placeholder.empty()
+    return generation
 
 
 @st.cache_resource(show_spinner=False)

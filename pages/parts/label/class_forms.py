@@ -17,23 +17,25 @@ CHANGES = ("add", "edit", "merge", "delete")
 
 def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
     """Add a class, change how one looks, merge two, or delete one; labels keep what they said."""
-    what = st.segmented_control("Change", CHANGES, default="add", required=True, key="class_changes")
-    {"add": _add, "edit": _edit, "merge": _merge, "delete": _delete}[str(what)](db, classes, annotator)
+    action = st.segmented_control("Change", CHANGES, default="add", required=True, key="class_changes")
+    {"add": _add, "edit": _edit, "merge": _merge, "delete": _delete}[str(action)](db, classes, annotator)
 
 
-def _done(said: str) -> None:
+def _finish(message: str) -> None:
     st.session_state.pop("queue", None)
     st.session_state.pop("label_payload", None)
     for name in [name for name in st.session_state if str(name).startswith("class_form_")]:
         del st.session_state[name]  # the next form begins empty
-    st.toast(plain(said))
+    st.toast(plain(message))
     st.rerun()
 
 
 def _add(db: Database, classes: ClassSet, annotator: str) -> None:
     free = [key for key in KEYS if key not in {member.key for member in classes.classes}]
-    taken = {member.colour.lower() for member in classes.classes}
-    colour = next(one for one in class_sets.colours(MOST + len(taken)) if one.lower() not in taken)
+    used_colours = {member.colour.lower() for member in classes.classes}
+    colour = next(
+        colour for colour in class_sets.colours(MOST + len(used_colours)) if colour.lower() not in used_colours
+    )
     name = st.text_input("Name", key="class_form_name")
     title = st.text_input("Title", key="class_form_title", placeholder="as the name")
     eye = st.text_input("What the eye sees", key="class_form_eye")
@@ -47,7 +49,7 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
             class_sets.add_class(
                 db, classes, PatternClass(stored, title.strip() or stored, eye, picked, key or ""), annotator=annotator
             )
-            _done(f"{stored} is a class now")
+            _finish(f"{stored} is a class now")
 
 
 def _edit(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -55,14 +57,14 @@ def _edit(db: Database, classes: ClassSet, annotator: str) -> None:
     before = classes.named(name)
     title = st.text_input("Title", before.title, key=f"class_form_title_{name}")
     eye = st.text_input("What the eye sees", before.eye, key=f"class_form_eye_{name}")
-    taken = {member.key for member in classes.classes if member.name != name}
-    keys = list(dict.fromkeys([before.key, *(key for key in KEYS if key not in taken)]))
+    used_keys = {member.key for member in classes.classes if member.name != name}
+    keys = list(dict.fromkeys([before.key, *(key for key in KEYS if key not in used_keys)]))
     key = st.selectbox("Key", keys, format_func=lambda key: key or "none: by a click", key=f"class_form_key_{name}")
     picked = st.color_picker("Colour", before.colour, key=f"class_form_colour_{name}")
     if st.button("Change the class", key="class_change"):
         with clear_errors():
             class_sets.edit_class(db, classes, name, annotator=annotator, title=title, eye=eye, key=key, colour=picked)
-            _done(f"{title} is as you said")
+            _finish(f"{title} is as you said")
 
 
 def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -71,7 +73,7 @@ def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
     if st.button("Merge the classes", key="class_change"):
         with clear_errors():
             count = class_sets.delete_class(db, classes, name, annotator=annotator, into=into)
-            _done(f"{count} labels of {name} are of {into} now")
+            _finish(f"{count} labels of {name} are of {into} now")
 
 
 def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -79,10 +81,10 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     name = _pick(classes, "Class", "class_form_deleted")
     count = class_sets.labels_of(db, classes.name, name)
     if count:
-        what = "1 label is" if count == 1 else f"{count} labels are"
+        subject = "1 label is" if count == 1 else f"{count} labels are"
         fate = st.radio(
-            f"{what} of this class and will be",
-            ["", *(other for other in classes.names if other != name)],
+            f"{subject} of this class and will be",
+            ["", *(class_name for class_name in classes.names if class_name != name)],
             index=None,
             format_func=lambda into: f"given to {plain(classes.named(into).title)}" if into else RETIRED,
             key=f"class_form_fate_{name}",
@@ -93,7 +95,7 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     if st.button("Delete the class", key="class_change", disabled=fate is None):
         with clear_errors():
             about = class_sets.delete_class(db, classes, name, annotator=annotator, into=fate or None)
-            _done(f"{name} is deleted; labels {'given to ' + fate if fate else 'retired'}: {about}")
+            _finish(f"{name} is deleted; labels {'given to ' + fate if fate else 'retired'}: {about}")
 
 
 def _pick(classes: ClassSet, label: str, key: str, *, besides: str | None = None) -> str:
@@ -117,11 +119,11 @@ def new_class_set(db: Database, annotator: str) -> str | None:
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
     if st.button("Make the class set", type="primary", key="new_set_make"):
         with clear_errors():
-            wanted = NewClassSet(name, title, source, str(describes), members)
-            made = class_sets.make_class_set(db, wanted, annotator=annotator)
+            new_set = NewClassSet(name, title, source, str(describes), members)
+            class_set = class_sets.make_class_set(db, new_set, annotator=annotator)
             for field in [field for field in st.session_state if str(field).startswith("new_set_")]:
                 del st.session_state[field]
-            return made.name
+            return class_set.name
     return None
 
 

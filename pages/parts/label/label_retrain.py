@@ -72,10 +72,10 @@ def report_on(db: Database, class_set: str, before: str | None, after: str) -> R
     """What a training changed; its classifier is let suggest, unless it is worse on something than the one before."""
     loading.wait()  # comparing asks a classifier, which needs torch
     figures = compared(db, before, after) if before else []
-    changed, asked = changed_suggestions(db, before, after)
+    changed, suggested = changed_suggestions(db, before, after)
     is_worse = any(figure.is_worse for figure in figures)
-    taken = not is_worse and let_suggest(db, class_set, after)
-    return Report(class_set, before, after, figures, changed, asked, taken)
+    is_suggesting = not is_worse and let_suggest(db, class_set, after)
+    return Report(class_set, before, after, figures, changed, suggested, is_suggesting)
 
 
 def changed_suggestions(db: Database, before: str | None, after: str) -> tuple[list[ChangedSuggestion], int]:
@@ -84,9 +84,9 @@ def changed_suggestions(db: Database, before: str | None, after: str) -> tuple[l
     if before is None or not names:
         return [], 0
     old, new = hints_of(db, before, names), hints_of(db, after, names)
-    asked = [name for name in names if name in old and name in new]  # not those too small to have a pattern
+    suggested_names = [name for name in names if name in old and name in new]  # not those too small to have a pattern
     return [
         ChangedSuggestion(name, old[name][0], old[name][1], new[name][0], new[name][1])
-        for name in asked
+        for name in suggested_names
         if old[name][0] != new[name][0]
-    ], len(asked)
+    ], len(suggested_names)

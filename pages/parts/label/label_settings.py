@@ -38,7 +38,7 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
     """The forms, in the bar: a drawer for the queue, and the switch of suggestions."""
     before = recalled().get("label", {})
     with st.popover("Queue", icon=":material/tune:"):
-        chosen = _which(kinds, classes, before) | _how(before)
+        chosen = _queue_filters(kinds, classes, before) | _how(before)
     hinted = st.toggle(
         "Suggestions",
         bool(before.get("suggestions")) and suggests,
@@ -64,9 +64,9 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
     return Settings(wish, hinted and suggests, chosen | {"suggestions": hinted})
 
 
-def _which(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) -> dict[str, Any]:
+def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) -> dict[str, Any]:
     """Order and filters, each in the URL."""
-    first = _known(before, "order", ORDERS)
+    first = _previous(before, "order", ORDERS)
     titles = {cls.name: cls.title for cls in classes.classes}
     about = "GPT-2's classes describe decoders, BERT's encoders."
     start = _fitting(kinds, classes)
@@ -119,19 +119,19 @@ def _pick(
     titles: Mapping[str, str] | None = None,
     about: str | None = None,
 ) -> str:
-    known = _known(before, key, [ALL, *options])
+    previous = _previous(before, key, [ALL, *options])
     return url.pick(
         st.selectbox,
         label,
         [ALL, *options],
         key=key,
-        default=known if key in before else start,
+        default=previous if key in before else start,
         format_func=(titles or {}).get if titles else str,
         help=about,
     )
 
 
-def _known(before: Mapping[str, Any], key: str, options: Any) -> str:
+def _previous(before: Mapping[str, Any], key: str, options: Any) -> str:
     """What was chosen before, if it is still there; else the first."""
     return before[key] if before.get(key) in options else next(iter(options))
 

@@ -54,15 +54,15 @@ def payload(
 ) -> tuple[str, bytes]:
     """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
-    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+    decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
     standing = progress(db, wish)
     header = header_of(db, classes, wish.annotator, wish.passing, wish.order, mode="sheet") | {
         "classifier": classifier,
         "done": standing.done,
         "total": max(standing.maps, len(names)),
-        "given": {name: _present(classes, mine[name]) for name in names[:MOST_MAPS] if name in mine},
+        "given": {name: _present(classes, decisions[name]) for name in names[:MOST_MAPS] if name in decisions},
         "counts": counts(db, wish, classes),
-        "stack": [entry | {"class": _present(classes, entry["class"])} for entry in stack],
+        "stack": [step | {"class": _present(classes, step["class"])} for step in stack],
     }
     return with_maps(header, labels.maps_of(db, names[:MOST_MAPS]), hints=hints)
 
@@ -107,8 +107,8 @@ def with_maps(
         hint = hints.get(row["map_id"])
         facts = {name: row[name] for name in MAP_FACTS}
         shown = [hint[0], round(hint[1], 4), why(header["class_set"], hint[0], row)] if hint else None
-        said = {"id": row["map_id"], "offset": offset, "hint": shown, "small": row["length"] <= TOO_SMALL}
-        described.append(facts | said | dict(about.get(row["map_id"], {})))
+        placement = {"id": row["map_id"], "offset": offset, "hint": shown, "small": row["length"] <= TOO_SMALL}
+        described.append(facts | placement | dict(about.get(row["map_id"], {})))
         offset += row["length"] ** 2
     header = header | {"maps": described}
     header["id"] = hashlib.blake2b(json.dumps(header).encode(), digest_size=8).hexdigest()
@@ -119,23 +119,25 @@ def with_maps(
 def why(class_set: str, name: str, row: Row) -> str:
     """What the codebook measures of a stored map beside its thresholds, and whether it disputes the suggested class."""
     weights = from_float16(row["weights"], row["length"])
-    found = measured(weights, separators=row["separators"], causal=row["causal"])
+    measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     disputed = dispute_of(class_set, name, row)
-    return (f"The codebook disputes it: {disputed}; " if disputed else "") + explained(class_set, found, row["tokens"])
+    return (f"The codebook disputes it: {disputed}; " if disputed else "") + explained(
+        class_set, measurements, row["tokens"]
+    )
 
 
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
     """How many maps this person has given each class in this pass."""
-    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
-    given = [classes.present(name) for name in mine if name is not None]
-    return {name: given.count(name) for name in classes.names}
+    decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
+    class_names = [classes.present(name) for name in decisions if name is not None]
+    return {name: class_names.count(name) for name in classes.names}
 
 
 def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, Hint]:
     """What a stored classifier suggests for these maps, in the classes of today; not where its class was deleted."""
     present = present_names(db, classifiers.class_set_of(db, classifier) or "bert")
-    said = _hints(db, classifier, tuple(names))
-    return {name: (present[hint[0]], *hint[1:]) for name, hint in said.items() if hint[0] in present}
+    suggestions = _hints(db, classifier, tuple(names))
+    return {name: (present[hint[0]], *hint[1:]) for name, hint in suggestions.items() if hint[0] in present}
 
 
 @st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
@@ -150,9 +152,9 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
     }
 
 
-def send_maps(data: bytes) -> None:
+def send_maps(payload: bytes) -> None:
     """Hand the browser the maps of the queue."""
-    _maps(key="label_maps", data=data)
+    _maps(key="label_maps", data=payload)
 
 
 def show_sheet(queue: str) -> None:

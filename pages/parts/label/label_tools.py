@@ -35,32 +35,36 @@ EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
 def pictures(db: Database, names: list[str], captions: list[str] | None = None, *, width: int = 160) -> None:
     """Maps side by side, on the scale 0 to 1."""
     rows = labels.maps_of(db, names)
-    said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
-    show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], said, width=width)
+    map_captions = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
+    show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], map_captions, width=width)
 
 
 def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, width: int) -> None:
     """Pictures of maps side by side, each read to who cannot see it by its caption. pixels: RGB, 0 to 255."""
     figures = "".join(
         f'<figure style="margin:0;width:{width}px">'
-        f'<img alt="Attention map: {escape(said, quote=True)}" width="{width}" '
+        f'<img alt="Attention map: {escape(caption, quote=True)}" width="{width}" '
         f'src="data:image/png;base64,{base64.b64encode(png_bytes(drawn)).decode()}">'
-        f'<figcaption style="font-size:0.8rem;opacity:0.86">{escape(said)}</figcaption></figure>'
-        for drawn, said in zip(pixels, captions, strict=True)
+        f'<figcaption style="font-size:0.8rem;opacity:0.86">{escape(caption)}</figcaption></figure>'
+        for drawn, caption in zip(pixels, captions, strict=True)
     )
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.6rem">{figures}</div>')
 
 
-def show_disputed(db: Database, given: pd.DataFrame, maps: list[str]) -> None:
-    """These maps, each with what everybody who labelled it says. given: the labels that stand."""
-    opinions = agreement.opinions(given).loc[maps]
-    said = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in opinions.iterrows()]
-    pictures(db, maps, said)
+def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
+    """These maps, each with what everybody who labelled it says. standing: the labels that stand."""
+    opinions = agreement.opinions(standing).loc[maps]
+    captions = [
+        "; ".join(f"{who}: {class_name}" for who, class_name in row.dropna().items()) for _, row in opinions.iterrows()
+    ]
+    pictures(db, maps, captions)
 
 
-def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:
+def codebook(db: Database, classes: ClassSet, container: DeltaGenerator) -> None:
     """The codebook behind a button; its maps are looked for when it is opened."""
-    drawer = place.popover("Codebook", icon=":material/menu_book:", width="stretch", key="codebook", on_change="rerun")
+    drawer = container.popover(
+        "Codebook", icon=":material/menu_book:", width="stretch", key="codebook", on_change="rerun"
+    )
     if drawer.open:
         with drawer:
             show_codebook(db, classes)
@@ -73,14 +77,14 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
         text, maps = st.columns(2) if columns else (st.container(), st.container())
         key = f"{plain(member.key)} · " if member.key else ""
         text.markdown(f"**{key}{plain(member.title)}** \n\n{plain(member.eye)}")
-        made = [drawn_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
-        mine = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
+        drawn_maps = [drawn_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
+        map_ids = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
-            if len(mine) == EXEMPLARS:
-                pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
-            elif pixels := [map_picture(weights) for weights in made if weights is not None]:
-                said = ["drawn from the words"] * EXEMPLARS
-                show_pictures(pixels, said, width=160 if columns else EXEMPLAR - 12)
+            if len(map_ids) == EXEMPLARS:
+                pictures(db, map_ids, width=EXEMPLAR if columns else EXEMPLAR - 12)
+            elif pixels := [map_picture(weights) for weights in drawn_maps if weights is not None]:
+                captions = ["drawn from the words"] * EXEMPLARS
+                show_pictures(pixels, captions, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
@@ -100,9 +104,9 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
         low, high = (classes.named(name).title for name in border.classes)
         st.markdown(f"**{plain(low)} or {plain(high)}** \n\n{plain(border.told)}")
         for name, title in zip(border.classes, (low, high), strict=True):
-            maps = [one for one in border_maps(border.name) if one.class_name == name]
-            drawn = [map_picture(one.weights, own_scale=border.own_scale) for one in maps]
-            show_pictures(drawn, [f"{title}: {border.caption(one.value)}" for one in maps], width=width)
+            maps = [border_map for border_map in border_maps(border.name) if border_map.class_name == name]
+            drawn = [map_picture(border_map.weights, own_scale=border.own_scale) for border_map in maps]
+            show_pictures(drawn, [f"{title}: {border.caption(border_map.value)}" for border_map in maps], width=width)
 
 
 def docked_codebook(db: Database, classes: ClassSet) -> None:
@@ -158,13 +162,13 @@ def files(db: Database, class_set: str) -> None:
     ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
     weights = st.toggle("With the maps' weights", value=True)
 
-    def made() -> bytes:
+    def exported() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"labels.{ending}"
             label_files.export_labels(db, file, class_set, weights=weights)
             return file.read_bytes()
 
-    st.download_button("Export labels", made, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
+    st.download_button("Export labels", exported, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
     upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
     keep = st.toggle("Keep the other rows when one is bad", value=True)
     if upload and st.button("Import"):

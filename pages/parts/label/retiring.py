@@ -13,10 +13,10 @@ def say_unknown(db: Database, class_set: str) -> None:
     """Labels of no class of the set: how many, that no figure counts them, and the two ways to mend it."""
     unknown = unknown_labels(db, class_set)
     for name, count in unknown.items():
-        what = "1 label is" if count == 1 else f"{count} labels are"
+        subject = "1 label is" if count == 1 else f"{count} labels are"
         st.warning(
-            f"{what} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin can "
-            "add the class on the Label page under Classes, and merge it into another; or retire the labels here.",
+            f"{subject} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin "
+            "can add the class on the Label page under Classes, and merge it into another; or retire the labels here.",
             icon=":material/rule:",
         )
     if unknown and db.person.may("admin") and st.button("Retire the labels of no class"):
@@ -26,17 +26,17 @@ def say_unknown(db: Database, class_set: str) -> None:
             st.rerun()
 
 
-def retire_one(db: Database, found: pd.DataFrame, maps: list[str]) -> None:
-    """For admins: take back one label of these maps, whoever gave it. found: labels that stand."""
-    rows = found[found["map_id"].isin(maps)]
+def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
+    """For admins: take back one label of these maps, whoever gave it. standing: the labels that stand."""
+    rows = standing[standing["map_id"].isin(maps)]
     if rows.empty or not db.person.may("admin"):
         return
-    said = {
+    event_labels = {
         row.event: f"{row.annotator}: {row.label}, L{row.layer + 1}H{row.head + 1} of {row.row_id} (pass {row.passing})"
         for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
     }
     with st.expander("Take a label of somebody back"):
-        event = st.selectbox("Label", list(said), format_func=said.__getitem__, key="retired_label")
+        event = st.selectbox("Label", list(event_labels), format_func=event_labels.__getitem__, key="retired_label")
         why = st.text_input("Reason", key="retired_why", help="Kept with your name; nothing is deleted.")
         if st.button("Take it back", disabled=not why.strip()):
             with clear_errors():

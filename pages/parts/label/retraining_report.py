@@ -58,7 +58,9 @@ def offer(db: Database, report: Report) -> None:
     with st.popover("What changed", icon=":material/compare_arrows:", key="retraining_report"):
         if report.worse and not report.is_taken:
             st.warning(
-                plain(f"The classifier before goes on suggesting. The new one is worse: {said(report.worse)}."),
+                plain(
+                    f"The classifier before goes on suggesting. The new one is worse: {worse_figures(report.worse)}."
+                ),
                 icon=":material/trending_down:",
             )
             take(db, report.class_set, report.after, "Take the new one all the same")
@@ -84,11 +86,12 @@ def headline(report: Report) -> str:
     return f"{word}: {told}."
 
 
-def said(worse: Sequence[RetrainingChange]) -> str:
+def worse_figures(worse: Sequence[RetrainingChange]) -> str:
     """Each worse figure with its change and interval."""
     return "; ".join(
-        f"{one.figure} on {one.on} {one.change.value:+.3f} (95 % {one.change.low:+.3f} to {one.change.high:+.3f})"
-        for one in worse
+        f"{comparison.figure} on {comparison.on} {comparison.change.value:+.3f} (95 % {comparison.change.low:+.3f} to "
+        f"{comparison.change.high:+.3f})"
+        for comparison in worse
     )
 
 
@@ -155,5 +158,8 @@ def _show_changed(db: Database, report: Report) -> None:
     st.markdown("**Suggestions that are others now**")
     show_table(pd.DataFrame([{"before": was, "now": now, "maps": count} for (was, now), count in pairs]))
     shown = report.changed[:MOST_PICTURES]
-    captions = [f"{one.before} {one.p_before:.2f}, now {one.after} {one.p_after:.2f}" for one in shown]
-    pictures(db, [one.map_id for one in shown], captions, width=112)
+    captions = [
+        f"{suggestion.before} {suggestion.p_before:.2f}, now {suggestion.after} {suggestion.p_after:.2f}"
+        for suggestion in shown
+    ]
+    pictures(db, [suggestion.map_id for suggestion in shown], captions, width=112)

@@ -15,8 +15,8 @@ def drawing_component(name: str, folder: Path, *parts: str) -> Any:
 
     parts: names of further scripts in `folder`, put before its own.
     """
-    own = "".join((folder / f"{part}.js").read_text() for part in (*parts, name))
-    return _component(name, script("map_drawing") + own, (folder / f"{name}.css").read_text())
+    scripts = "".join((folder / f"{part}.js").read_text() for part in (*parts, name))
+    return _component(name, script("map_drawing") + scripts, (folder / f"{name}.css").read_text())
 
 
 def workbench_component() -> Any:

@@ -27,8 +27,8 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     raw = resources.shown(name, text, pair)
     weights, left = studies.attention.measures.both_maps(resources.checkpoint(name), raw.encoding)
     compared = panes.raw_and_effective(raw, weights, left)
-    said = (text if pair is None else f"{text} | {pair}")[:200]
-    maps_grid.show_kept(compared.panes, caption=said, key="effective", note=compared.note, head="none")
+    caption = (text if pair is None else f"{text} | {pair}")[:200]
+    maps_grid.show_kept(compared.panes, caption=caption, key="effective", note=compared.note, head="none")
     rows = pd.DataFrame(
         {
             "layer": layer,
@@ -75,15 +75,15 @@ def show_stored() -> None:
         drawn.append(chart)
     token_type = url.pick(st.selectbox, "Attention to", TYPES, key="token_type")
     for kind in ("raw", "effective"):
-        some = [
+        kind_scores = [
             score
             for score in Score.among(rows)
             if score.statistic == kind and score.feature == token_type and score.layer is not None
         ]
-        if some:
+        if kind_scores:
             st.markdown(f"**{kind.capitalize()}**")
             drawn += attending.pictures(
-                some,
+                kind_scores,
                 "value",
                 f"{kind} attention",
                 title=partial(attending.place_title, bundled=picked.sampled),
@@ -95,10 +95,10 @@ def show_stored() -> None:
 def _start() -> None:
     name = context.now().checkpoint
     tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
-    wanted = {"checkpoint": name, "tasks": tasks}
+    options = {"checkpoint": name, "tasks": tasks}
     job_progress.offer_start(
         "effective",
-        wanted if name and tasks else None,
+        options if name and tasks else None,
         "Run",
         title=lambda: f"effective of {name} on {pickers.named(tasks)}",
         keep_as="job_effective",

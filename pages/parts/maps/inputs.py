@@ -73,17 +73,17 @@ def pick_other() -> Input:
 def offer_examples() -> None:
     """Sentences to start from, where none is typed."""
     st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
-    for place, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
-        place.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
+    for column, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
+        column.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
 
 
 def pick_row() -> None:
     """A popover with rows of the bundled samples and a list of one's own; and the way through that list."""
     with st.popover("Rows", icon=":material/list:", help="Rows of a sample, or a list of your own"):
-        sample, own = st.tabs(["Sample", "Your own"])
-        with sample:
+        sample_tab, own_tab = st.tabs(["Sample", "Your own"])
+        with sample_tab:
             _sample_row()
-        with own:
+        with own_tab:
             _own_list()
     if st.session_state.get("own_inputs"):
         _step()
@@ -122,14 +122,14 @@ def _take() -> None:
         _go(0)
 
 
-def _go(place: int) -> None:
+def _go(position: int) -> None:
     inputs: list[Pasted] = st.session_state["own_inputs"]
-    st.session_state["own_place"] = place % len(inputs)
-    _fill(*inputs[place % len(inputs)])
+    st.session_state["own_place"] = position % len(inputs)
+    _fill(*inputs[position % len(inputs)])
 
 
 def _step() -> None:
-    place, count = st.session_state.get("own_place", 0), len(st.session_state["own_inputs"])
-    st.button("Previous", on_click=_go, args=(place - 1,), key="own_back")
-    st.caption(plain(f"{place + 1} of {count}"), width="content")
-    st.button("Next", on_click=_go, args=(place + 1,), key="own_on")
+    position, count = st.session_state.get("own_place", 0), len(st.session_state["own_inputs"])
+    st.button("Previous", on_click=_go, args=(position - 1,), key="own_back")
+    st.caption(plain(f"{position + 1} of {count}"), width="content")
+    st.button("Next", on_click=_go, args=(position + 1,), key="own_on")

@@ -66,11 +66,11 @@ def show_kept(panes: Sequence[Pane], *, caption: str, key: str, head: str, note:
 def opened_view() -> dict[str, Any]:
     """The view that the link to the page asked for; it stays until the page is entered anew (shell.arrive)."""
     if "grid_opened" not in st.session_state:
-        asked: dict[str, Any] = {name: st.query_params[name] for name in USUAL if st.query_params.get(name)}
-        for name in {"least", "line"} & set(asked):
-            asked[name] = _share(asked[name], USUAL[name])
+        view: dict[str, Any] = {name: st.query_params[name] for name in USUAL if st.query_params.get(name)}
+        for name in {"least", "line"} & set(view):
+            view[name] = _share(view[name], USUAL[name])
         st.session_state["grid_opened"] = {
-            name: value for name, value in asked.items() if name not in CHOICES or value in CHOICES[name]
+            name: value for name, value in view.items() if name not in CHOICES or value in CHOICES[name]
         }
     return st.session_state["grid_opened"]
 

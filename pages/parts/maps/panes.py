@@ -58,6 +58,10 @@ def _with_difference(panes: list[Pane], weights: tuple[np.ndarray, np.ndarray]) 
     third = difference(panes[0], panes[1], weights)
     if isinstance(third, str):
         return Compared(panes, third)
-    others = sum(a != b for a, b in zip(panes[0].tokens, panes[1].tokens, strict=True))
-    note = f"The difference is of equal positions; {others} of {len(third.tokens)} hold other tokens." if others else ""
+    differing = sum(a != b for a, b in zip(panes[0].tokens, panes[1].tokens, strict=True))
+    note = (
+        f"The difference is of equal positions; {differing} of {len(third.tokens)} hold other tokens."
+        if differing
+        else ""
+    )
     return Compared([*panes, third], note)

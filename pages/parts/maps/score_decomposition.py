@@ -33,8 +33,8 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         cell = scores.cell(head.head, query, key)
         group, side = _group(scores, cell)
         st.markdown(_sentence(scores, head, (query, key), cell))
-        both = st.container(horizontal=True)  # one below the other where the window is narrow
-        as_it_is, alone = both.container(width="content"), both.container(width="content")
+        maps_row = st.container(horizontal=True)  # one below the other where the window is narrow
+        as_it_is, alone = maps_row.container(width="content"), maps_row.container(width="content")
         with as_it_is:
             chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
             st.altair_chart(chart, width="content", on_select=_take, selection_mode="cell", key="why_cell")
@@ -66,8 +66,8 @@ def _group(scores: "LayerScores", cell: "Cell") -> tuple[str, Literal["key", "qu
 
 def _length(name: str, text: str, pair: str | None) -> str:
     """How many tokens are taken apart, and of how many."""
-    every = len(resources.checkpoint(name).encode(text, pair))
-    return f"the first {MOST_TOKENS} of {every} tokens" if every > MOST_TOKENS else f"{every} tokens"
+    token_count = len(resources.checkpoint(name).encode(text, pair))
+    return f"the first {MOST_TOKENS} of {token_count} tokens" if token_count > MOST_TOKENS else f"{token_count} tokens"
 
 
 @st.cache_resource(max_entries=24, show_spinner="Taking scores apart ...")
@@ -111,8 +111,8 @@ def _map(scores: "LayerScores", weights: Any, title: str, marked: tuple[int, int
     return token_map(values, tokens, keys, title=title, marked=marked, select=select)
 
 
-def _sentence(scores: "LayerScores", head: Head, place: tuple[int, int], cell: "Cell") -> str:
-    query, key = place
+def _sentence(scores: "LayerScores", head: Head, query_key: tuple[int, int], cell: "Cell") -> str:
+    query, key = query_key
     most = cell.terms[0]
     does = "raises" if most.value > 0 else "lowers"
     return plain(

@@ -60,9 +60,9 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     scores = HeldOutScore.among(held_out.rows)
     headlines = [score for score in scores if score.part == "scores"]
     headlines.sort(key=lambda score: score.on != held_out.on)
-    for place, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
+    for column, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
         low, high = (float("nan") if end is None else end for end in (score.low, score.high))
-        place.metric(
+        column.metric(
             f"Macro F1 on {score.on}",
             f"{score.macro_f1:.3f}",
             f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
@@ -70,9 +70,9 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             delta_arrow="off",
         )
         if beside := _beside(score):
-            place.caption(beside)
+            column.caption(beside)
         if score.identity_f1 is not None:
-            place.caption(
+            column.caption(
                 f"Guessing from which head it is, without looking at the map: {score.identity_f1:.3f} "
                 f"({score.identity_low:.3f} to {score.identity_high:.3f})."
             )
@@ -136,8 +136,8 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
         return
     clicked = record_of(ClickedCell, cells[0])
     truth, predicted = clicked.truth, clicked.predicted
-    every = [record_of(ScoredMap, row) for row in held_out.maps]
-    maps = [scored.map_id for scored in every if (scored.truth, scored.predicted) == (truth, predicted)]
+    scored_maps = [record_of(ScoredMap, row) for row in held_out.maps]
+    maps = [scored.map_id for scored in scored_maps if (scored.truth, scored.predicted) == (truth, predicted)]
     st.markdown(plain(f"{counted(len(maps), 'maps')} labelled {truth} and predicted {predicted}"))
     pictures(db, maps[:MOST_PICTURES])
 
@@ -176,8 +176,8 @@ def _calibration(bins: Sequence[Calibration]) -> None:
         )
     )
     st.caption(
-        f"n = {sum(known.n for known in bins)} maps · expected calibration error {bins[0].error:.3f}; on the dashed "
-        "diagonal, 0.7 means right in 7 of 10."
+        f"n = {sum(calibration.n for calibration in bins)} maps · expected calibration error {bins[0].error:.3f}; on "
+        "the dashed diagonal, 0.7 means right in 7 of 10."
     )
 
 

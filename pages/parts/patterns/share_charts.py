@@ -30,16 +30,16 @@ MOST_RUNS = 40  # looked through for the newest of each task
 def stored_rows(study: str, class_set: str) -> list[Row]:
     """Rows of the newest run of each task and checkpoint, of this class set."""
     newest: dict[tuple[str, str], str] = {}
-    kept = []
+    newest_rows = []
     for stored in present_runs(study)[:MOST_RUNS]:
         rows = stored.result_rows
-        said = ClassRow.among(rows)
-        if not said or said[0].class_set != class_set:
+        class_rows = ClassRow.among(rows)
+        if not class_rows or class_rows[0].class_set != class_set:
             continue
-        for row, about in zip(rows, said, strict=True):
+        for row, about in zip(rows, class_rows, strict=True):
             if about.task and newest.setdefault((about.checkpoint, about.task), stored.run) == stored.run:
-                kept.append(row)
-    return kept
+                newest_rows.append(row)
+    return newest_rows
 
 
 def shortened(checkpoint: str) -> str:
@@ -47,14 +47,17 @@ def shortened(checkpoint: str) -> str:
     return Path(checkpoint).name
 
 
-def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
+def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
     """Stacked bars, one a task and checkpoint, and their numbers."""
-    shares = [share for share in every if share.part == part]
+    shares = [share for share in class_shares if share.part == part]
     if not shares:
         st.caption("There is no held-out confusion to correct with.")
         return
     table = pd.DataFrame(shares, columns=COLUMNS).rename(columns={"name": "class"})
-    named = {place: rows_said(*place) for place in {(str(share.checkpoint), str(share.task)) for share in shares}}
+    named = {
+        checkpoint_task: rows_said(*checkpoint_task)
+        for checkpoint_task in {(str(share.checkpoint), str(share.task)) for share in shares}
+    }
     bars_named = [
         f"{named[str(share.checkpoint), str(share.task)]} · {shortened(share.checkpoint)}" for share in shares
     ]
@@ -75,50 +78,50 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
 
 def doubts(notes: Sequence[ClassNote]) -> None:
     """How much of each checkpoint the classifier was unsure of, and a warning where it never saw such maps."""
-    known = [note for note in notes if note.outside is not None]
-    for name in dict.fromkeys(note.checkpoint for note in known):
-        mine = [note for note in known if note.checkpoint == name]
-        maps = [note.maps for note in mine]
-        unsure = float(np.average([float(note.unsure or 0) for note in mine], weights=maps))
-        outside = float(np.average([float(note.outside or 0) for note in mine], weights=maps))
-        if small := sum(note.small or 0 for note in mine):
+    scored_notes = [note for note in notes if note.outside is not None]
+    for name in dict.fromkeys(note.checkpoint for note in scored_notes):
+        checkpoint_notes = [note for note in scored_notes if note.checkpoint == name]
+        maps = [note.maps for note in checkpoint_notes]
+        unsure = float(np.average([float(note.unsure or 0) for note in checkpoint_notes], weights=maps))
+        outside = float(np.average([float(note.outside or 0) for note in checkpoint_notes], weights=maps))
+        if small := sum(note.small or 0 for note in checkpoint_notes):
             st.caption(plain(f"{shortened(str(name))}: {small} inputs are too small to have a pattern, and left out."))
-        said = (
+        sentence = (
             f"{shortened(str(name))}: the classifier was unsure of {unsure:.1%} of its maps (no class has half of the "
             f"probability), and {outside:.1%} lie outside what it was trained on"
         )
         if not unfamiliar(unsure, outside):
-            st.caption(plain(f"{said}."))
+            st.caption(plain(f"{sentence}."))
             continue
         st.warning(
             plain(
-                f"{said}: do not trust these shares yet. Label 50 of this checkpoint's maps (about four minutes) on "
-                "the Label page, then retrain (about a minute) on the Classifier page."
+                f"{sentence}: do not trust these shares yet. Label 50 of this checkpoint's maps (about four minutes) "
+                "on the Label page, then retrain (about a minute) on the Classifier page."
             ),
             icon=":material/help:",
         )
 
 
-def heads(every: Sequence[HeadClass], names: list[str]) -> None:
+def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
-    tasks = sorted({str(head.task) for head in every})
+    tasks = sorted({str(head.task) for head in head_classes})
     task = url.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
-    shown = [head for head in every if head.task == task]
+    shown = [head for head in head_classes if head.task == task]
     checkpoints = list(dict.fromkeys(head.checkpoint for head in shown))
     heads_of_a_layer = 1 + max((int(head.head or 0) for head in shown), default=0)
     lines_of = [
         len(wrapped_title(shortened(name), heads_of_a_layer, cell_of(heads_of_a_layer))) for name in checkpoints
     ]
     for number, name in enumerate(checkpoints):
-        mine = [head for head in shown if head.checkpoint == name]
+        checkpoint_heads = [head for head in shown if head.checkpoint == name]
         lines = [
             {"layer": head.layer, "head": head.head, "class": head.name, "share": head.share,
              "counts": json.dumps(head.counts)}
-            for head in mine
+            for head in checkpoint_heads
         ]  # fmt: skip
-        place = beside.container(width="content")
-        place.altair_chart(
+        container = beside.container(width="content")
+        container.altair_chart(
             head_picture(
                 pd.DataFrame(lines),
                 Shade("class", categories=names),
@@ -128,6 +131,6 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
             ),
             width="content",
         )
-        with place:
-            named = [str(Head(head.layer, head.head)) for head in mine]
+        with container:
+            named = [str(Head(head.layer, head.head)) for head in checkpoint_heads]
             pick_and_link(name, named, here="", key=f"go_on_{number}")

@@ -18,8 +18,8 @@ CHOSEN = "chosen words"
 
 def show_cutting() -> None:
     """Pick an input and the edges to cut."""
-    here = context.now()
-    name, text, pair = here.checkpoint, here.text, here.pair_or_none
+    view_context = context.now()
+    name, text, pair = view_context.checkpoint, view_context.text, view_context.pair_or_none
     right = st.container()
     if not name or not text:
         st.info("Type a sentence to begin.", icon=":material/edit:")
@@ -51,9 +51,9 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         bind="query-params",
         help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
     )
-    wanted = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
+    cut_layers = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:
-        return capture.knockout.edges_of(kind, causal=checkpoint.causal), wanted, renormalised
+        return capture.knockout.edges_of(kind, causal=checkpoint.causal), cut_layers, renormalised
     words = words_of(encoding)
     names = [f"{k + 1} {word.text}" for k, word in enumerate(words)]
     ends = (("From", "queries"), ("To", "keys"))
@@ -61,7 +61,7 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
     if not all(sides):
         raise InputError("Choose the words that may not look, and the words they may not look at.")
     places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]
-    return capture.knockout.between(*places), wanted, renormalised
+    return capture.knockout.between(*places), cut_layers, renormalised
 
 
 def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozenset[int], renormalised: bool) -> None:

@@ -32,8 +32,8 @@ class TwoInputs:
 def pick_two() -> TwoInputs | None:
     """Widgets for both inputs; None until there is something to compare. Raises InputError where the second cannot be
     made."""
-    here = context.now()
-    name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
+    view_context = context.now()
+    name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     left, right = st.columns([2, 3])
     kinds = list(KINDS)
     kind = url.pick(
@@ -51,13 +51,14 @@ def pick_two() -> TwoInputs | None:
         return None
     checkpoint = opened(name)
     mask = getattr(checkpoint.tokenizer, "mask_token", None)
-    made = perturb(kind, text, pair, seed=seed, choice=PerturbationChoice(word, mask, typed))
-    first, second = Text(text, pair), made.made
+    perturbed = perturb(kind, text, pair, seed=seed, choice=PerturbationChoice(word, mask, typed))
+    first, second = Text(text, pair), perturbed.made
     encodings = [
-        checkpoint.encode(given.text, given.pair, max_length=resources.PIECES_SHOWN) for given in (first, second)
+        checkpoint.encode(input_text.text, input_text.pair, max_length=resources.PIECES_SHOWN)
+        for input_text in (first, second)
     ]
-    _say(made)
-    return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second), made.note)
+    _say(perturbed)
+    return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second), perturbed.note)
 
 
 def _told(kind: str) -> tuple[str, int, Text | None]:
@@ -75,9 +76,9 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
     return word, int(seed), None
 
 
-def _say(made: Perturbed) -> None:
-    pair = f" · {made.made.pair}" if made.made.pair else ""
-    st.markdown(f"**Second input:** {plain(made.made.text)}{plain(pair)}  \n{plain(made.note)}")
+def _say(perturbed: Perturbed) -> None:
+    pair = f" · {perturbed.made.pair}" if perturbed.made.pair else ""
+    st.markdown(f"**Second input:** {plain(perturbed.made.text)}{plain(pair)}  \n{plain(perturbed.note)}")
 
 
 def opened(name: str) -> Any:

@@ -23,12 +23,12 @@ def show_patching() -> None:
     """Pick both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
-        what = url.pick(st.segmented_control, "Take from the first input", WHAT, key="patched", required=True)
+        unit_kind = url.pick(st.segmented_control, "Take from the first input", WHAT, key="patched", required=True)
         if inputs is not None:
-            _heads(inputs) if what == "heads" else _parts(inputs)
+            _heads(inputs) if unit_kind == "heads" else _parts(inputs)
 
 
-def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
+def _aligned_pairs(inputs: TwoInputs) -> tuple[Any, Any]:
     """The pair with its aligned positions and where it is predicted; what both give by themselves."""
     places = capture.comparing.answer_positions(inputs.checkpoint, inputs.first, inputs.second)
     alignment = studies.ablation.input_pairs.positions(inputs.first, inputs.second)
@@ -41,9 +41,9 @@ def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
 def _heads(inputs: TwoInputs) -> None:
     """The estimate is on the page before the exact answer is begun."""
     checkpoint = inputs.checkpoint
-    pairs, before = _asked(inputs)
+    pairs, before = _aligned_pairs(inputs)
     difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)
-    whole = difference.whole()
+    full_difference = difference.whole()
     _say(inputs, difference)
     left, right = st.columns(2)
     with left:
@@ -51,14 +51,14 @@ def _heads(inputs: TwoInputs) -> None:
         linear = capture.patching.first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[
             0
         ].numpy()
-        _picture(linear / whole, "share brought back, estimated")
+        _picture(linear / full_difference, "share brought back, estimated")
     with right:
         st.markdown("**Exact** (every head patched in turn)")
         with st.spinner("Patching every head ..."):
             swept = capture.patching.patch(
                 checkpoint, pairs, capture.sweeping.every_head(checkpoint.layers, checkpoint.heads), before
             )
-        moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / whole
+        moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / full_difference
         _picture(moved.reshape(checkpoint.layers, checkpoint.heads), "share brought back")
     st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
 
@@ -73,22 +73,24 @@ def _parts(inputs: TwoInputs) -> None:
     """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
     kind = url.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
                       format_func=SHOWN.__getitem__)  # fmt: skip
-    pairs, before = _asked(inputs)
+    pairs, before = _aligned_pairs(inputs)
     difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)
-    whole = difference.whole()
+    full_difference = difference.whole()
     _say(inputs, difference)
-    aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
+    aligned = {second_position: first_position for first_position, second_position in pairs.alignments[0].pairs}
     words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
-    some = [capture.outputs.Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
+    alignments = [
+        capture.outputs.Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words
+    ]
     many = capture.patching.InputPairs(
-        (inputs.first,) * len(some),
-        (inputs.second,) * len(some),
-        tuple(some),
-        None if pairs.places is None else pairs.places * len(some),
+        (inputs.first,) * len(alignments),
+        (inputs.second,) * len(alignments),
+        tuple(alignments),
+        None if pairs.places is None else pairs.places * len(alignments),
     )
     variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
     patched = capture.patching.patch(inputs.checkpoint, many, variants)
-    shares = (difference.of(patched.patched) - difference.second).numpy() / whole
+    shares = (difference.of(patched.patched) - difference.second).numpy() / full_difference
     rows = [
         {"layer": layer, "word": f"{k + 1} {word.text}", "share": float(shares[layer, k])}
         for layer in range(len(variants))
@@ -107,8 +109,10 @@ def _parts(inputs: TwoInputs) -> None:
 def _say(inputs: TwoInputs, difference: Any) -> None:
     names = inputs.checkpoint.labels
     decode = inputs.checkpoint.tokenizer.decode
-    said = [names[k] if names is not None else decode([k]).strip() for k in difference.choices]
-    about = f"the logit of {said[0]} less that of {said[1]}" if len(set(said)) > 1 else "the score"
+    choice_names = [names[k] if names is not None else decode([k]).strip() for k in difference.choices]
+    about = (
+        f"the logit of {choice_names[0]} less that of {choice_names[1]}" if len(set(choice_names)) > 1 else "the score"
+    )
     st.markdown(
         f"Compared by {plain(about)}: {difference.first:.2f} on the first input, {difference.second:.2f} on the second."
     )

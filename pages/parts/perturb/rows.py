@@ -84,14 +84,14 @@ def _told(study: str) -> dict[str, Any]:
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,
                               index=perturb.DEFAULT.index("drop"), key="made_by", bind="query-params")  # fmt: skip
-        what = right.selectbox("Patched", patch.WHAT, key="patched_what", bind="query-params")
-        return {"kind": kind, "what": what}
+        unit_kind = right.selectbox("Patched", patch.WHAT, key="patched_what", bind="query-params")
+        return {"kind": kind, "what": unit_kind}
     return {}
 
 
 def _perturbed(rows: list[Row]) -> int:
-    baseline, every = Untouched.among(rows)[0], Perturbation.among(rows)
-    body = [row for row in every if row.n > 1]
+    baseline, perturbations = Untouched.among(rows)[0], Perturbation.among(rows)
+    body = [row for row in perturbations if row.n > 1]
     first = baseline.metrics.first
     if any(row.changed_rate is not None for row in body):
         chart = values_with_intervals(
@@ -108,13 +108,13 @@ def _perturbed(rows: list[Row]) -> int:
             tooltip=["n"],
         )
         st.altair_chart(chart)
-    said = f"Full input: {first.name} {_number(first.value):.3f}"
+    sentence = f"Full input: {first.name} {_number(first.value):.3f}"
     if baseline.constant is not None:
-        said += f"; the commonest label alone: {baseline.constant:.3f}"
+        sentence += f"; the commonest label alone: {baseline.constant:.3f}"
     for row in body:
         if row.kind == "partial input":
-            said += f"; {row.name}: {_number(_metric(row, first.name).value):.3f}"
-    st.markdown(plain(said + "."))
+            sentence += f"; {row.name}: {_number(_metric(row, first.name).value):.3f}"
+    st.markdown(plain(sentence + "."))
     _table([
         {"name": row.name, "n": row.n, "of": row.of_rows, "changed_rate": row.changed_rate,
          "changed_low": row.changed_low, "changed_high": row.changed_high,
@@ -122,7 +122,7 @@ def _perturbed(rows: list[Row]) -> int:
          "constant": row.constant, "p": row.p}
         for row in body
     ])  # fmt: skip
-    return max(baseline.n, *(row.n for row in every))
+    return max(baseline.n, *(row.n for row in perturbations))
 
 
 def _patched(rows: list[Row]) -> int:
@@ -145,12 +145,12 @@ def _patched(rows: list[Row]) -> int:
         )
         st.altair_chart(chart)
     patched.sort(key=lambda row: -row.recovered)
-    kept = [row.name for row in patched if row.p is not None and row.p < 0.05]
+    significant = [row.name for row in patched if row.p is not None and row.p < 0.05]
     first = Patched.among(rows)[0]
     st.markdown(
         plain(
-            f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {first.n} pairs by "
-            f"{first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
+            f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(significant) or 'none'}. {first.n} pairs "
+            f"by {first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
         )
     )
     show_table(pd.DataFrame(patched, columns=["name", "recovered", "low", "high", "p"]))
@@ -160,12 +160,12 @@ def _patched(rows: list[Row]) -> int:
 def _cut(rows: list[Row]) -> int:
     cuts = EdgeCut.among(rows)
     _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Untouched.among(rows)[0])
-    for one in LinkContrast.among(rows):
-        if one.value is not None and one.low is not None:
+    for contrast in LinkContrast.among(rows):
+        if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"In all layers cutting {one.first} links moves the logits by {one.value:+.2g} more than cutting "
-                f"{one.other} links ({one.low:.2g} to {one.high:.2g}): {one.links} of each, at the same distances, in "
-                f"{one.n} rows."
+                f"In all layers cutting {contrast.first} links moves the logits by {contrast.value:+.2g} more than "
+                f"cutting {contrast.other} links ({contrast.low:.2g} to {contrast.high:.2g}): {contrast.links} of "
+                f"each, at the same distances, in {contrast.n} rows."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Untouched.among(rows)))
 
@@ -191,8 +191,8 @@ def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], base
 
 
 def _separators(rows: list[Row]) -> int:
-    every = SeparatorLayer.among(rows)
-    layers = [row for row in every if row.layer is not None]
+    separator_rows = SeparatorLayer.among(rows)
+    layers = [row for row in separator_rows if row.layer is not None]
     if any(row.ratio is not None for row in layers):
         chart = values_with_intervals(
             pd.DataFrame(layers),
@@ -219,8 +219,8 @@ def _separators(rows: list[Row]) -> int:
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
     show_table(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"))
     baseline = Untouched.among(rows)
-    _without(every, {row.name: row.with_separators for row in every}, baseline[0])
-    return max(baseline[0].n, *(row.n for row in every if row.n is not None))
+    _without(separator_rows, {row.name: row.with_separators for row in separator_rows}, baseline[0])
+    return max(baseline[0].n, *(row.n for row in separator_rows if row.n is not None))
 
 
 def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:

@@ -25,14 +25,14 @@ def show_pair() -> None:
 
 
 def _shown(inputs: TwoInputs) -> None:
-    seen = studies.ablation.input_pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
+    comparison = studies.ablation.input_pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
     left, right = st.columns([3, 2])
     with right:
         show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
     with left:
-        rows = head_rows(1 - seen.change.cosine, "moved")
-        rows["on words without a partner, first"] = seen.change.first_elsewhere.flatten()
-        rows["on words without a partner, second"] = seen.change.second_elsewhere.flatten()
+        rows = head_rows(1 - comparison.change.cosine, "moved")
+        rows["on words without a partner, first"] = comparison.change.first_elsewhere.flatten()
+        rows["on words without a partner, second"] = comparison.change.second_elsewhere.flatten()
         moved = rows["moved"].max()
         chart = head_picture(
             rows,
@@ -43,12 +43,18 @@ def _shown(inputs: TwoInputs) -> None:
         st.altair_chart(chart, width="content")
     alone = [
         [words[k].text for k in side]
-        for words, side in zip(seen.words, (seen.alignment.first_alone, seen.alignment.second_alone), strict=True)
+        for words, side in zip(
+            comparison.words, (comparison.alignment.first_alone, comparison.alignment.second_alone), strict=True
+        )
     ]
-    said = [f"{name} alone: {', '.join(some)}" for name, some in zip(("first", "second"), alone, strict=True) if some]
-    partners = f"{len(seen.alignment.pairs)} words (special tokens among them) have a partner"
-    st.caption(plain(" · ".join([partners, *said, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
-    names = [str(Head(layer, head)) for layer, head in np.ndindex(seen.change.cosine.shape)]
+    alone_texts = [
+        f"{name} alone: {', '.join(word_texts)}"
+        for name, word_texts in zip(("first", "second"), alone, strict=True)
+        if word_texts
+    ]
+    partners = f"{len(comparison.alignment.pairs)} words (special tokens among them) have a partner"
+    st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
+    names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
     pick_and_link(inputs.name, names, here="", key="go_on")
 
 
@@ -75,12 +81,12 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
         table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
         form = {}
     show_table(table, column_config=form)
-    known = [
+    finite = [
         [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
     ]
     best = [
         max(side, key=lambda choice: getattr(choice, end)).name if side else None
-        for side, end in zip(known, ("logit_before", "logit_after"), strict=True)
+        for side, end in zip(finite, ("logit_before", "logit_after"), strict=True)
     ]
     if len(choices) > 1 and None not in best:
         stays = best[0] == best[1]

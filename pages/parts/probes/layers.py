@@ -58,8 +58,8 @@ def show_layers() -> None:
     probes = list(dict.fromkeys(layer.probe for layer in probed))
     probe = url.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
     value = url.pick(right.segmented_control, "Shown", VALUES, key="shown_value", required=True)
-    some = [layer for layer in probed if layer.probe == probe]
-    picture = layer_picture(some, value, VALUES[value])
+    probe_layers = [layer for layer in probed if layer.probe == probe]
+    picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
         "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "
@@ -75,8 +75,10 @@ def show_layers() -> None:
             rule=mixed[0].uniform,
         )
         st.altair_chart(mixing)
-        said = (f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres)
-        st.markdown("Centre of gravity, in layers: " + "; ".join(said) + ".")
+        centre_texts = (
+            f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres
+        )
+        st.markdown("Centre of gravity, in layers: " + "; ".join(centre_texts) + ".")
     counts = [layer.n for layer in probed]
     say(f"{caption_of(result)} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
     show_files(table_of(result, "probe", "mixing", "centre"), [picture], "layers")
@@ -119,17 +121,19 @@ def show_transfer() -> None:
         return
     pictures, scores, best = [], result.among(Transferred), result.among(BestLayer)
     for task in dict.fromkeys(score.task for score in scores):
-        mine = [score for score in scores if score.task == task]
-        baseline = next(score for score in mine if score.kind == "baseline")
-        classifiers, frozen = ([score for score in mine if score.kind == kind] for kind in ("classifier", "frozen"))
+        task_scores = [score for score in scores if score.task == task]
+        baseline = next(score for score in task_scores if score.kind == "baseline")
+        classifiers, frozen = (
+            [score for score in task_scores if score.kind == kind] for kind in ("classifier", "frozen")
+        )
         axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
         shown = [(classifiers, axes, f"{task}: a classifier on each layer, nothing below learns")]
         if frozen:
             axes = replace(axes, x="frozen", x_title="first layers frozen", colour=None)
             shown.append((frozen, axes, f"{task}: fine-tuned above frozen layers"))
-        for place, (some, drawn, title) in zip(st.columns(2), shown, strict=False):
-            chart = line_with_band(pd.DataFrame(some), drawn, title=title, rule=baseline.value)
-            place.altair_chart(chart)
+        for column, (series, drawn, title) in zip(st.columns(2), shown, strict=False):
+            chart = line_with_band(pd.DataFrame(series), drawn, title=title, rule=baseline.value)
+            column.altair_chart(chart)
             pictures.append(chart)
         for layer in best:
             if layer.task == task and None not in (layer.low, layer.value, layer.high):

@@ -33,8 +33,8 @@ def show_sentence() -> None:
     if not trees:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
         return
-    said = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
-    number = url.pick(st.selectbox, "Sentence", said, key="sentence")
+    sentences = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
+    number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
     tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
     st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")

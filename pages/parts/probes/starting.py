@@ -14,29 +14,29 @@ def start_study(study: str, *, view: str) -> None:
     """A folded form: what is asked, and a button; below it the jobs under way. view: names the widgets."""
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
         name = context.now().checkpoint
-        place = st.container()
-        told = _trees(place) if "treebank" in declared(find_study(study).options) else _task(place, study)
+        container = st.container()
+        told = _trees(container) if "treebank" in declared(find_study(study).options) else _task(container, study)
         options = {"checkpoint": name} | told if name else None
         job_progress.offer_start(study, options, "Measure", title=lambda: f"{study} of {name}", key=f"measure_{view}")
     job_progress.show_jobs(study)
 
 
-def _trees(place: Any) -> dict[str, Any]:
-    folder = place.text_input(
+def _trees(container: Any) -> dict[str, Any]:
+    folder = container.text_input(
         "Treebank",
         key="treebank",
         bind="query-params",
         placeholder="empty for the bundled one, parsed by machine",
         help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
     )
-    limit = place.number_input(
+    limit = container.number_input(
         "Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit", bind="query-params"
     )
     return {"treebank": folder or None, "limit": int(limit)}
 
 
-def _task(place: Any, study: str) -> dict[str, Any]:
-    with place:
+def _task(container: Any, study: str) -> dict[str, Any]:
+    with container:
         task = str(context.now().rows)
         folder = st.text_input(
             "Data", key="data", bind="query-params", placeholder="a folder in GLUE's TSV form; empty for the samples"

@@ -18,8 +18,8 @@ from pages.parts.widgets.files import show_files
 
 def warn_of_nothing_to_lose(result: StoredRun) -> None:
     """Where the unpruned model is no better than the constant predictor, pruning can show nothing."""
-    whole = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
-    for full in [network for network in whole if network.name == "full" or network.share == 0][:1]:
+    networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
+    for full in [network for network in networks if network.name == "full" or network.share == 0][:1]:
         if full.constant is not None and not (full.low is not None and full.low > full.constant):
             value, low, high = (float("nan") if end is None else end for end in (full.value, full.low, full.high))
             st.warning(
@@ -40,8 +40,8 @@ def show_curves(result: StoredRun) -> None:
         curves.setdefault(f"{step.moment} fine-tuning, {step.scope}", []).append(step)
     lines = [
         {"percent": _percent(step), "value": step.value, "low": step.low, "high": step.high, "of": name}
-        for name, some in curves.items()
-        for step in some
+        for name, curve_steps in curves.items()
+        for step in curve_steps
     ]
     axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone")
     chart = line_with_band(
@@ -51,8 +51,8 @@ def show_curves(result: StoredRun) -> None:
         rule=steps[0].constant,
     )
     st.altair_chart(chart)
-    for name, some in curves.items():
-        st.markdown(f"{name.capitalize()}: {free_share(some)}")
+    for name, curve_steps in curves.items():
+        st.markdown(f"{name.capitalize()}: {free_share(curve_steps)}")
     say(f"{caption_of(result)} · dashed: the constant predictor · {_counted(steps)}")
     show_files(table_of(result, "curve"), [chart], "pruning")
 
@@ -83,8 +83,8 @@ def free_share(steps: Sequence[Subnetwork]) -> str:
 
 def show_networks(result: StoredRun) -> None:
     """Good, bad and random subnetworks, which components survived, and what their maps look like."""
-    every = result.among(Subnetwork)
-    networks = [network for network in every if network.kind == "subnetwork"]
+    subnetworks = result.among(Subnetwork)
+    networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
         st.info("This run made no subnetworks.", icon=":material/info:")
         return
@@ -99,7 +99,7 @@ def show_networks(result: StoredRun) -> None:
     left.altair_chart(bars)
     with right:
         _survivors(result.among(SubnetworkComponent))
-    for network in every:
+    for network in subnetworks:
         if network.kind == "difference":
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
             st.markdown(f"{network.name.capitalize()}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
@@ -140,5 +140,5 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
         title="In which share of seeds a head survives",
     )
     st.altair_chart(picture, width="content")
-    kept = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
-    st.caption(f"Feed-forward blocks that survive: {', '.join(kept) or 'none'}")
+    surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
+    st.caption(f"Feed-forward blocks that survive: {', '.join(surviving_blocks) or 'none'}")

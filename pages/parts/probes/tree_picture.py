@@ -81,6 +81,6 @@ def _told(tree: DrawnTree, word: int) -> dict[str, Any]:
 
 def words_table(tree: DrawnTree, chosen: int | None) -> pd.DataFrame:
     """Every word with both heads, or the chosen one and its dependents in either tree."""
-    own = [k for k in range(len(tree.words)) if chosen is None or chosen in (k, tree.gold[k], tree.drawn[k])]
-    rows = pd.DataFrame([_told(tree, k) | {"right": tree.gold[k] == tree.drawn[k]} for k in own])
+    word_indices = [k for k in range(len(tree.words)) if chosen is None or chosen in (k, tree.gold[k], tree.drawn[k])]
+    rows = pd.DataFrame([_told(tree, k) | {"right": tree.gold[k] == tree.drawn[k]} for k in word_indices])
     return rows[["text", "relation", "gold head", "probe head", "probability", "right"]]

@@ -37,11 +37,11 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
     labels, bundled = labels_to_read(db, class_set)
     if not bundled:
         return
-    given = standing_labels(labels, class_set)
-    maps = agreement.disputed(given)
+    standing = standing_labels(labels, class_set)
+    maps = agreement.disputed(standing)
     st.subheader("What is decided on here")
     st.caption(f"Bundled labels differ on {counted(len(maps), 'maps')}; {len(maps[:SHOWN])} of these:")
-    show_disputed(labels, given, maps[:SHOWN])
+    show_disputed(labels, standing, maps[:SHOWN])
 
 
 def show_bundled_work(class_set: str = "bert") -> None:
@@ -50,8 +50,8 @@ def show_bundled_work(class_set: str = "bert") -> None:
         return
     labels = standing_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")
-    here = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
-    where = "none of them is stored here" if not here else f"{here} of them are stored here"
+    stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
+    where = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"
     st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; {where}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])

@@ -13,17 +13,17 @@ from pages.parts.shell import url
 
 def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
     """The class set, and the project or None for all labels of the class set; asked in two places side by side."""
-    known = {project.project: project for project in projects.projects(db) if project.state != "archived"}
+    open_projects = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     left, right = places or st.columns(2)
     chosen = url.pick(
         left.selectbox,
         "Labels of",
-        ["", *known],
+        ["", *open_projects],
         key="project",
-        format_func=lambda name: known[name].title if name else "everybody",
+        format_func=lambda name: open_projects[name].title if name else "everybody",
     )
     if chosen:
-        right.text_input("Class set", known[chosen].class_set, disabled=True)
-        return known[chosen].class_set, chosen
+        right.text_input("Class set", open_projects[chosen].class_set, disabled=True)
+        return open_projects[chosen].class_set, chosen
     with right:
         return pick_class_set(db), None

@@ -11,17 +11,17 @@ from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, with
 
 
 def sheet_of(
-    db: Database, found: Sequence[Dispute], classes: ClassSet, annotator: str, *, named: bool
+    db: Database, disputes: Sequence[Dispute], classes: ClassSet, annotator: str, *, named: bool
 ) -> tuple[str, bytes]:
     """The payload's name and its bytes. named: with the names of who voted, else with letters in their place."""
     stack = labels.undoable(db, classes.name, annotator, passing=PASS, most=UNDO_STEPS)
     header = header_of(db, classes, annotator, PASS, "adjudication") | {
-        "queued": len(found),
-        "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
+        "queued": len(disputes),
+        "stack": [step | {"class": classes.resolved(step["class"]) if step["class"] else None} for step in stack],
     }
-    rows = labels.maps_of(db, [dispute.map_id for dispute in found[:MOST_MAPS]])
+    rows = labels.maps_of(db, [dispute.map_id for dispute in disputes[:MOST_MAPS]])
     return with_maps(
-        header, rows, about={dispute.map_id: {"said": said_of(dispute, classes, named=named)} for dispute in found}
+        header, rows, about={dispute.map_id: {"said": said_of(dispute, classes, named=named)} for dispute in disputes}
     )
 
 
@@ -33,8 +33,8 @@ def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
     letters = {who: f"Person {chr(65 + k % 26)}" for k, who in enumerate(dict.fromkeys(who for who, *_ in people))}
     shown = {"".join(each): "".join(each) if named else letters[each[0]] + "".join(each[1:]) for each in people}
     votes = "; ".join(f"{shown[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
-    said = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
+    lines = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
     if dispute.doubt:
         title = next((labelled.title for labelled in classes.classes if labelled.name == dispute.doubt), dispute.doubt)
-        said.append(f"A classifier that never saw this input is confident of {title}.")
-    return said
+        lines.append(f"A classifier that never saw this input is confident of {title}.")
+    return lines

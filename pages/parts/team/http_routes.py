@@ -25,13 +25,13 @@ async def _body(request: Request) -> dict[str, Any]:
     """The request's JSON object. Errors: RefusedError for anything else, and for more than LARGEST."""
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
         raise RefusedError("a request is JSON")
-    data = bytearray()
+    content = bytearray()
     async for part in request.stream():
-        data += part
-        if len(data) > LARGEST:
+        content += part
+        if len(content) > LARGEST:
             raise RefusedError("a request is smaller")
     try:
-        body = json.loads(data)
+        body = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise RefusedError("a request is JSON") from error
     if not isinstance(body, dict):
@@ -39,41 +39,41 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _json(said: dict[str, Any], status: int = 200) -> Response:
+def _json(answer: dict[str, Any], status: int = 200) -> Response:
     """In ASCII: what a browser sent may come back in it, also half a character, which UTF-8 has no bytes for."""
-    return Response(json.dumps(said), status, media_type="application/json")
+    return Response(json.dumps(answer), status, media_type="application/json")
 
 
 def _door(answer: Answer) -> Callable[[Request], Any]:
     async def opened(request: Request) -> Response:
         try:
-            who, asked = who_asks(request), await _body(request)
+            who, body = who_asks(request), await _body(request)
         except RefusedError as error:
             return _json({"refused": f"The app takes requests of its own pages only: {error}."}, 403)
         except AtlasError as error:
             return _json({"refused": str(error)}, 403)
         try:
-            return await run_in_threadpool(answer, who, asked)
+            return await run_in_threadpool(answer, who, body)
         except AtlasError as error:
             return _json({"refused": str(error), "again": isinstance(error, StoreError)})
 
     return opened
 
 
-def take_labels(who: Person, asked: dict[str, Any]) -> Response:
+def take_labels(who: Person, body: dict[str, Any]) -> Response:
     """Store the outboxes of a browser: what is acknowledged, what was refused and why, and how the person stands."""
     from pages.parts.shell import resources  # numpy, pandas and DuckDB, which a server's start need not wait for
     from pages.parts.team import project_sheet  # and scipy
 
-    return _json(project_sheet.take(resources.database_for(who), asked))
+    return _json(project_sheet.take(resources.database_for(who), body))
 
 
-def give_maps(who: Person, asked: dict[str, Any]) -> Response:
+def give_maps(who: Person, body: dict[str, Any]) -> Response:
     """The next maps of a project for somebody, as the sheet reads them."""
     from pages.parts.shell import resources  # as above
     from pages.parts.team import project_sheet  # and scipy
 
-    project, annotator = str(asked.get("project") or ""), str(asked.get("annotator") or "")
+    project, annotator = str(body.get("project") or ""), str(body.get("annotator") or "")
     sheet = project_sheet.next_sheet(resources.database_for(who), project, annotator)
     return Response(sheet.data, media_type="application/octet-stream", headers={"cache-control": "no-store"})
 

@@ -41,12 +41,12 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
     recipe = _recipe(facts)
     rules = _rules(recipe.seed)
     with st.expander("Gold, exemplars and repeats"):
-        recipe, rules = _known(recipe, rules, [name for name in known_people(db) if name])
+        recipe, rules = _with_known_maps(recipe, rules, [name for name in known_people(db) if name])
     codebook = st.text_area("Words of its own beside the codebook", height=68, key="project_words")
     if st.button("Make the project", type="primary", key="make_project"):
         with above, clear_errors():
             suggesting = classifiers.suggesting(db, class_set)
-            made = make_project(
+            project = make_project(
                 db,
                 Heading(title, class_set, codebook, annotator=by),
                 recipe,
@@ -54,7 +54,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
                 people_there=people.who_may_label(),
                 hints=(lambda names: hints_of(db, suggesting, names)) if suggesting else None,
             )
-            st.session_state["project"] = made
+            st.session_state["project"] = project
             for field in ("project_title", "project_words"):  # the next form begins empty
                 st.session_state.pop(field, None)
             st.toast(f"Made: {plain(title)}. Its link, for those who label, is below.")
@@ -89,7 +89,7 @@ def _rules(seed: int) -> Rules:
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
-def _known(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[ProjectRecipe, Rules]:
+def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[ProjectRecipe, Rules]:
     left, middle, right = st.columns(3)
     more: dict[str, Any] = {
         "exemplars": int(left.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
@@ -111,13 +111,13 @@ def _known(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[Proje
     return ProjectRecipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
 
 
-def order_again(db: Database, known: projects.Project, by: str) -> None:
+def order_again(db: Database, project: projects.Project, by: str) -> None:
     """A button that hands out first what the classifier is least sure of by now."""
-    suggesting = classifiers.suggesting(db, known.class_set) or ""
+    suggesting = classifiers.suggesting(db, project.class_set) or ""
     why = None if suggesting else "Choose a classifier that suggests on the Classifier page."
     if st.button("Most uncertain first, by the classifier as it is now", disabled=not suggesting, help=why):
         with clear_errors():
-            count = order_anew(db, known.project, lambda names: hints_of(db, suggesting, names), annotator=by)
+            count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
             st.success(f"{count} maps that want labels are in a new order.")
 
 
@@ -132,9 +132,9 @@ def reason(level: Standing) -> str:
     return told.get(level.cause, "")
 
 
-def people_of(db: Database, known: projects.Project, by: str) -> None:
+def people_of(db: Database, project: projects.Project, by: str) -> None:
     """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
-    board = assignment_service.board_of(db, known.project)
+    board = assignment_service.board_of(db, project.project)
     if not board.people:
         st.caption("Nobody was handed a map yet.")
         return
@@ -145,9 +145,9 @@ def people_of(db: Database, known: projects.Project, by: str) -> None:
     ]
     show_table(pd.DataFrame(rows))
     left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
-    person = left.selectbox("Person", board.people, key=f"person_{known.project}")
+    person = left.selectbox("Person", board.people, key=f"person_{project.project}")
     with clear_errors():
-        for place, label, admitted in ((middle, "Let go on", True), (right, "Pause", False)):
-            if place.button(label, key=f"{label}_{known.project}", width="stretch"):
-                projects.judge_person(db, known.project, person, admitted=admitted, annotator=by)
+        for column, label, admitted in ((middle, "Let go on", True), (right, "Pause", False)):
+            if column.button(label, key=f"{label}_{project.project}", width="stretch"):
+                projects.judge_person(db, project.project, person, admitted=admitted, annotator=by)
                 st.rerun()

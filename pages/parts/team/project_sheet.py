@@ -24,30 +24,30 @@ class Sheet(NamedTuple):
 def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     """What this person holds of the project now, filled up; none for the paused and when everything is done."""
     handed = assignment_service.next_maps(db, project, annotator)
-    known = projects.one_project(db, project)
-    classes = known_class_set(db, known.class_set)
+    project_record = projects.one_project(db, project)
+    classes = known_class_set(db, project_record.class_set)
     passes = {handed_out.map_id: {"pass": handed_out.passing} for handed_out in handed.choices}
-    header = header_of(db, classes, annotator, 1, assignment_service.rules_of(known).order) | {
+    header = header_of(db, classes, annotator, 1, assignment_service.rules_of(project_record).order) | {
         "per_sheet": 48,
         "queued": len(handed.choices),
         # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
         "stack": [
             {
                 "event": event,
-                "kind": "label" if given else "skip",
+                "kind": "label" if class_name else "skip",
                 "map_id": choice.map_id,
                 "pass": choice.passing,
-                "class": classes.resolved(given) if given else None,
+                "class": classes.resolved(class_name) if class_name else None,
             }
-            for event, choice, given in handed.undoable
+            for event, choice, class_name in handed.undoable
             if choice.map_id not in passes
         ],
         "project": project,
         "word": word(handed.standing, complete=handed.complete, empty=not handed.choices),
     }
     rows = labels.maps_of(db, [handed_out.map_id for handed_out in handed.choices])
-    name, data = with_maps(header, rows, about=passes)
-    return Sheet(name, data, len(rows))
+    name, payload = with_maps(header, rows, about=passes)
+    return Sheet(name, payload, len(rows))
 
 
 def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> str:

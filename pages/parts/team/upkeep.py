@@ -34,15 +34,15 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
     """Label Studio's JSON, out and in."""
     class_set = st.selectbox("Class set", class_sets, key="studio_set")
 
-    def made() -> bytes:
+    def exported() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
             export_studio(db, Path(folder) / "labels.json", class_set)
             return (Path(folder) / "labels.json").read_bytes()
 
-    st.download_button("Export", made, file_name=f"labels-{class_set}.json", on_click="ignore")
+    st.download_button("Export", exported, file_name=f"labels-{class_set}.json", on_click="ignore")
     upload = uploads.ask_file("Label Studio's JSON", ["json"])
-    said = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
-    people = dict(part.strip().split("=", 1) for part in said.split(",") if "=" in part)
+    users = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
+    people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
     if upload and st.button("Import", key="studio_import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "upload.json"
@@ -61,9 +61,10 @@ def erase_person(db: Database, by: str) -> None:
     sure = st.checkbox("This cannot be undone, and copies made before still have it.")
     if st.button("Erase", disabled=not (name and sure)):
         with clear_errors():
-            done = kinds[kind](db, str(name), annotator=by)
+            erased_person = kinds[kind](db, str(name), annotator=by)
             st.success(
-                f"Done: {done.pseudonym} stands in the place of the name; {counted(done.events, 'rows')} touched."
+                f"Done: {erased_person.pseudonym} stands in the place of the name; "
+                f"{counted(erased_person.events, 'rows')} touched."
             )
     for erased in erasure.erasures(db):
         st.caption(

@@ -40,11 +40,11 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
     if project.codebook:
         st.caption(plain(project.codebook))
     key = (project.project, annotator, project.state, classes)
-    kept = st.session_state.get("project_sheet")
-    if kept is None or kept[0] != key:  # what the browser holds stays as it is until it asks for more
-        kept = (key, next_sheet(db, project.project, annotator))
-        st.session_state["project_sheet"] = kept
-    sheet = kept[1]
+    cached_sheet = st.session_state.get("project_sheet")
+    if cached_sheet is None or cached_sheet[0] != key:  # what the browser holds stays as it is until it asks for more
+        cached_sheet = (key, next_sheet(db, project.project, annotator))
+        st.session_state["project_sheet"] = cached_sheet
+    sheet = cached_sheet[1]
     send_maps(sheet.data)
     show_sheet(sheet.name)
     board = assignment_service.board_of(db, project.project)

@@ -51,7 +51,7 @@ def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
     width = max(summary.others // max(layers, 1), 1 + max(max(head.best_head, head.match_head or 0) for head in heads))
     frame = frame.assign(others_layers=max(layers, summary.others // width), others_heads=width)
     short = short_names([summary.checkpoint, summary.compare])
-    chart = ribbons(frame, first=short[summary.checkpoint], other=short[summary.compare], highlight=chosen.name)
+    chart = ribbons(frame, first=short[summary.checkpoint], second=short[summary.compare], highlight=chosen.name)
     picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
     clicked = picked.selection.get("cell") or []
     if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:

@@ -112,7 +112,7 @@ def show(tools: DeltaGenerator) -> None:
             show_hypotheses(checkpoint, head, known, task)
             gallery = Gallery()
             if not missing:
-                offer_missing(checkpoint, task, known=known, causal=resources.checkpoint(checkpoint).causal)
+                offer_missing(checkpoint, task, task_scores=known, causal=resources.checkpoint(checkpoint).causal)
                 st.subheader("Gallery", anchor=False)
                 with clear_errors():
                     gallery = show_gallery(checkpoint, head, task)
@@ -122,4 +122,4 @@ def show(tools: DeltaGenerator) -> None:
             show_files(rows, [], f"head-{head}", page=dossier.page)
             offer_pin(dossier.pin, key="pin_head")
         else:
-            offer_to_measure(checkpoint, known=scores)
+            offer_to_measure(checkpoint, scores=scores)

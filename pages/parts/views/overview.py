@@ -160,4 +160,4 @@ def show(tools: DeltaGenerator) -> None:
         if len(scores):
             show_place(scores, checkpoint, choices.task_here(scores))
         choices.say_left_out(checkpoint)
-        offer_to_measure(checkpoint, known=scores)
+        offer_to_measure(checkpoint, scores=scores)
