@@ -161,7 +161,7 @@ def test_no_arc_of_a_tree_crosses_a_word():
 def test_the_headings_of_a_table_are_words():
     shown = {}
     place = SimpleNamespace(dataframe=lambda frame, **told: shown.update(told))
-    show_table([{"sure_errors": 0.1, "n": 1}], place=place)
+    show_table([{"sure_errors": 0.1, "n": 1}], container=place)
     assert shown["column_config"] == {"sure_errors": "sure errors"}
 
 
@@ -170,7 +170,7 @@ def test_several_checkpoints_in_a_cell_are_short_each():
     place = SimpleNamespace(dataframe=lambda frame, **told: shown.append(list(frame["checkpoint"])))
     tuned = "data/runs/finetuned/m-s{}".format
     cells = ["m", f"m and {tuned(0)}", f"m and {tuned(1)}, m and {tuned(2)}", tuned(0)]
-    show_table(pd.DataFrame({"checkpoint": cells}), place=place)
+    show_table(pd.DataFrame({"checkpoint": cells}), container=place)
     assert shown == [["m", "m and m-s0", "m and m-s1, m and m-s2", "m-s0"]]
 
 

@@ -93,7 +93,7 @@ def _compared(live_change: LiveChange) -> None:
     with right:
         _show_prediction(checkpoint, encoding, effects, components)
     if heads:
-        show_links(name, heads[0], here="interventions", text=live_change.text, pair=pair or "")
+        show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
     st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · operator {operator}"))

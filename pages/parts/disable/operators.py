@@ -89,7 +89,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
             f"{RARE:.0%} carry takes {rows_to_see(RARE, len(effects)):,} rows"
         )
     )
-    pick_and_link(stored.of, names, here="interventions", key="operators_go_on")
+    pick_and_link(stored.of, names, current_view="interventions", key="operators_go_on")
 
 
 def _pictures(effects: list[OperatorEffect], name: str) -> list:

@@ -42,11 +42,11 @@ def show_importance() -> None:
         ),
         width="content",
     )
-    show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), place=right)
+    show_table(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), container=right)
     for agreement in RankCorrelation.among(rows):
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
-    pick_and_link(stored.of, [head.name for head in heads], here="interventions/pruning", key="weighed_head")
+    pick_and_link(stored.of, [head.name for head in heads], current_view="interventions/pruning", key="weighed_head")
     task_split = f"{stored.task_said} {stored.split}"
     st.caption(plain(f"{stored.checkpoint_said} · {task_split} · n = {heads[0].n} rows · {stored.date}"))
 

@@ -59,7 +59,9 @@ def show_results(study: str = "disable") -> StoredRun | None:
     _few(variants)
     st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
     if baseline.what in ("heads", "all-but-one"):
-        pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="interventions", key="go_on")
+        pick_and_link(
+            stored.of, [str(_head_of(variant)) for variant in variants], current_view="interventions", key="go_on"
+        )
     _everywhere(asked_heads())
     return stored
 

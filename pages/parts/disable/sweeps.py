@@ -73,7 +73,7 @@ def start_sweep() -> None:
         asdict(shared) | chosen if shared else None,
         "Sweep",
         title=lambda: f"{operator}: {WHAT[unit_kind]}, {pickers.named([str(context.now().rows)])}",
-        place=last,
+        container=last,
     )
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")
 

@@ -60,7 +60,7 @@ def _start() -> None:
         options if checkpoint and tasks else None,
         "Train",
         title=lambda: f"Fixed patterns: {checkpoint} on {pickers.named(tasks)}",
-        place=last,
+        container=last,
     )
 
 

@@ -264,4 +264,4 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")
-    show_links(name, head, here="linguistics/frames", text=marked.text)
+    show_links(name, head, current_view="linguistics/frames", text=marked.text)

@@ -278,7 +278,7 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
         )
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["text"].iloc[number]
-    show_links(summary.checkpoint or "", head, here="linguistics/frames", text=text)
+    show_links(summary.checkpoint or "", head, current_view="linguistics/frames", text=text)
 
 
 def settings_folder() -> str:

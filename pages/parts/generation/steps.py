@@ -48,7 +48,7 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
     """Its probability beside the others', and where each head's row is greatest."""
     left, right = st.columns([1, 2])
     likely = pd.DataFrame(step.likely, columns=["token", "probability"])
-    show_table(likely, place=left, key="likely", height=220)
+    show_table(likely, container=left, key="likely", height=220)
     left.caption(f"“{plain(step.token)}” had probability {step.probability:.3f}.")
     if step.ends:
         right.caption("It ends the text, so that it is not read and has no row.")
@@ -65,5 +65,5 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
         }
         for layer, head in np.ndindex(layers, heads)
     ).sort_values("weight", ascending=False)
-    show_table(rows, place=right, key="newest_row", height=220)
+    show_table(rows, container=right, key="newest_row", height=220)
     right.caption(f"The row of “{plain(step.token)}”: where each of {layers * heads} heads looks most.")

@@ -133,4 +133,4 @@ def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
         )
         with container:
             named = [str(Head(head.layer, head.head)) for head in checkpoint_heads]
-            pick_and_link(name, named, here="", key=f"go_on_{number}")
+            pick_and_link(name, named, current_view="", key=f"go_on_{number}")

@@ -55,7 +55,7 @@ def _shown(inputs: TwoInputs) -> None:
     partners = f"{len(comparison.alignment.pairs)} words (special tokens among them) have a partner"
     st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
     names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
-    pick_and_link(inputs.name, names, here="", key="go_on")
+    pick_and_link(inputs.name, names, current_view="", key="go_on")
 
 
 def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:

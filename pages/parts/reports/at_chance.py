@@ -47,16 +47,16 @@ def warn_by_other_run(stored: StoredRun) -> None:
     """The same for a study whose rows do not say how good the untouched model is: as the newest sweep or pruning curve
     of this checkpoint on this task has it; nothing where there is none."""
     for study in ("disable", "prune"):
-        for other in known_runs(study):
-            if (other.checkpoint, other.task) != (stored.checkpoint, stored.task) or not other.rows:
+        for other_run in known_runs(study):
+            if (other_run.checkpoint, other_run.task) != (stored.checkpoint, stored.task) or not other_run.rows:
                 continue
-            rows = other.result_rows
+            rows = other_run.result_rows
             for untouched in Untouched.among(rows):
                 accuracy = untouched.metrics.of("accuracy")
-                warn_at_chance(other, accuracy.value if accuracy else None, untouched.n)
+                warn_at_chance(other_run, accuracy.value if accuracy else None, untouched.n)
                 return
             for step in PruneStep.among(rows):
-                warn_at_chance(other, step.baseline if step.metric == "accuracy" else None, step.n)
+                warn_at_chance(other_run, step.baseline if step.metric == "accuracy" else None, step.n)
                 return
 
 
@@ -66,9 +66,9 @@ def warn_of_tuning(stored: StoredRun) -> None:
     for tuned in known_runs("finetune"):
         scores = tuned.among(TunedScore)
         for score in scores:
-            if score.kind == "run" and score.folder in folders and (said := not_shown(scores, score)):
+            if score.kind == "run" and score.folder in folders and (reason := not_shown(scores, score)):
                 name = short_names([str(score.folder)])[str(score.folder)]
-                st.warning(plain(f"{name}: {said}. What is said of it here says little."), icon=":material/warning:")
+                st.warning(plain(f"{name}: {reason}. What is said of it here says little."), icon=":material/warning:")
                 folders.discard(str(score.folder))
 
 
@@ -77,5 +77,5 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
     constant = None if accuracy is None or not rows else constant_accuracy(stored)
     if accuracy is None or constant is None:
         return
-    if said := above_constant(accuracy, constant, rows).sentence:
-        st.warning(plain(f"Untouched, {said}. What its heads do to it says little."), icon=":material/warning:")
+    if reason := above_constant(accuracy, constant, rows).sentence:
+        st.warning(plain(f"Untouched, {reason}. What its heads do to it says little."), icon=":material/warning:")

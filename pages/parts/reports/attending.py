@@ -52,14 +52,14 @@ class ShownScores(Generic[S]):
     pair: str
     bundled: bool = False
 
-    def title(self, place: tuple[str, str]) -> str:
+    def title(self, checkpoint_task: tuple[str, str]) -> str:
         """What stands above a picture of one checkpoint and task."""
-        return place_title(place, bundled=self.bundled)
+        return place_title(checkpoint_task, bundled=self.bundled)
 
-    def where(self, wanted: Callable[[S], bool]) -> "ShownScores[S]":
+    def where(self, condition: Callable[[S], bool]) -> "ShownScores[S]":
         """The same of some of its scores."""
-        kept = [(score, row) for score, row in zip(self.scores, self.rows, strict=True) if wanted(score)]
-        return replace(self, scores=[score for score, _ in kept], rows=[row for _, row in kept])
+        matching = [(score, row) for score, row in zip(self.scores, self.rows, strict=True) if condition(score)]
+        return replace(self, scores=[score for score, _ in matching], rows=[row for _, row in matching])
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -94,8 +94,8 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
     getting rows use them.
     """
     titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
-    place = url.pick(st.segmented_control, "Inputs", titles, key="inputs", required=True)
-    return _pasted(study, kind, options) if place == "sentences" else _stored(study, kind, task, options)
+    input_kind = url.pick(st.segmented_control, "Inputs", titles, key="inputs", required=True)
+    return _pasted(study, kind, options) if input_kind == "sentences" else _stored(study, kind, task, options)
 
 
 def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S] | None:
@@ -109,8 +109,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     )
     file = uploads.ask_file("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
-    wanted = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
-    if not name or not wanted:
+    is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
+    if not name or not is_measuring:
         st.info(
             "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
         )
@@ -121,16 +121,16 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
             f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
             "run task rows."
         )
-    wanted = find_study(study).read(options | {"checkpoint": name, "texts": texts})
-    mark = identity(study, wanted)
+    study_options = find_study(study).read(options | {"checkpoint": name, "texts": texts})
+    mark = identity(study, study_options)
     if st.session_state.get("measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
-            made = measured(study, wanted)
-            st.session_state.measured_scores = (made, kind.among(made))
+            measured_rows = measured(study, study_options)
+            st.session_state.measured_scores = (measured_rows, kind.among(measured_rows))
         st.session_state.measured_mark = mark
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
     rows, scores = st.session_state.measured_scores
-    return _said(rows, scores, caption, (name, *_first_of(wanted)))
+    return _scores_of_heads(rows, scores, caption, (name, *_first_of(study_options)))
 
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
@@ -158,7 +158,7 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Sh
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
     ran = stored.settings
     rows, scores = _read(stored.run, store.holder(resources.database(), stored.run), kind)
-    measured = _said(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
+    measured = _scores_of_heads(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
     return replace(measured, bundled=stored.sampled)
 
 
@@ -170,11 +170,13 @@ def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
     return rows, kind.among(rows)
 
 
-def _said(rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]) -> ShownScores[S]:
+def _scores_of_heads(
+    rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]
+) -> ShownScores[S]:
     """Say what no input has; the scores of heads."""
     notes(scores)
-    whole = ShownScores(list(scores), rows, caption, *links)
-    return whole.where(lambda score: score.note is None and score.layer is not None)
+    all_scores = ShownScores(list(scores), rows, caption, *links)
+    return all_scores.where(lambda score: score.note is None and score.layer is not None)
 
 
 def _first_of(options: AttendingOptions) -> tuple[str, str]:
@@ -202,18 +204,18 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         bind="query-params",
         help=limit.help,
     )
-    data = places[1].text_input(
+    data_folder = places[1].text_input(
         "Folder in GLUE's TSV form", key="folder", bind="query-params", placeholder="the bundled samples"
     )
     pipeline = places[2].text_input(
         "spaCy pipeline", key="pipeline", bind="query-params", placeholder="the bundled one"
     )
-    wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
-    wanted |= {"data": data or None, "pipeline": pipeline or None}
+    study_options = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
+    study_options |= {"data": data_folder or None, "pipeline": pipeline or None}
     of = f"{study} of {name}" + (f" and {beside}" if beside else "")
     job_progress.offer_start(
         study,
-        wanted if name and tasks else None,
+        study_options if name and tasks else None,
         "Run",
         title=lambda: f"{of} on {pickers.named(tasks)}",
         keep_as=f"job_{study}",
@@ -236,12 +238,12 @@ def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
 
 def chosen_first(places: dict[tuple[str, str], list[S]]) -> dict[tuple[str, str], list[S]]:
     """The same, those on the rows of the context before the others."""
-    return dict(sorted(places.items(), key=lambda item: item[0][1] != context.now().rows))
+    return dict(sorted(places.items(), key=lambda group: group[0][1] != context.now().rows))
 
 
-def place_title(place: tuple[str, str], *, bundled: bool) -> str:
+def place_title(checkpoint_task: tuple[str, str], *, bundled: bool) -> str:
     """A checkpoint and a task in words; bundled: its rows are only like the task's."""
-    checkpoint, task = place
+    checkpoint, task = checkpoint_task
     return f"{Path(checkpoint).name} · {task_said(task, bundled=bundled)}"
 
 
@@ -263,27 +265,30 @@ def pictures(
     drawn: list[Any] = []
     groups = list(chosen_first(by_place(scores)).items())
     measured = [score for score in scores if score.checkpoint != DIFFERENCE]  # a difference has its own scale
-    known = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
-    domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
+    values = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
+    domain = (min(0.0, float(min(values))), float(max(values))) if len(values) else (0.0, 1.0)
     a_row = min(3, max(1, len(groups)))
     cell = (LARGE, MIDDLE, CELL)[a_row - 1]
     columns = 1 + max((int(score.head or 0) for score in scores), default=0)
-    lines = max((len(wrapped_title(title(place), columns, cell_of(columns, cell))) for place, _ in groups), default=1)
+    lines = max(
+        (len(wrapped_title(title(checkpoint_task), columns, cell_of(columns, cell))) for checkpoint_task, _ in groups),
+        default=1,
+    )
     for start in range(0, len(groups), a_row):
         beside = st.container(horizontal=True)  # wraps where a narrow window has no room for all of a row
-        for (checkpoint, task), some in groups[start : start + a_row]:
-            frame, changed, sure = pd.DataFrame(some), checkpoint == DIFFERENCE, above_null(some)
+        for (checkpoint, task), task_scores in groups[start : start + a_row]:
+            frame, changed, sure = pd.DataFrame(task_scores), checkpoint == DIFFERENCE, above_null(task_scores)
             shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
                 frame,
                 shade,
                 title=title((checkpoint, task)),
-                highlight=sure if 2 * len(sure) < len(some) else (),  # most outlined: none stands out
+                highlight=sure if 2 * len(sure) < len(task_scores) else (),  # most outlined: none stands out
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
                 lines=lines,
             )
-            place = beside.container(width="content")
-            place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
+            container = beside.container(width="content")
+            container.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
             drawn.append(chart)
     return drawn
 
@@ -336,8 +341,8 @@ def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str]
     size = pd.to_numeric(frame[by])
     order = (size.abs() if key == "differences" else size).sort_values(ascending=False).index
     there = {by}.union(*measured.rows)
-    kept = ["checkpoint", "task", "name", *(name for name in columns if name in there)]
-    shown = frame.loc[order, kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
+    shown_columns = ["checkpoint", "task", "name", *(name for name in columns if name in there)]
+    shown = frame.loc[order, shown_columns].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
     shown = shown.assign(**{name: tested(shown[name]) for name in ("p", "q") if name in shown})
     shown["task"] = [task_said(str(task), bundled=measured.bundled) for task in shown["task"]]
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
@@ -351,7 +356,7 @@ def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str]
     )
     chosen = scores[order[(event.selection.rows or [0])[0]]]
     name = measured.checkpoint if chosen.checkpoint == DIFFERENCE else str(chosen.checkpoint)
-    show_links(name, chosen.name, here="", text=measured.text, pair=measured.pair)
+    show_links(name, chosen.name, current_view="", text=measured.text, pair=measured.pair)
 
 
 def tested(values: pd.Series) -> pd.Series:

@@ -11,20 +11,20 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors
 
 
-def offer_citation(known: StoredRun, *, key: str) -> None:
+def offer_citation(stored: StoredRun, *, key: str) -> None:
     """A popover with the command, the BibTeX entry and the figures; they are made when it is opened."""
     cited = st.popover("Cite", icon=":material/format_quote:", key=key, on_change="rerun",
                        help="Figure (SVG), BibTeX entry and command")  # fmt: skip
     if cited.open:
         with cited:
-            _show(known, key)
+            _show(stored, key)
 
 
-def _show(known: StoredRun, key: str) -> None:
+def _show(stored: StoredRun, key: str) -> None:
     """As if it were pinned now."""
     with clear_errors():
-        finding = finding_of_run(resources.database(), known.run)
-        finding = replace(finding, stored=known.created, finding=known.run[:12])
+        finding = finding_of_run(resources.database(), stored.run)
+        finding = replace(finding, stored=stored.created, finding=stored.run[:12])
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
         st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)

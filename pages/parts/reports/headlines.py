@@ -39,8 +39,8 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 def _headline(run: str, task: str | None, holder: str) -> Headline:
     stored = stored_run(run)
     rows = stored.result_rows
-    said = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
-    return replace(said, sentence=sampled(said.sentence)) if stored.sampled else said
+    run_headline = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
+    return replace(run_headline, sentence=sampled(run_headline.sentence)) if stored.sampled else run_headline
 
 
 def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:

@@ -117,8 +117,8 @@ class StoredRun:
 def known_runs(study: str) -> list[StoredRun]:
     """The runs of a study that have rows: the user's own, newest first, then those that ship; after them those of
     weights that their checkpoints' names no longer lead to."""
-    known = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
-    return sorted((stored for stored in known if stored.rows > 0), key=lambda stored: stored.is_outdated)
+    stored_runs = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
+    return sorted((stored for stored in stored_runs if stored.rows > 0), key=lambda stored: stored.is_outdated)
 
 
 def present_runs(study: str) -> list[StoredRun]:
@@ -128,13 +128,13 @@ def present_runs(study: str) -> list[StoredRun]:
 
 def rows_said(checkpoint: str, task: str) -> str:
     """A task as people read it beside stored scores of a checkpoint: "MRPC" where they are of its real rows alone."""
-    every = runs.known_runs(resources.database(), None).to_dict("records")
-    mine = [
+    run_rows = runs.known_runs(resources.database(), None).to_dict("records")
+    task_runs = [
         stored
-        for stored in (record_of(StoredRun, row) for row in every)
+        for stored in (record_of(StoredRun, row) for row in run_rows)
         if checkpoint in (stored.checkpoint or "") and task in (stored.task or "").split(", ")
     ]
-    return task_name(task) if mine and not any(stored.sampled for stored in mine) else rows_name(task)
+    return task_name(task) if task_runs and not any(stored.sampled for stored in task_runs) else rows_name(task)
 
 
 def stored_run(run: str) -> StoredRun:

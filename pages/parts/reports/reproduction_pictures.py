@@ -74,11 +74,11 @@ def claims_table(records: Records) -> None:
     st.header("What the sources say, and whether it holds here", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for mine in records.by_claim().values():
-        first = mine[0]
+    for claims in records.by_claim().values():
+        first = claims[0]
         error = f" :orange[Known error: {plain(first.known_error)}]" if first.known_error else ""
         source = f":gray[{plain(first.source)} {plain(first.section)}]{error}"
-        cells = [_cell([claimed for claimed in mine if claimed.checkpoint == name]) for name in checkpoints]
+        cells = [_cell([claimed for claimed in claims if claimed.checkpoint == name]) for name in checkpoints]
         lines.append("| " + " | ".join([f"[{plain(first.sentence)}](#{first.exhibit})", source, *cells]) + " |")
     st.markdown("\n".join(lines))
     st.caption(plain(together(records.claims)))
@@ -95,9 +95,9 @@ def claims_table(records: Records) -> None:
 def _cell(claims: Sequence[ClaimRecord]) -> str:
     parts = []
     for outcome, colour in COLOURS.items():
-        mine = [claimed for claimed in claims if claimed.outcome == outcome]
-        if mine:
-            tasks = ", ".join(task_name(claimed.task) for claimed in mine if claimed.task)
+        outcome_claims = [claimed for claimed in claims if claimed.outcome == outcome]
+        if outcome_claims:
+            tasks = ", ".join(task_name(claimed.task) for claimed in outcome_claims if claimed.task)
             parts.append(f":{colour}[{outcome}]" + (f" {plain(tasks)}" if tasks else ""))
     return " · ".join(parts) or ":gray[not about it]"
 
@@ -105,21 +105,23 @@ def _cell(claims: Sequence[ClaimRecord]) -> str:
 def exhibits(records: Records) -> None:
     """Every figure and table in the sources' order."""
     with st.container(key="exhibits"):  # a picture that is wider than the window shrinks to it
-        for item in every_exhibit():
-            mine = records.about(item.id)
-            if mine:
-                _exhibit(item, mine)
+        for exhibit in every_exhibit():
+            exhibit_records = records.about(exhibit.id)
+            if exhibit_records:
+                _exhibit(exhibit, exhibit_records)
 
 
-def _exhibit(item: Exhibit, records: Records) -> None:
-    st.header(item.title, anchor=item.id, divider="gray")
-    st.caption(plain(f"{item.source}, {item.section}. Ours: {item.measured}."))
-    chart: Any = chart_of(item, records)
+def _exhibit(exhibit: Exhibit, records: Records) -> None:
+    st.header(exhibit.title, anchor=exhibit.id, divider="gray")
+    st.caption(plain(f"{exhibit.source}, {exhibit.section}. Ours: {exhibit.measured}."))
+    chart: Any = chart_of(exhibit, records)
     if chart is not None:
         st.altair_chart(chart, width="content")
-    tested = [known for id in dict.fromkeys(claimed.claim for claimed in records.claims) if (known := claim(id))]
+    tested = [
+        registered for id in dict.fromkeys(claimed.claim for claimed in records.claims) if (registered := claim(id))
+    ]
     if tested:
-        st.markdown("Claims: " + " · ".join(f"[{plain(known.sentence)}](#claims)" for known in tested))
+        st.markdown("Claims: " + " · ".join(f"[{plain(registered.sentence)}](#claims)" for registered in tested))
     measured = [value for value in records.values if value.value is not None]
     printed = [value for value in records.values if value.value is None]
     if measured:
@@ -127,8 +129,8 @@ def _exhibit(item: Exhibit, records: Records) -> None:
     if printed:
         with st.expander(f"{len(printed)} printed numbers without ours"):
             show_table(_table(printed))
-    if item.errors:
-        st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in item.errors))
+    if exhibit.errors:
+        st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in exhibit.errors))
 
 
 def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:

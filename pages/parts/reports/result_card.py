@@ -30,11 +30,11 @@ from pages.parts.widgets.undoing import take_away
 
 def show_card(stored: StoredRun, *, key: str) -> None:
     """The result that is open."""
-    run, said = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)
+    run, headline = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)
     with st.container(border=True, key=f"result_{key}"):
-        st.markdown(f"**{plain(said.sentence)}**")
+        st.markdown(f"**{plain(headline.sentence)}**")
         note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
-        st.caption(plain(" · ".join(facts(said, stored))), help=plain(note) if note else None)
+        st.caption(plain(" · ".join(facts(headline, stored))), help=plain(note) if note else None)
         with st.container(horizontal=True, vertical_alignment="center"):
             _files(run, key)
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
@@ -47,24 +47,24 @@ def show_card(stored: StoredRun, *, key: str) -> None:
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
     """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
-    said = headlines.headline_of(stored.run, rows=context.now().rows)
+    headline = headlines.headline_of(stored.run, rows=context.now().rows)
     text, button = st.columns([6, 1], vertical_alignment="center")
-    text.markdown(plain(said.sentence))
-    text.caption(plain(" · ".join(facts(said, stored))))
+    text.markdown(plain(headline.sentence))
+    text.caption(plain(" · ".join(facts(headline, stored))))
     button.button("Open", key=f"open_{key}_{stored.run}", on_click=_open, args=(chosen, stored.run), width="stretch")
 
 
-def facts(said: Headline, stored: StoredRun) -> list[str]:
+def facts(headline: Headline, stored: StoredRun) -> list[str]:
     """n, interval, baseline, checkpoint, task, date and source, as far as they are known."""
-    known = [
-        f"n = {said.n} {said.of}" if said.n else "",
-        said.interval,
-        f"beside: {said.baseline}" if said.baseline else "",
+    parts = [
+        f"n = {headline.n} {headline.of}" if headline.n else "",
+        headline.interval,
+        f"beside: {headline.baseline}" if headline.baseline else "",
     ]
     if " (stopped: " in stored.title:
-        known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    known += [stored.checkpoint_said, stored.task_said, stored.date, stored.origin]
-    return [fact for fact in (*known, "its weights are not on this machine" if gone(stored) else "") if fact]
+        parts.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
+    parts += [stored.checkpoint_said, stored.task_said, stored.date, stored.origin]
+    return [fact for fact in (*parts, "its weights are not on this machine" if gone(stored) else "") if fact]
 
 
 def gone(stored: StoredRun) -> bool:
@@ -81,8 +81,8 @@ def _open(chosen: str, run: str) -> None:
 
 def _again(run: str) -> None:
     with clear_errors():
-        known = stored_run(run)
-        job_progress.begin(known.study, known.told, known.title)
+        stored = stored_run(run)
+        job_progress.begin(stored.study, stored.told, stored.title)
 
 
 def _delete(run: str) -> None:
@@ -93,11 +93,11 @@ def _files(run: str, key: str) -> None:
     def rows() -> list[Row]:
         return runs.run_rows(resources.database(), run)
 
-    made: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
+    downloads: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
     if headlines.has_picture(run):
-        made += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
-    made.append(("html", lambda: _page(run)))
-    for kind, make in made:
+        downloads += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
+    downloads.append(("html", lambda: _page(run)))
+    for kind, make in downloads:
         st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
                            icon=":material/download:")  # fmt: skip
 

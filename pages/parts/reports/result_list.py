@@ -26,7 +26,7 @@ A_PART, COMPARED = 20, 12  # results of a part of the list; rows of two compared
 def every_run() -> list[StoredRun]:
     """The runs of all studies that have rows: one's own, newest first, then those that ship."""
     stored = runs.known_runs(resources.database(), None).to_dict("records")
-    return [known for known in (record_of(StoredRun, row) for row in stored) if known.rows > 0]
+    return [run for run in (record_of(StoredRun, row) for row in stored) if run.rows > 0]
 
 
 def matches(stored: StoredRun, words: str) -> bool:
@@ -42,8 +42,8 @@ def show_results(tools: DeltaGenerator) -> None:
     with tools:
         words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task or date", bare=True)
     offer_undo()
-    found = [known for known in stored if matches(known, words)]
-    parts = max(1, -(-len(found) // A_PART))
+    matching = [result for result in stored if matches(result, words)]
+    parts = max(1, -(-len(matching) // A_PART))
     number = 1
     if parts > 1:
         number = int(url.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
@@ -52,46 +52,46 @@ def show_results(tools: DeltaGenerator) -> None:
     if not stored:
         st.info("No result is stored yet: what a page or a command measures is listed.", icon=":material/inventory_2:")
         return
-    st.caption(plain((f"{len(found)} of " if words else "") + counted(len(stored), "results")))
-    _compared({known.run: known for known in stored})
-    for known in found[(number - 1) * A_PART : number * A_PART]:
-        show_line(known)
+    st.caption(plain((f"{len(matching)} of " if words else "") + counted(len(stored), "results")))
+    _compared({result.run: result for result in stored})
+    for result in matching[(number - 1) * A_PART : number * A_PART]:
+        show_line(result)
 
 
-def open_link(known: StoredRun, label: str = "Open") -> None:
+def open_link(stored: StoredRun, label: str = "Open") -> None:
     """A link to the view that shows this result, with its checkpoint and rows as the context."""
-    if (shown := RESULTS.get(known.study)) is None:
+    if (shown := RESULTS.get(stored.study)) is None:
         return
     about = {
-        "checkpoint": None if " and " in known.of or ", " in known.of else known.checkpoint,
-        "rows": known.task if known.task and "," not in known.task else None,
+        "checkpoint": None if " and " in stored.of or ", " in stored.of else stored.checkpoint,
+        "rows": stored.task if stored.task and "," not in stored.task else None,
     }
-    named = {shown.key: known.run} if shown.key else {}
+    named = {shown.key: stored.run} if shown.key else {}
     links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | named))
 
 
-def show_line(known: StoredRun) -> None:
+def show_line(stored: StoredRun) -> None:
     """One result: what it says, what it rests on, and what can be done with it."""
-    said = headlines.headline_of(known.run)
-    with st.container(border=True, key=f"line_{known.run}", gap="small"):
-        st.markdown(plain(said.sentence))
-        st.caption(plain(" · ".join(facts(said, known))))
+    headline = headlines.headline_of(stored.run)
+    with st.container(border=True, key=f"line_{stored.run}", gap="small"):
+        st.markdown(plain(headline.sentence))
+        st.caption(plain(" · ".join(facts(headline, stored))))
         with st.container(horizontal=True, vertical_alignment="center"):
-            open_link(known)
-            st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{known.run}",
-                      on_click=_compare, args=(known.run,), help="Side by side with another")  # fmt: skip
-            offer_citation(known, key=f"cite_{known.run}")
-            offer_pin_of_run(known.run, key=f"pin_{known.run}")
-            if known.source == "yours":
-                st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{known.run}",
-                          on_click=_delete, args=(known.run,))  # fmt: skip
+            open_link(stored)
+            st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{stored.run}",
+                      on_click=_compare, args=(stored.run,), help="Side by side with another")  # fmt: skip
+            offer_citation(stored, key=f"cite_{stored.run}")
+            offer_pin_of_run(stored.run, key=f"pin_{stored.run}")
+            if stored.source == "yours":
+                st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{stored.run}",
+                          on_click=_delete, args=(stored.run,))  # fmt: skip
 
 
 def show_briefly(run: str) -> None:
     """A link to a result and what it says."""
-    known = stored_run(run)
+    stored = stored_run(run)
     with st.container(horizontal=True, vertical_alignment="center"):
-        open_link(known)
+        open_link(stored)
         st.caption(plain(headlines.headline_of(run).sentence), width="stretch")
 
 
@@ -104,7 +104,7 @@ def _delete(run: str) -> None:
 
 def _compare(run: str) -> None:
     """The first click names one, the second the other; a third begins anew."""
-    chosen = [other for other in st.session_state.get("compared_runs", []) if other != run]
+    chosen = [compared_run for compared_run in st.session_state.get("compared_runs", []) if compared_run != run]
     st.session_state["compared_runs"] = [run] if len(chosen) != 1 else [*chosen, run]
 
 
@@ -112,15 +112,15 @@ def _stop_comparing() -> None:
     st.session_state.pop("compared_runs", None)
 
 
-def _compared(known: dict[str, StoredRun]) -> None:
-    chosen = [known[run] for run in st.session_state.get("compared_runs", []) if run in known]
+def _compared(stored_runs: dict[str, StoredRun]) -> None:
+    chosen = [stored_runs[run] for run in st.session_state.get("compared_runs", []) if run in stored_runs]
     if not chosen:
         return
     with st.container(border=True, key="compared"):
-        for place, stored in zip(st.columns(2), chosen, strict=False):
-            said = headlines.headline_of(stored.run)
-            place.markdown(f"**{plain(said.sentence)}**")
-            place.caption(plain(" · ".join(facts(said, stored))))
+        for column, stored in zip(st.columns(2), chosen, strict=False):
+            headline = headlines.headline_of(stored.run)
+            column.markdown(f"**{plain(headline.sentence)}**")
+            column.caption(plain(" · ".join(facts(headline, stored))))
         if len(chosen) == 1:
             st.caption("Press Compare on another result.")
         else:
@@ -134,18 +134,23 @@ def _numbers(run: str) -> tuple[Number, ...]:
 
 def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.DataFrame:
     """The numbers that two results share, second less first, those furthest apart first; else both as they are."""
-    sides = [{(one.what, one.name): one for one in side} for side in (first, second)]
+    sides = [{(number.what, number.name): number for number in side} for side in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:
         rows = [
-            {"result": name, "measured": one.what, "of": one.name, "value": one.value}
+            {"result": name, "measured": number.what, "of": number.name, "value": number.value}
             for name, side in (("first", first), ("second", second))
-            for one in side[:COMPARED]
+            for number in side[:COMPARED]
         ]
         return pd.DataFrame(rows)
     rows = [
-        {"measured": what, "of": name, "first": sides[0][what, name].value, "second": sides[1][what, name].value}
-        for what, name in shared
+        {
+            "measured": measure,
+            "of": name,
+            "first": sides[0][measure, name].value,
+            "second": sides[1][measure, name].value,
+        }
+        for measure, name in shared
     ]
     frame = pd.DataFrame(rows).assign(**{"second less first": lambda frame: frame["second"] - frame["first"]})
     order = frame["second less first"].abs().sort_values(ascending=False).index

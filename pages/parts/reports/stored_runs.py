@@ -26,28 +26,28 @@ def pick_run(
     *,
     label: str = "result",
     icon: str = ":material/block:",
-    kept: Callable[[StoredRun], bool] = lambda stored: True,
+    is_included: Callable[[StoredRun], bool] = lambda stored: True,
     prefer: Callable[[StoredRun], bool] = lambda stored: True,
 ) -> StoredRun | None:
     """One of the results of a study as a card, the others below it to be opened; what is known of it.
 
-    Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is. kept:
-    which results are meant, of those of the study; prefer: which of them open first.
+    Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is.
+    is_included: which results are meant, of those of the study; prefer: which of them open first.
     """
     offer_undo()
-    known = {stored.run: stored for stored in known_runs(study) if kept(stored)}
-    if not known:
+    stored_runs = {stored.run: stored for stored in known_runs(study) if is_included(stored)}
+    if not stored_runs:
         st.info(empty, icon=icon)
         return None
-    run = _opened(known, key, prefer)
-    _say_other(known[run])
-    result_card.show_card(known[run], key=key)
-    others = [other for other in known.values() if other.run != run]
-    if others:
-        with st.expander(f"{len(others)} more {label}" + ("" if len(others) == 1 else "s")):
-            for other in others[:MOST_LISTED]:
-                result_card.show_line(other, key=key, chosen=key)
-    return known[run]
+    run = _opened(stored_runs, key, prefer)
+    _say_other(stored_runs[run])
+    result_card.show_card(stored_runs[run], key=key)
+    other_runs = [stored for stored in stored_runs.values() if stored.run != run]
+    if other_runs:
+        with st.expander(f"{len(other_runs)} more {label}" + ("" if len(other_runs) == 1 else "s")):
+            for stored in other_runs[:MOST_LISTED]:
+                result_card.show_line(stored, key=key, chosen=key)
+    return stored_runs[run]
 
 
 def has_results(study: str) -> bool:
@@ -60,19 +60,21 @@ def drawer(title: str, study: str):
     return st.expander(title, expanded=not has_results(study), icon=":material/play_circle:")
 
 
-def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
+def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
     """The one that was opened or that the link names; the newest where that is new; else the newest of the context's
     checkpoint and rows, and again when these change."""
-    there, newest, asked_key = list(known), f"{key}_newest", f"{key}_context"
-    asked = (context.now().checkpoint, context.now().rows)
-    seen, st.session_state[newest] = st.session_state.get(newest), there[0]
-    before, st.session_state[asked_key] = st.session_state.get(asked_key), asked
-    usual = max(there, key=lambda run: (*_standing(known[run]), prefer(known[run])))  # the first of those that fit best
+    there, newest, asked_key = list(stored_runs), f"{key}_newest", f"{key}_context"
+    checkpoint_rows = (context.now().checkpoint, context.now().rows)
+    newest_before, st.session_state[newest] = st.session_state.get(newest), there[0]
+    before, st.session_state[asked_key] = st.session_state.get(asked_key), checkpoint_rows
+    usual = max(
+        there, key=lambda run: (*_standing(stored_runs[run]), prefer(stored_runs[run]))
+    )  # the first of those that fit best
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
-    elif seen != there[0]:
+    elif newest_before != there[0]:
         st.session_state[key] = there[0]
-    elif before != asked:
+    elif before != checkpoint_rows:
         st.session_state[key] = usual
     if st.session_state[key] not in there:
         st.session_state[key] = usual
@@ -86,14 +88,14 @@ def _standing(stored: StoredRun) -> tuple[bool, ...]:
     """How well a run suits what was chosen; then one's own, those on a task's real rows, and what the view starts
     with."""
     chosen, (of, on) = context.chosen(), _fit(stored)
-    own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
-    return own, bool(chosen.checkpoint) and of, bool(chosen.rows) and on, not stored.sampled, of, on
+    is_own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
+    return is_own, bool(chosen.checkpoint) and of, bool(chosen.rows) and on, not stored.sampled, of, on
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
     """Whether a run is of the context's checkpoint, and on its rows."""
-    here = context.now()
-    return stored.checkpoint == here.checkpoint, here.rows in (stored.task or "").split(", ")
+    view_context = context.now()
+    return stored.checkpoint == view_context.checkpoint, view_context.rows in (stored.task or "").split(", ")
 
 
 def _say_other(stored: StoredRun) -> None:
@@ -103,10 +105,10 @@ def _say_other(stored: StoredRun) -> None:
     wrong += [f"on {task_name(chosen.rows)}"] if chosen.rows and not on else []
     if wrong and stored.checkpoint:
         st.caption(plain(f"This result is not {' or '.join(wrong)}: none of it is stored, or another was opened."))
-    elif (here := context.now().checkpoint) and not chosen.checkpoint and not of and not stored.sampled:
+    elif (context_checkpoint := context.now().checkpoint) and not chosen.checkpoint and not of and not stored.sampled:
         st.caption(
             plain(
-                f"This result is of {stored.checkpoint_said} on the task's own rows; {here} is what you "
+                f"This result is of {stored.checkpoint_said} on the task's own rows; {context_checkpoint} is what you "
                 "measure with here, and results of it are below."
             )
         )

@@ -63,15 +63,15 @@ def moved(name: str, query: str) -> str | None:
     if name == "start":
         return "?" + query if query else ""
     move = MOVED.get(name)
-    asked = parse_qsl(query, keep_blank_values=True)
-    if move is None or (name in STAYED and not {key for key, _ in asked} & RENAMED.get(name, {}).keys()):
+    query_pairs = parse_qsl(query, keep_blank_values=True)
+    if move is None or (name in STAYED and not {key for key, _ in query_pairs} & RENAMED.get(name, {}).keys()):
         return None
     page, _, view = move.to.partition("/")
     if name == "statistics":
         view = "effective"
     renamed = RENAMED.get(name, {})
     parameters = []
-    for key, value in asked:
+    for key, value in query_pairs:
         if key == "view" and value in move.views:
             view = move.views[value]
         else:
@@ -97,6 +97,6 @@ class Redirects:
         if target is None:
             await self._app(scope, receive, send)
             return
-        place = (self._prefix + target).encode("latin-1", "ignore")
-        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
+        location = (self._prefix + target).encode("latin-1", "ignore")
+        await send({"type": "http.response.start", "status": 307, "headers": [(b"location", location)]})
         await send({"type": "http.response.body", "body": b""})

@@ -97,8 +97,8 @@ def _claims_set(response: Response) -> dict[str, Any] | None:
     """The claims in the user cookie, whole or in chunks, that this very answer sets; None where it sets none."""
     written: dict[str, bytes] = {}
     for header in filter(_sets_user, response.raw_headers):
-        name, _, rest = header[1].decode("latin-1").partition("=")
-        written[name.strip()] = rest.partition(";")[0].strip().encode("latin-1")
+        name, _, cookie = header[1].decode("latin-1").partition("=")
+        written[name.strip()] = cookie.partition(";")[0].strip().encode("latin-1")
     values = get_cookie_with_chunks(
         lambda name: decode_signed_value(get_cookie_secret(), name, written.get(name, b"")), USER_COOKIE_NAME
     )

@@ -43,6 +43,6 @@ class Bundle:
 def _headers(file: Path, length: int) -> list[tuple[bytes, bytes]]:
     kind = mimetypes.guess_type(file)[0] or "application/octet-stream"
     kind += "; charset=utf-8" if kind.startswith("text/") else ""
-    kept = f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"
-    said = {"content-type": kind, "content-length": str(length), "cache-control": kept}
-    return [(name.encode(), value.encode()) for name, value in said.items()]
+    cache_control = f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"
+    headers = {"content-type": kind, "content-length": str(length), "cache-control": cache_control}
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

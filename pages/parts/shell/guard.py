@@ -111,9 +111,11 @@ class Uploads:
         """Hold room for the body of a request until it is kept. Errors: TooMuchError without room or a length."""
         size = _length(Headers(scope=scope)) if scope["method"] == "PUT" else 0
         most = 2 * (int(server.get_option("server.maxUploadSize")) << 20)
-        kept = {name: sum(len(file.data) for file in [*files.values()]) for name, files in [*self._files().items()]}
-        mine = kept.get(session, 0) + self._coming[session] + size
-        if mine > most or sum(kept.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
+        bytes_held = {
+            name: sum(len(file.data) for file in [*files.values()]) for name, files in [*self._files().items()]
+        }
+        session_bytes = bytes_held.get(session, 0) + self._coming[session] + size
+        if session_bytes > most or sum(bytes_held.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
             raise TooMuchError(
                 f"Uploads of a page are {most >> 20} MB at most, all together to {SESSIONS_TOTAL * most >> 20} MB: "
                 "take files away, or open the page again."

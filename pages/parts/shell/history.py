@@ -46,7 +46,7 @@ def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
 
     Several values of one name stand there one after another.
     """
-    changed = {name: value for name, value in values.items() if value and _asked(name, value) != value}
+    changed = {name: value for name, value in values.items() if value and _in_url(name, value) != value}
     removed = [name for name, value in values.items() if not value and st.query_params.get(name)]
     if len(removed) == 1 and not changed:
         del st.query_params[removed[0]]
@@ -54,6 +54,6 @@ def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
         st.query_params.update(changed | dict.fromkeys(removed, ""))
 
 
-def _asked(name: str, value: str | Sequence[str]) -> str | Sequence[str] | None:
+def _in_url(name: str, value: str | Sequence[str]) -> str | Sequence[str] | None:
     """What the URL says of a parameter: one string, or all of them where `value` is several."""
     return st.query_params.get(name) if isinstance(value, str) else st.query_params.get_all(name)

@@ -8,28 +8,28 @@ from pages.parts.shell import context
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 
 
-def query_of(page: str, view: str | None = None, **asked: str | None) -> dict[str, str]:
+def query_of(page: str, view: str | None = None, **parameters: str | None) -> dict[str, str]:
     """The parameters of a link: the view, the chosen context, and what is asked for, which wins."""
-    kept = context.parameters()
-    if asked.get("text"):  # a sentence of the link does not go with an older second one
-        kept = {name: value for name, value in kept.items() if name not in ("pair", context.CUT)}
+    chosen = context.parameters()
+    if parameters.get("text"):  # a sentence of the link does not go with an older second one
+        chosen = {name: value for name, value in chosen.items() if name not in ("pair", context.CUT)}
     first = page_of(page).views[0].name
     named = {"view": view} if view and view != first else {}
-    return named | kept | {name: value for name, value in asked.items() if value}
+    return named | chosen | {name: value for name, value in parameters.items() if value}
 
 
 def link(
-    target: str, label: str | None = None, *, icon: str | None = None, help: str | None = None, **asked: Any
+    target: str, label: str | None = None, *, icon: str | None = None, help: str | None = None, **parameters: Any
 ) -> None:
-    """A link to "page" or "page/view". asked: other parameters; its title and the page's icon unless told."""
+    """A link to "page" or "page/view". Its title and the page's icon unless told; other parameters of its URL."""
     page, _, view = target.partition("/")
     table = page_of(page)
     shown = table.view(view).title if view else table.title
     st.page_link(PAGES_FOLDER / f"{page}.py", label=label or shown, icon=icon or table.icon, help=help,
-                 query_params=query_of(page, view or None, **asked))  # fmt: skip
+                 query_params=query_of(page, view or None, **parameters))  # fmt: skip
 
 
-def go(target: str, **asked: str | None) -> None:
+def go(target: str, **parameters: str | None) -> None:
     """Open "page" or "page/view" now."""
     page, _, view = target.partition("/")
-    st.switch_page(PAGES_FOLDER / f"{page}.py", query_params=query_of(page, view or None, **asked))
+    st.switch_page(PAGES_FOLDER / f"{page}.py", query_params=query_of(page, view or None, **parameters))

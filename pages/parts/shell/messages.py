@@ -18,10 +18,10 @@ def plain(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", str(text)).replace("\x00", "").replace("\n", " ")
 
 
-def counted(count: int, what: str) -> str:
-    """ "1 map", "2,142 maps", "1 person": a count as a person writes it. what: in the plural."""
-    one = {"people": "person"}.get(what, what.removesuffix("s"))
-    return f"{count:,} {one if count == 1 else what}"
+def counted(count: int, plural: str) -> str:
+    """ "1 map", "2,142 maps", "1 person": a count as a person writes it. plural: the noun, in the plural."""
+    singular = {"people": "person"}.get(plural, plural.removesuffix("s"))
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 @contextmanager

@@ -65,10 +65,10 @@ def _open(page: Page, key: str) -> None:
     st.query_params.from_dict(links.query_of(page.name, st.session_state[key]))
 
 
-def show_links(place: DeltaGenerator) -> None:
+def show_links(container: DeltaGenerator) -> None:
     """The pages that this visitor sees, each with the chosen context."""
     alone = st.session_state.get(_ALONE)
-    with place.container(gap=None):
+    with container.container(gap=None):
         for page in PAGES:
             if not alone or page.name in ANNOTATOR:
                 links.link(page.name)

@@ -123,13 +123,17 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
 
     bare: for a bar, without the label above it.
     """
-    known = person().name
+    signed_in_name = person().name
     shown: Literal["collapsed", "visible"] = "collapsed" if bare else "visible"
-    if known:
+    if signed_in_name:
         st.text_input(
-            label, known, disabled=True, help="Labels carry the name you signed in with.", label_visibility=shown
+            label,
+            signed_in_name,
+            disabled=True,
+            help="Labels carry the name you signed in with.",
+            label_visibility=shown,
         )
-        return known
+        return signed_in_name
     typed = st.text_input(label, str(remembered_choices.recalled().get("name", ""))[:60], key=key, max_chars=60,
                           placeholder="Your name" if bare else "a name for your labels; it is taken on trust",
                           persist_state="session", label_visibility=shown)  # fmt: skip

@@ -46,13 +46,13 @@ def check_source(headers: Headers) -> None:
 
 def _own_origins(host: str | None) -> set[tuple[str, int | None] | None]:
     """Host and port of the pages that may ask: where this one was reached, and what the configuration names."""
-    own = {_parts(f"{scheme}://{host}") for scheme in PORTS} | {
+    origins = {_parts(f"{scheme}://{host}") for scheme in PORTS} | {
         _parts(origin.strip()) for origin in server.get_option("server.corsAllowedOrigins")
     }
     if server.is_manually_set("browser.serverAddress"):
         address, port = st.get_option("browser.serverAddress"), st.get_option("browser.serverPort")
-        own |= {_parts(f"{scheme}://{address}") for scheme in PORTS} | {_parts(f"http://{address}:{port}")}
-    return own - {None}
+        origins |= {_parts(f"{scheme}://{address}") for scheme in PORTS} | {_parts(f"http://{address}:{port}")}
+    return origins - {None}
 
 
 def _parts(origin: str) -> tuple[str, int | None] | None:

@@ -61,13 +61,13 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
     _download_first(plain_name, revision)
     with st.spinner("Opening the checkpoint ..."):
         loading.wait()
-        place = st.empty()
+        placeholder = st.empty()
 
-        def tell(share: float, taken: str) -> None:
-            place.caption(plain(taken))
+        def tell(share: float, progress: str) -> None:
+            placeholder.caption(plain(progress))
 
         opened = open_checkpoint(plain_name, revision, head, tell)
-        place.empty()
+        placeholder.empty()
     _share_cores(opened)
     return opened
 
@@ -100,7 +100,7 @@ def shown(
         return _maps().get(
             key,
             lambda: _captured(name, text, pair, words, most, part),
-            lambda made: made.maps.weights.nbytes + len(made.weights),
+            lambda shown_input: shown_input.maps.weights.nbytes + len(shown_input.weights),
         )
 
 
@@ -112,7 +112,10 @@ def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
         return _blocks().get(
             key,
             lambda: capture.long_maps.block_maxima(model, model.encode(text, pair)),
-            lambda made: made.maxima.nbytes + sum(own.values.nbytes + own.offsets.nbytes for own in made.sums),
+            lambda block_maps: (
+                block_maps.maxima.nbytes
+                + sum(block_sums.values.nbytes + block_sums.offsets.nbytes for block_sums in block_maps.sums)
+            ),
         )
 
 
@@ -200,19 +203,19 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
     score = SCORES[key]
-    own = next((known for known in MAP_SCORES if known.name == score.name), score)
+    map_score = next((map_score for map_score in MAP_SCORES if map_score.name == score.name), score)
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    return studies.attention.gallery.input_scores(_checkpoint, encodings, replace(own, study=score.study))
+    return studies.attention.gallery.input_scores(_checkpoint, encodings, replace(map_score, study=score.study))
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
 def _constants(
-    name: str, weights: str, task: str, heads: frozenset["Head"], data: str, _checkpoint: "Checkpoint"
+    name: str, weights: str, task: str, heads: frozenset["Head"], data_folder: str, _checkpoint: "Checkpoint"
 ) -> FittedHere:
-    asked = task_of(task)
-    opened = Opened(_checkpoint, asked, label_order(asked, _checkpoint.labels))
-    rows = read_rows(task, "train", folder=data or None, limit=references.FITTED_ROWS, seed=0)
-    return FittedHere(references.fit(opened, rows, heads), len(rows), data)
+    glue_task = task_of(task)
+    opened = Opened(_checkpoint, glue_task, label_order(glue_task, _checkpoint.labels))
+    rows = read_rows(task, "train", folder=data_folder or None, limit=references.FITTED_ROWS, seed=0)
+    return FittedHere(references.fit(opened, rows, heads), len(rows), data_folder)
 
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
@@ -249,14 +252,14 @@ def _download_first(name: str, revision: str | None) -> None:
     if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
-        place, context = st.empty(), get_script_run_ctx()
+        placeholder, context = st.empty(), get_script_run_ctx()
 
         def show(share: float, doing: str) -> None:
             add_script_run_ctx(threading.current_thread(), context)  # files arrive in threads of the hub's library
-            place.progress(min(max(share, 0), 1), plain(doing))
+            placeholder.progress(min(max(share, 0), 1), plain(doing))
 
         models.opening.locate(name, revision=revision, on_progress=show)
-        place.empty()
+        placeholder.empty()
     _downloaded().add((name, revision))
 
 
@@ -331,8 +334,8 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, pa
 
 
 def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> tuple["Encoding", AttentionMaps]:
-    if kept := example.stored(name, text, pair):
-        return kept.encoding, kept.maps
+    if stored_example := example.stored(name, text, pair):
+        return stored_example.encoding, stored_example.maps
 
     plain_name, revision = split_revision(name)
     model = open_checkpoint(plain_name, revision, _head_of(name))

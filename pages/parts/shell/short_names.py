@@ -12,10 +12,17 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     """Each name with the fewest last parts of its path that no other of these names has; hub ids stay whole."""
     parts = {name: PurePath(name).parts if _is_path(name) else (name,) for name in names}
     shorts = {}
-    for name, own in parts.items():
-        others = [other for there, other in parts.items() if there != name]
-        count = next((n for n in range(1, len(own)) if all(own[-n:] != other[-n:] for other in others)), len(own))
-        shorts[name] = str(PurePath(*own[-count:])) if own else name
+    for name, path_parts in parts.items():
+        other_paths = [other_path for there, other_path in parts.items() if there != name]
+        count = next(
+            (
+                n
+                for n in range(1, len(path_parts))
+                if all(path_parts[-n:] != other_path[-n:] for other_path in other_paths)
+            ),
+            len(path_parts),
+        )
+        shorts[name] = str(PurePath(*path_parts[-count:])) if path_parts else name
     return shorts
 
 

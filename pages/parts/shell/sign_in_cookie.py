@@ -31,8 +31,8 @@ def claims_of(cookies: Mapping[str, str]) -> dict[str, Any]:
 def signed_claims(value: str | None) -> dict[str, Any]:
     """What a cookie's one signed value says; {} where it is not signed here, or is a part of several."""
     try:
-        data = decode_signed_value(get_cookie_secret(), USER_COOKIE_NAME, (value or "").encode("latin-1"))
-        claims = json.loads(data) if data else None
+        signed_value = decode_signed_value(get_cookie_secret(), USER_COOKIE_NAME, (value or "").encode("latin-1"))
+        claims = json.loads(signed_value) if signed_value else None
     except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) and set(claims) <= set(HELD) else {}
@@ -65,5 +65,5 @@ def without_strangers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, b
     if not claims_of(cookies):
         dropped |= {name for name in cookies if name == USER_COOKIE_NAME}
     parts = [part for header in values for part in header.split(";") if part.partition("=")[0].strip() not in dropped]
-    kept = [(name, value) for name, value in headers if name.lower() != b"cookie"]
-    return [*kept, (b"cookie", ";".join(parts).encode("latin-1"))]
+    other_headers = [(name, value) for name, value in headers if name.lower() != b"cookie"]
+    return [*other_headers, (b"cookie", ";".join(parts).encode("latin-1"))]

@@ -28,25 +28,25 @@ class SizedCache(Generic[T]):
         return sum(size for _, size in list(self._kept.values()))
 
     def get(self, key: Hashable, make: Callable[[], T], size_of: Callable[[T], int]) -> T:
-        """The thing under `key`, made by the first who asks; others who ask meanwhile wait for it."""
+        """The value under `key`, made by the first who asks; others who ask meanwhile wait for it."""
         with self._lock:
-            own = self._making.setdefault(key, threading.Lock())
-        with own:
+            key_lock = self._making.setdefault(key, threading.Lock())
+        with key_lock:
             with self._lock:
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     return self._kept[key][0]
-            made = make()
+            value = make()
             with self._lock:
-                self._kept[key] = (made, size_of(made))
+                self._kept[key] = (value, size_of(value))
                 self._making.pop(key, None)
                 self._make_room()
-            return made
+            return value
 
-    def make_room(self, wanted: int) -> None:
-        """Let go of the oldest until `wanted` bytes are free within the room, or nothing is left."""
+    def make_room(self, needed: int) -> None:
+        """Let go of the oldest until `needed` bytes are free within the room, or nothing is left."""
         with self._lock:
-            while self._kept and self.size + wanted > self.room():
+            while self._kept and self.size + needed > self.room():
                 self._kept.popitem(last=False)
 
     def clear(self) -> None:

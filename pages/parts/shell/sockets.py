@@ -10,9 +10,9 @@ def answer_at_once() -> None:
     Streamlit makes its socket without naming TCP as its protocol, so asyncio, which asks for that name, leaves Nagle's
     algorithm on: the second packet of every answer then waits for the browser's delayed acknowledgement, 40 ms.
     """
-    for made in gc.get_objects():
-        if type(made) is socket.socket and _listens(made):
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for candidate in gc.get_objects():
+        if type(candidate) is socket.socket and _listens(candidate):
+            candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _listens(listener: socket.socket) -> bool:

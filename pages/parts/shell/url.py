@@ -50,8 +50,8 @@ def forget() -> None:
 
 def _goes_along(key: str, usual: T | list[T]) -> bool:
     """Whether a choice was left at what was usual, and something else is now (other rows were chosen): it follows."""
-    every: dict[str, T | list[T]] = st.session_state.setdefault(_USUAL, {})
-    before, every[key] = every.get(key, usual), usual
+    usual_choices: dict[str, T | list[T]] = st.session_state.setdefault(_USUAL, {})
+    before, usual_choices[key] = usual_choices.get(key, usual), usual
     return before != usual and st.session_state.get(key) == before
 
 
@@ -115,8 +115,8 @@ def pick_many(
     usual = list(default)
     follows = _goes_along(key, usual)
     if asks_link(key):
-        asked = [name for name in st.query_params.get_all(key) if name]
-        st.session_state[key] = [name for name in asked if name != NOTHING] if asked else usual
+        linked = [name for name in st.query_params.get_all(key) if name]
+        st.session_state[key] = [name for name in linked if name != NOTHING] if linked else usual
     elif follows:
         st.session_state[key] = usual
     if settings.get("accept_new_options"):

@@ -24,7 +24,7 @@ from pages.parts.shell import loading
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 
 log = logging.getLogger("atlas")
-_allowed, _admitted, _asked = threading.Event(), threading.Event(), threading.Event()
+_allowed, _admitted, _page_requested = threading.Event(), threading.Event(), threading.Event()
 PREPARING, IMPORTING = "first page", "imports"
 FIRST = ("pages.parts.shell.shell", "streamlit.env_util", "PIL.Image", f"{VIEWS_ROOM}.page",
          f"{VIEWS_ROOM}.{PAGES[0].views[0].module}")  # what a first page imports  # fmt: skip
@@ -78,8 +78,8 @@ class FirstPage:
         }
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and not _asked.is_set() and scope["path"].rstrip("/") in self._pages:
-            _asked.set()
+        if scope["type"] == "http" and not _page_requested.is_set() and scope["path"].rstrip("/") in self._pages:
+            _page_requested.set()
             threading.Thread(target=prepare, name=PREPARING, daemon=True).start()
         await self._app(scope, receive, send)
 

@@ -56,7 +56,7 @@ def show_bundled_work(class_set: str = "bert") -> None:
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()
-    show_table(people, place=left)
+    show_table(people, container=left)
     right.altair_chart(
         values_with_intervals(pd.DataFrame(counts), Axes(x="class", y="labels", colour="annotator"), title="By class"),
         key="bundled_work",

@@ -56,25 +56,25 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    said = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
-    if not url.switch(st.toggle, "The paper's scale", key="whole", help=said):
+    help_text = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
+    if not url.switch(st.toggle, "The paper's scale", key="whole", help=help_text):
         values = [score.value for score in heads if score.value is not None]
         domain = (0.0, max(values, default=1.0))
     beside = st.container(horizontal=True)
     widest = max(int(score.head or 0) for score in heads) + 1
     for after in dict.fromkeys(score.after for score in heads):
-        mine = [score for score in heads if score.after == after]
+        checkpoint_scores = [score for score in heads if score.after == after]
         with beside.container(width=CELL * widest + 130):  # with its legend, so that several stand side by side
             picture = head_picture(
-                pd.DataFrame(mine),
+                pd.DataFrame(checkpoint_scores),
                 Shade("value", label=likeness.unit, domain=domain),
-                title=task_said(mine[0].task, bundled=bundled),
+                title=task_said(checkpoint_scores[0].task, bundled=bundled),
                 tooltip=("low", "high", "n"),
                 select=True,
             )
             key = f"change|{run}|{statistic}|{after}"
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
-            st.caption(plain(f"n = {mine[0].n} rows · {Path(after).name}"))
+            st.caption(plain(f"n = {checkpoint_scores[0].n} rows · {Path(after).name}"))
     chart = line_with_band(
         pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
         Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
@@ -126,26 +126,26 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
         on_change=_most_changed,
     )
     cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]
-    known = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
+    score_of_head = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
     name = url.pick(
         right.selectbox,
         "Head, most changed first",
-        list(known),
-        format_func=lambda head: f"{head} · {1 - _cosine(known[head]):.3f}",
+        list(score_of_head),
+        format_func=lambda head: f"{head} · {1 - _cosine(score_of_head[head]):.3f}",
         key="changed_head",
         help="Or click it in a picture above.",
     )
-    show_links(after, Head.parse(name), here="")
-    chosen = known[name]
+    show_links(after, Head.parse(name), current_view="")
+    chosen = score_of_head[name]
     texts = _texts_at_hand(chosen.task, compared)
     for changed in chosen.most_changed:
         row = texts.get(changed.row)
         if row is None:
             st.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}")
             continue
-        place, link = st.columns([5, 2], vertical_alignment="center")
+        text_column, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
-        place.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
+        text_column.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
         if is_missing(after) or is_missing(compared.before):
             continue
         with link:

@@ -41,16 +41,16 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
         count.label, count.least, count.most, count.default, key=count.option, bind="query-params", help=count.told
     )
     with st.expander("Data and settings"):
-        data, changed = pick_data(), pick_settings(preset)
+        data_folder, changed = pick_data(), pick_settings(preset)
     rows = changed.pop("train_limit", None)
     options = {
         "checkpoint": checkpoint, "task": task, count.option: number, "preset": preset, "settings": changed,
-        "data": data, limit: rows,
+        "data": data_folder, limit: rows,
     }  # fmt: skip
     job_progress.offer_start(
         study,
         options if checkpoint else None,
         verb,
         title=lambda: f"{title} {checkpoint} on {pickers.named([task])}",
-        place=right,
+        container=right,
     )

@@ -52,9 +52,9 @@ def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
     layers = _layers(scores)
     most = min(layers, key=lambda score: score.value or 0.0)
     paper = printed_changes()
-    theirs = paper.index(min(paper))
+    paper_layer = paper.index(min(paper))
     return (
-        f"Here layer {most.layer + 1} of {len(layers)} changed most, in the paper layer {theirs + 1} of "
+        f"Here layer {most.layer + 1} of {len(layers)} changed most, in the paper layer {paper_layer + 1} of "
         f"{len(paper)}. The shape may be compared, the height not: this is another model on another task, and the "
         "paper's maps were padded to 200 tokens, which makes them look more alike."
     )

@@ -39,15 +39,15 @@ def table_one(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> 
     """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
     lines = []
     for key in dict.fromkeys(score.task for score in scores):
-        task, mine = task_of(key), [score for score in scores if score.task == key]
-        baseline = next((score for score in mine if score.kind == "baseline"), None)
+        task, task_scores = task_of(key), [score for score in scores if score.task == key]
+        baseline = next((score for score in task_scores if score.kind == "baseline"), None)
         line = {
             "task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})",
-            "rows": next((f"{run.train_rows} / {run.dev_rows}" for run in mine if run.kind == "run"), ""),
+            "rows": next((f"{run.train_rows} / {run.dev_rows}" for run in task_scores if run.kind == "run"), ""),
             "constant": f"{cell(task, baseline)} ({baseline.initialisation})" if baseline else "",
         }
         for name in ORDER:
-            mean = next((score for score in mine if score.kind == "mean" and score.initialisation == name), None)
+            mean = next((score for score in task_scores if score.kind == "mean" and score.initialisation == name), None)
             if mean is not None:
                 line[NAMES[name]] = f"{cell(task, mean)} (n = {mean.n})"
         line |= _printed(task) if beside_printed and not is_own(key) else {}
@@ -74,22 +74,22 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
     """What the columns of `table_one` are, in their own names; nothing of a sign or column that the table lacks."""
     table = table_one(scores, beside_printed=beside_printed)
     text = "\n".join(table.astype(str).to_numpy().ravel())
-    said = [
+    notes = [
         "x 100",
         "ours: mean ± standard deviation over n seeds",
         "rows: train / dev",
         "constant: its label in brackets",
     ]
     if "†" in text:
-        said.append("† predictions were constant in at least one run")
+        notes.append("† predictions were constant in at least one run")
     if "‡" in text:
-        said.append("‡ the printed number equals a constant predictor's")
+        notes.append("‡ the printed number equals a constant predictor's")
     untrained = f"BERT paper: {UNTRAINED}"
     if untrained in table:
-        said.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
+        notes.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
     if "MSE" in text:
-        said.append("MSE: mean squared error of scores from 0 to 5, not x 100")
-    return " · ".join(said)
+        notes.append("MSE: mean squared error of scores from 0 to 5, not x 100")
+    return " · ".join(notes)
 
 
 def at_chance(scores: Sequence[TunedScore]) -> list[str]:
@@ -97,18 +97,18 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
     was never trained: a sentence."""
     sentences = []
     for key in dict.fromkeys(score.task for score in scores):
-        mine = [score for score in scores if score.task == key]
-        means = {score.initialisation: score for score in mine if score.kind == "mean"}
+        task_scores = [score for score in scores if score.task == key]
+        means = {score.initialisation: score for score in task_scores if score.kind == "mean"}
         if "pretrained" not in means:
             continue
         tuned = means["pretrained"].accuracy
         untrained = (means["untrained"].accuracy or 0.0) if "untrained" in means else 0.0
-        said = not_shown(scores, means["pretrained"])
+        reason = not_shown(scores, means["pretrained"])
         below = (
             f"; the untrained classifier has {100 * untrained:.1f}" if tuned is not None and untrained > tuned else ""
         )
-        if said or below:
-            about = said or f"accuracy is {100 * (tuned or 0):.1f}"
+        if reason or below:
+            about = reason or f"accuracy is {100 * (tuned or 0):.1f}"
             sentences.append(f"{task_of(key).name}: {about}{below}. Nothing was learned that changes could be of.")
     return sentences
 
@@ -116,8 +116,8 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
 def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataFrame:
     """One row a run, with those of these columns that any run has."""
     table = pd.DataFrame([score for score in scores if score.kind == "run"], columns=list(columns))
-    said = [name for name in table.columns if any(value not in ("", None) for value in table[name].dropna())]
-    return table[said]
+    filled_columns = [name for name in table.columns if any(value not in ("", None) for value in table[name].dropna())]
+    return table[filled_columns]
 
 
 def constant_scores(scores: Sequence[TunedScore]) -> list[float]:
@@ -155,8 +155,10 @@ def _metrics_of(means: pd.DataFrame) -> str:
     """What the bars are: the metric that ranks, of each task where they differ."""
     named = dict(zip(means["task"], means["metric"], strict=True))
     metrics = set(named.values())
-    said = metrics.pop() if len(metrics) == 1 else ", ".join(f"{task} {metric}" for task, metric in named.items())
-    return f"{said} x 100"
+    metric_names = (
+        metrics.pop() if len(metrics) == 1 else ", ".join(f"{task} {metric}" for task, metric in named.items())
+    )
+    return f"{metric_names} x 100"
 
 
 def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:

@@ -32,21 +32,23 @@ def show(tools: DeltaGenerator) -> None:
         return
     db.person.must("annotator", "decide on maps")
     key = (class_set, project, annotator, named, classes)
-    kept = st.session_state.get("queue")
-    if kept is None or kept[0] != key:  # the queue as it was first made, so that what the browser holds stays the same
-        found = adjudicating.disputes(db, class_set, project)
-        kept = (key, found, sheet_of(db, found, classes, annotator, named=named))
-        st.session_state["queue"] = kept
-    found, (queue_name, data) = kept[1:]
-    if not found:
+    cached_queue = st.session_state.get("queue")
+    if (
+        cached_queue is None or cached_queue[0] != key
+    ):  # the queue as it was first made, so that what the browser holds stays the same
+        disputes = adjudicating.disputes(db, class_set, project)
+        cached_queue = (key, disputes, sheet_of(db, disputes, classes, annotator, named=named))
+        st.session_state["queue"] = cached_queue
+    disputes, (queue_name, maps_payload) = cached_queue[1:]
+    if not disputes:
         st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
-    send_maps(data)
+    send_maps(maps_payload)
     show_sheet(queue_name)
-    doubted = sum(one.doubt is not None for one in found)
+    doubted = sum(dispute.doubt is not None for dispute in disputes)
     st.caption(
         plain(
-            f"In dispute when this page was opened: {counted(len(found), 'maps')}, {doubted} doubted by a classifier · "
-            f"class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a note, Backspace "
-            "undoes"
+            f"In dispute when this page was opened: {counted(len(disputes), 'maps')}, {doubted} doubted by a "
+            f"classifier · class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a "
+            "note, Backspace undoes"
         )
     )

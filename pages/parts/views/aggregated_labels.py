@@ -28,8 +28,8 @@ def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
     """A row a map, the least sure first: class, whether it was decided on, probability, votes, each class's."""
     best = truth.soft.max(axis=1)
     about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "adjudicated": truth.adjudicated, "probability": best})
-    given = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
-    about["votes"] = given.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
+    first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
+    about["votes"] = first_pass.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
     return (
         about.fillna({"votes": 0})
         .astype({"votes": int})
@@ -68,17 +68,17 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     first = url.pick(left.selectbox, "First", raters, key="first")
     second = url.pick(right.selectbox, "Second", agreement.others(raters, first), key="second")
     with clear_errors():
-        both = agreement.agreement(votes, first, second)
+        pair_agreement = agreement.agreement(votes, first, second)
         st.caption(
-            f"kappa {both.kappa:.3f} (95 % {both.low:.2f} to {both.high:.2f} over inputs), equal {both.share:.0%}, "
-            f"{counted(both.maps, 'maps')}"
+            f"kappa {pair_agreement.kappa:.3f} (95 % {pair_agreement.low:.2f} to {pair_agreement.high:.2f} over "
+            f"inputs), equal {pair_agreement.share:.0%}, {counted(pair_agreement.maps, 'maps')}"
         )
         pairs = agreement.pair_agreements(votes, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
         by_pair, by_name = st.columns(2)
-        show_table(rows, place=by_pair)
+        show_table(rows, container=by_pair)
         by_class = agreement.class_agreements(votes, first, second, names)
-        show_table([vars(each) for each in by_class], place=by_name)
+        show_table([vars(each) for each in by_class], container=by_name)
         with st.expander("Every two people"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             show_table(pd.DataFrame(everybody))
@@ -92,10 +92,10 @@ def doubts_part(db, class_set: str) -> None:
     ):
         with clear_errors(), st.spinner("Fitting classifiers on other inputs ..."):
             st.session_state["doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
-    known = st.session_state.get("doubts")
-    if known is None or known[0] != class_set:
+    cached_doubts = st.session_state.get("doubts")
+    if cached_doubts is None or cached_doubts[0] != class_set:
         return
-    suspects = known[1]
+    suspects = cached_doubts[1]
     st.caption(
         f"{counted(len(suspects), 'labels')} in doubt: another class passes its own threshold and the given one's."
     )

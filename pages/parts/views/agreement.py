@@ -27,11 +27,12 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
     first = url.pick(left.selectbox, "First rater", raters, key="first")
     second = url.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
     with clear_errors():
-        both = agreement.agreement(rows, first, second)
-        said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {counted(both.maps, 'maps')}"
+        pair_agreement = agreement.agreement(rows, first, second)
+        maps = counted(pair_agreement.maps, "maps")
+        interval = f"95 % {pair_agreement.low:.2f} to {pair_agreement.high:.2f} over inputs, {maps}"
         kappas, equal, alphas = st.columns(3)
-        kappas.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
-        equal.metric("Equal labels", f"{100 * both.share:.1f} %")
+        kappas.metric("Cohen's kappa", f"{pair_agreement.kappa:.3f}", interval, delta_color="off", delta_arrow="off")
+        equal.metric("Equal labels", f"{100 * pair_agreement.share:.1f} %")
         everybody = alpha_of_people(rows)
         shared = f"{counted(everybody.maps, 'maps')}, {counted(everybody.raters, 'people')}"
         between = f"95 % {everybody.low:.2f} to {everybody.high:.2f} over inputs, {shared}"
@@ -72,23 +73,23 @@ def show(tools: DeltaGenerator) -> None:
     class_set = pick_class_set(db)
     db, _ = labels_to_read(db, class_set)
     say_unknown(db, class_set)
-    found = standing_labels(db, class_set)
-    if found.empty:
+    standing = standing_labels(db, class_set)
+    if standing.empty:
         st.info(
             "Nobody has labelled a map of this class set yet: label some on the Label page, or add the bundled "
             "annotations there under Files.",
             icon=":material/stylus:",
         )
         return
-    raters = agreement.raters_of(found)
+    raters = agreement.raters_of(standing)
     if len(raters) < 2:
         st.info(
             "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",
             icon=":material/group:",
         )
     else:
-        pair(db, found, raters, list(known_class_set(db, class_set).names))
-        disputed(db, found, class_set)
+        pair(db, standing, raters, list(known_class_set(db, class_set).names))
+        disputed(db, standing, class_set)
     st.subheader("Pace")
     pace = labels.pace(db, class_set)
     show_table(
@@ -108,8 +109,8 @@ def show(tools: DeltaGenerator) -> None:
         )
     st.caption(
         plain(
-            f"{counted(found['map_id'].nunique(), 'maps')}, {counted(len(found), 'labels')} standing, "
-            f"{counted(found['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · "
+            f"{counted(standing['map_id'].nunique(), 'maps')}, {counted(len(standing), 'labels')} standing, "
+            f"{counted(standing['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} · "
             "labels per hour counts gaps over a minute as one minute"
         )
     )

@@ -18,14 +18,14 @@ from pages.parts.widgets import job_progress
 
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
-    known = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
-    known += [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)]
+    folders = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
+    folders += [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)]
     middle, right, last = st.columns([5, 1, 1], vertical_alignment="bottom")
     before = context.now().checkpoint
     after = url.pick_many(
         middle.multiselect,
         f"Fine-tuned from {before}",
-        list(dict.fromkeys(known)),
+        list(dict.fromkeys(folders)),
         key="after",
         accept_new_options=True,
         placeholder="fine-tuned checkpoints, or a folder",
@@ -34,11 +34,11 @@ def start() -> None:
         "Rows", 2, 100_000, 300, key="limit", bind="query-params", help="Dev rows of each task; the paper draws 1,000."
     )
     with st.expander("Where the rows come from"):
-        data = pick_data()
-    options = {"before": before, "after": after, "limit": limit, "data": data}
-    asked = options if before and after else None
-    job_progress.offer_start("change", asked, "Compare", title=lambda: f"Change of {before}", place=last)
-    if not known:
+        data_folder = pick_data()
+    options = {"before": before, "after": after, "limit": limit, "data": data_folder}
+    ready_options = options if before and after else None
+    job_progress.offer_start("change", ready_options, "Compare", title=lambda: f"Change of {before}", container=last)
+    if not folders:
         st.caption("No checkpoint was fine-tuned here yet: the Fine-tuning page makes one in minutes.")
 
 

@@ -76,25 +76,25 @@ def _results() -> None:
         return
     warn_of_tuning(stored)
     rows = stored.result_rows
-    whole, every = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
-    ranked = sorted(every, key=lambda edge: edge.rank)
+    summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
+    ranked = sorted(edges, key=lambda edge: edge.rank)
     counts = {
-        "matter": whole.matter,
-        "do not matter": whole.does_not_matter,
-        "open": whole.open,
-        "stable": whole.stable,
+        "matter": summary.matter,
+        "do not matter": summary.does_not_matter,
+        "open": summary.open,
+        "stable": summary.stable,
     }
     for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
-        column.metric(f"{name}, of {whole.raced:,}", f"{count:,}")
-    st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
-    pictures = _pictures(whole, ranked, Faithfulness.among(rows))
+        column.metric(f"{name}, of {summary.raced:,}", f"{count:,}")
+    st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
+    pictures = _pictures(summary, ranked, Faithfulness.among(rows))
     show_table(pd.DataFrame([{title: getattr(edge, name) for name, title in SHOWN.items()} for edge in ranked[:MOST]]))
     show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
     _pairs(stored, ranked, CircuitPair.among(rows))
-    st.caption(plain(_caption(stored, whole)))
+    st.caption(plain(_caption(stored, summary)))
 
 
-def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Sequence[Faithfulness]) -> list[Any]:
+def _pictures(summary: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Sequence[Faithfulness]) -> list[Any]:
     """The layered picture at a size, and the curve beside it."""
     most = min(MOST, len(ranked))
     size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
@@ -108,18 +108,18 @@ def _pictures(whole: CircuitSummary, ranked: Sequence[CircuitEdge], curve: Seque
     ]
     axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges of the circuit",
                 y_title="share of the difference kept")  # fmt: skip
-    kept = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
+    faithfulness_chart = line_with_band(pd.DataFrame(points), axes, title="Faithfulness on other pairs", rule=1.0)
     left, right = st.columns([3, 2])
     left.altair_chart(graph, width="stretch")
-    right.altair_chart(kept)
-    if whole.cpr is not None and whole.random_cpr is not None:
-        right.caption(f"Area under the curve {whole.cpr:.2f}, of random edges {whole.random_cpr:.2f}.")
+    right.altair_chart(faithfulness_chart)
+    if summary.cpr is not None and summary.random_cpr is not None:
+        right.caption(f"Area under the curve {summary.cpr:.2f}, of random edges {summary.random_cpr:.2f}.")
     without = [point for point in curve if point.order.startswith("without")]
     show_table(
         [{"edges into a layer from B": point.order.removeprefix("without "), "kept": point.value} for point in without],
-        place=right,
+        container=right,
     )
-    return [graph, kept]
+    return [graph, faithfulness_chart]
 
 
 def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[CircuitPair]) -> None:
@@ -146,12 +146,12 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
 def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
     if options.pairs_file and not Path(options.pairs_file).expanduser().is_file():
         raise InputError(f"The pairs stand in {options.pairs_file}, which is not there any more.")
-    every = texts_of(options)
-    first, second = every[pair.first]
-    other = second or (every[pair.second][0] if pair.second >= 0 else None)
-    if other is None:
-        other = made_of(options.kind, TaskRow("", *first, 0), options.seed + pair.first, "[MASK]")
-    return {"A": first, "B": other or first}
+    input_texts = texts_of(options)
+    first, second = input_texts[pair.first]
+    partner_text = second or (input_texts[pair.second][0] if pair.second >= 0 else None)
+    if partner_text is None:
+        partner_text = made_of(options.kind, TaskRow("", *first, 0), options.seed + pair.first, "[MASK]")
+    return {"A": first, "B": partner_text or first}
 
 
 def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> Any:
@@ -161,11 +161,11 @@ def _map(name: str, texts: tuple[str, str | None], head: Head, title: str) -> An
     return token_map(weights, encoding.tokens, encoding.tokens, title=title, marked=(0, 0))
 
 
-def _caption(stored: StoredRun, whole: CircuitSummary) -> str:
+def _caption(stored: StoredRun, summary: CircuitSummary) -> str:
     return (
-        f"{stored.checkpoint} · {whole.task} {stored.split} · pairs by {whole.pairs_by}, {whole.answers} answers · "
-        f"{whole.n} pairs decide, {whole.judging} others judge, {whole.control} have the same answer · margin "
-        f"{whole.margin:.3f} logits, {whole.margin_share:.0%} of the difference; a pair counts up to {whole.clip:.3f} "
-        "in verdicts and in the intervals beside them, so that no few pairs decide; the effect itself is not clipped "
-        f"· all verdicts hold together with {1 - whole.alpha:.0%} · {stored.date}"
+        f"{stored.checkpoint} · {summary.task} {stored.split} · pairs by {summary.pairs_by}, {summary.answers} answers "
+        f"· {summary.n} pairs decide, {summary.judging} others judge, {summary.control} have the same answer · margin "
+        f"{summary.margin:.3f} logits, {summary.margin_share:.0%} of the difference; a pair counts up to "
+        f"{summary.clip:.3f} in verdicts and in the intervals beside them, so that no few pairs decide; the effect "
+        f"itself is not clipped · all verdicts hold together with {1 - summary.alpha:.0%} · {stored.date}"
     )

@@ -27,11 +27,11 @@ def show(tools: DeltaGenerator) -> None:
     with changed, clear_errors(), st.container(width=520):
         class_forms.change_classes(db, classes, annotator)
     with new, clear_errors():
-        made = class_forms.new_class_set(db, annotator)
-        if made is not None:
-            history.keep({"class_set": made})
+        new_name = class_forms.new_class_set(db, annotator)
+        if new_name is not None:
+            history.keep({"class_set": new_name})
             st.session_state.pop("class_set", None)  # what the link says is picked
-            st.toast(f"Made: {plain(made)}")
+            st.toast(f"Made: {plain(new_name)}")
             st.rerun()
 
 

@@ -51,7 +51,7 @@ def start(db, class_set: str) -> None:
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "shares of votes; ties not scored",
         help="Projects, Aggregated labels, shows what each makes of the labels of many people.",
     )
-    chosen = next((known for known in METHODS if known == method), None)
+    chosen = next((candidate for candidate in METHODS if candidate == method), None)
     job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
@@ -82,27 +82,27 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
     class_set = pick_class_set(db)
-    given = standing_labels(db, class_set)
-    nobody = given.empty
+    standing = standing_labels(db, class_set)
+    nobody = standing.empty
     if not nobody:
-        labelled = consensus(given)
+        labelled = consensus(standing)
         st.caption(
             plain(
                 f"{counted(len(labelled), 'labelled maps')} of {counted(inputs_of(labelled).nunique(), 'inputs')}, "
-                f"annotators: {', '.join(given.annotator.unique())}; "
+                f"annotators: {', '.join(standing.annotator.unique())}; "
             )
             + ", ".join(f"{plain(name)} {n}" for name, n in labelled[CLASS].value_counts().items())
         )
         start(db, class_set)
     if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):
         with clear_errors():
-            new, kept = bundled_labels(db, class_set), bundled_classifier(db, class_set)
-            st.toast(f"{counted(new, 'new labels')}; classifier: {kept or 'none is bundled'}")
+            new, classifier_name = bundled_labels(db, class_set), bundled_classifier(db, class_set)
+            st.toast(f"{counted(new, 'new labels')}; classifier: {classifier_name or 'none is bundled'}")
             st.rerun()
     watch()
 
-    known = classifiers.classifiers(db, class_set)
-    if known.empty:
+    trained = classifiers.classifiers(db, class_set)
+    if trained.empty:
         if about := bundled_about(class_set):
             shipped = KnownClassifier.of(about)
             st.subheader("The classifier that ships")
@@ -117,7 +117,7 @@ def show(tools: DeltaGenerator) -> None:
         else:
             st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
         return
-    stored(db, class_set, known)
+    stored(db, class_set, trained)
 
 
 def against(db, suggests: str, chosen: str) -> None:
@@ -130,15 +130,15 @@ def against(db, suggests: str, chosen: str) -> None:
             show_figures(compared(db, suggests, chosen), suggests)
 
 
-def stored(db, class_set: str, known) -> None:
+def stored(db, class_set: str, trained) -> None:
     """The classifiers that were trained here: which suggests, and how good the chosen one is."""
     st.subheader("Trained classifiers")
     suggests = classifiers.suggesting(db, class_set)
-    names = list(known.classifier)
+    names = list(trained.classifier)
     titles = {
         stored.classifier: f"{stored.title} · macro F1 {stored.macro_f1:.3f} · {stored.stored:%d %B %H:%M}"
         + (" · suggests" if stored.classifier == suggests else "")
-        for stored in known.itertuples()
+        for stored in trained.itertuples()
     }
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     chosen = url.pick(left.selectbox, "Version", names, key="version", format_func=titles.__getitem__)

@@ -30,14 +30,20 @@ MOST_TOKENS = 48
 
 def start() -> None:
     """Compare the context's two checkpoints; the rows are the context's."""
-    here = context.now()
-    if not here.beside or here.beside == here.checkpoint:
+    view_context = context.now()
+    if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
             "Choose another checkpoint in the line above (compare with): its heads are looked for in this one's."
         )
         return
-    options = {"checkpoint": here.checkpoint, "compare": here.beside, "tasks": [here.rows or "sst2"]}
-    job_progress.offer_start("match", options, f"Match the heads of {here.checkpoint} with those of {here.beside}")
+    options = {
+        "checkpoint": view_context.checkpoint,
+        "compare": view_context.beside,
+        "tasks": [view_context.rows or "sst2"],
+    }
+    job_progress.offer_start(
+        "match", options, f"Match the heads of {view_context.checkpoint} with those of {view_context.beside}"
+    )
 
 
 def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
@@ -66,9 +72,9 @@ def both_maps(chosen: Counterpart) -> None:
     sides = [(chosen.checkpoint, Head(chosen.layer, chosen.head))]
     if chosen.match_layer is not None and chosen.match_head is not None:
         sides.append((chosen.compare, Head(chosen.match_layer, chosen.match_head)))
-    both = st.container(horizontal=True)  # one below the other where the window is narrow
+    maps_row = st.container(horizontal=True)  # one below the other where the window is narrow
     for name, head in sides:
-        with both.container(width="content"), clear_errors():
+        with maps_row.container(width="content"), clear_errors():
             if say_missing(name):
                 continue
             maps = resources.shown(name, text or SENTENCE, most=MOST_TOKENS).maps
@@ -78,30 +84,30 @@ def both_maps(chosen: Counterpart) -> None:
             links.link("heads/one", f"{head} of {name}", checkpoint=name, head=str(head))
 
 
-def said(chosen: Counterpart) -> str:
+def match_sentence(chosen: Counterpart) -> str:
     """One head's match in a sentence."""
     if chosen.match_layer is None or chosen.similarity is None:
         return f"{chosen.name} has no match: {chosen.compare} has fewer heads, and none is left."
-    found = (
+    verdict = (
         "a counterpart" if chosen.matched else "no counterpart beyond chance that both halves of the inputs agree on"
     )
     interval = "" if chosen.low is None else f" ({chosen.low:.2f} to {chosen.high:.2f})"
     p = "" if chosen.p is None else f", p = {chosen.p:.2f} beside random weights, over all heads"
     return (
-        f"{chosen.name} has {found}: matched with {chosen.match}, similarity {chosen.similarity:.2f}{interval}, margin "
-        f"{chosen.margin or 0:+.2f}{p}; n = {chosen.n} inputs."
+        f"{chosen.name} has {verdict}: matched with {chosen.match}, similarity {chosen.similarity:.2f}{interval}, "
+        f"margin {chosen.margin or 0:+.2f}{p}; n = {chosen.n} inputs."
     )
 
 
 def recurring(rows: Sequence[Row]) -> None:
     """Of several other checkpoints, in how many each head was found again."""
-    found = Recurrence.among(rows)
+    recurrences = Recurrence.among(rows)
     headline = STUDY.headline(rows)
-    if not found or headline is None:
+    if not recurrences or headline is None:
         return
     st.markdown(plain(headline.sentence))
-    frame = pd.DataFrame([vars(of) for of in found])
-    shade = Shade("found", domain=(0.0, float(found[0].runs)), label=f"of {found[0].runs}")
+    frame = pd.DataFrame([vars(of) for of in recurrences])
+    shade = Shade("found", domain=(0.0, float(recurrences[0].runs)), label=f"of {recurrences[0].runs}")
     st.altair_chart(head_picture(frame, shade, title="Other checkpoints that have the head again",
                                  tooltip=("share", "low", "high", "same_place")), width="content")  # fmt: skip
 
@@ -114,13 +120,15 @@ def results(stored: StoredRun) -> None:
         st.info("This comparison has no heads: run it again.")
         return
     recurring(rows)
-    other = next(iter(summaries))
+    other_checkpoint = next(iter(summaries))
     if len(summaries) > 1:
         named = short_names(list(summaries))
-        other = st.selectbox("Counterparts in", list(summaries), key="counterparts_in", format_func=named.__getitem__)
-    heads = [head for head in Counterpart.among(rows) if head.compare == other]
-    chosen = picture(heads, summaries[other])
-    st.markdown(plain(said(chosen)))
+        other_checkpoint = st.selectbox(
+            "Counterparts in", list(summaries), key="counterparts_in", format_func=named.__getitem__
+        )
+    heads = [head for head in Counterpart.among(rows) if head.compare == other_checkpoint]
+    chosen = picture(heads, summaries[other_checkpoint])
+    st.markdown(plain(match_sentence(chosen)))
     both_maps(chosen)
     show_files(pd.DataFrame([head.as_row() for head in heads]), [], "counterparts")
 

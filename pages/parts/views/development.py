@@ -102,9 +102,10 @@ def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
 
 
 def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
-    said = {"score": "look mostly at", "heads": "heads in the end", "earliest": "first one by", "median": "median",
-            "low": "95 % from", "high": "to", "first": "comes first (share of draws)"}  # fmt: skip
-    return pd.DataFrame(orders, columns=list(said)).round({"first": 2}).rename(columns=said)
+    column_titles = {"score": "look mostly at", "heads": "heads in the end", "earliest": "first one by",
+                     "median": "median", "low": "95 % from", "high": "to",
+                     "first": "comes first (share of draws)"}  # fmt: skip
+    return pd.DataFrame(orders, columns=list(column_titles)).round({"first": 2}).rename(columns=column_titles)
 
 
 def _named(record: Beginning) -> dict[str, object]:

@@ -14,10 +14,10 @@ def show(tools: DeltaGenerator) -> None:
         "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs "
         "of no more tokens than a head has dimensions lose nothing."
     )
-    asked = context.now()
+    view_context = context.now()
     with clear_errors():
-        if asked.checkpoint and (asked.text or "").strip():
-            effective.show_effective(asked.checkpoint, str(asked.text), asked.pair_or_none)
+        if view_context.checkpoint and (view_context.text or "").strip():
+            effective.show_effective(view_context.checkpoint, str(view_context.text), view_context.pair_or_none)
         else:
             st.info(
                 "Type a text of about 40 words or more above, to see raw and effective attention side by side.",

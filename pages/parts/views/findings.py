@@ -34,13 +34,13 @@ def markdown_files(chosen: list[Finding]) -> bytes:
 
 def downloads(chosen: list[Finding]) -> None:
     """All findings as a page in one file, as Markdown with pictures, and as BibTeX."""
-    made = (
+    files = (
         ("Page (HTML)", "findings.html", lambda: export.html(chosen)),
         ("Markdown and pictures", "findings.zip", lambda: markdown_files(chosen)),
         ("BibTeX", "findings.bib", lambda: export.bibtex(chosen)),
     )
     with st.container(horizontal=True):
-        for label, name, make in made:
+        for label, name, make in files:
             st.download_button(label, make, name, on_click="ignore", icon=":material/download:", key=name)
 
 
@@ -50,8 +50,8 @@ def card(finding: Finding) -> None:
         st.subheader(plain(finding.title), anchor=False)
         if finding.note:
             st.text(finding.note)
-        for place, picture in enumerate(finding.pictures):
-            st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{place}")
+        for number, picture in enumerate(finding.pictures):
+            st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{number}")
         if finding.numbers:
             with st.expander(f"{len(finding.numbers)} numbers"):
                 show_table(pd.DataFrame([asdict(number) for number in finding.numbers]))
@@ -86,15 +86,15 @@ def _unpin(finding: str) -> None:
 
 def ready_to_pin() -> None:
     """The newest result of every study, with what it says and a way to pin it."""
-    every = shipped_record.runs()["study"].drop_duplicates()
-    newest = [known[0] for study in every if has_headline(study) and (known := known_runs(study))]
+    studies = shipped_record.runs()["study"].drop_duplicates()
+    newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
         st.subheader("Results to pin")
     for stored in newest:
-        said = headline_of(stored.run)
+        headline = headline_of(stored.run)
         text, pin = st.columns([6, 1], vertical_alignment="center")
-        text.markdown(plain(said.sentence))
-        text.caption(plain(" · ".join(facts(said, stored))))
+        text.markdown(plain(headline.sentence))
+        text.caption(plain(" · ".join(facts(headline, stored))))
         with pin:
             offer_pin_of_run(stored.run, key=f"ready_{stored.study}")
 
@@ -104,14 +104,14 @@ def show(tools: DeltaGenerator) -> None:
     st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
     with clear_errors():
         offer_undo()
-        known = findings(resources.database())
-        if not known:
+        pinned = findings(resources.database())
+        if not pinned:
             st.info(
                 "Nothing is pinned yet: press *Pin* beside a stored result, or under the maps of a sentence.",
                 icon=":material/push_pin:",
             )
             ready_to_pin()
         else:
-            downloads(known)
-            for kept in known:
-                card(kept)
+            downloads(pinned)
+            for finding in pinned:
+                card(finding)

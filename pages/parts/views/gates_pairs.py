@@ -129,10 +129,10 @@ def show_shapley() -> None:
     _caption(stored, f"n = {heads[0].n} rows, {heads[0].orders} orders each")
 
 
-def _agreements(place: Any, rows: list[dict[str, Any]]) -> None:
+def _agreements(container: Any, rows: list[dict[str, Any]]) -> None:
     for result in RankingCorrelation.among(rows):
-        said = "undefined" if result.value is None else f"{result.value:.2f} ({_ends(result.low, result.high)})"
-        place.markdown(f"Ranks by {result.first} and by {result.second}: **{said}**")
+        correlation = "undefined" if result.value is None else f"{result.value:.2f} ({_ends(result.low, result.high)})"
+        container.markdown(f"Ranks by {result.first} and by {result.second}: **{correlation}**")
 
 
 def _ends(low: float | None, high: float | None) -> str:

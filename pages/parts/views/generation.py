@@ -10,11 +10,11 @@ from pages.parts.shell.messages import clear_errors
 
 def show(tools: DeltaGenerator) -> None:
     """The prompt written on."""
-    asked = context.now()
+    view_context = context.now()
     with tools:
-        prompt = asking.pick_prompt(asked.text or "")
+        prompt = asking.pick_prompt(view_context.text or "")
     if not prompt.text.strip():
         st.info("Type a prompt above and press Enter: the model writes on, token by token.", icon=":material/edit:")
         return
     with clear_errors():
-        steps.show_steps(str(asked.checkpoint), prompt)
+        steps.show_steps(str(view_context.checkpoint), prompt)

@@ -37,33 +37,33 @@ def show(tools: DeltaGenerator) -> None:
     bar = st.container()
     with clear_errors():
         newest = {study: _newest(study) for study in STUDIES}
-        done = [_look(), *(_of_mine(newest[study]) for study in STUDIES)]
-        bar.progress(sum(done) / len(done), text=f"{sum(done)} of {len(done)} steps done")
-        _step(2, "Fine-tune it on SST-2", done[1], newest["finetune"], "finetuning/train",
+        steps_done = [_look(), *(_of_mine(newest[study]) for study in STUDIES)]
+        bar.progress(sum(steps_done) / len(steps_done), text=f"{sum(steps_done)} of {len(steps_done)} steps done")
+        _step(2, "Fine-tune it on SST-2", steps_done[1], newest["finetune"], "finetuning/train",
               "Train the encoder to tell good reviews from bad ones: press Fine-tune, with the recipe that is chosen. "
               "Ask of the score that comes out: is it above what a constant answer gets?")  # fmt: skip
-        _step(3, "See what changed", done[2], newest["change"], "finetuning/change",
+        _step(3, "See what changed", steps_done[2], newest["change"], "finetuning/change",
               "Below the scores of your run, press How did attention change? Ask: which layers changed most, and which "
               "heads not at all?")  # fmt: skip
-        _step(4, "Take heads away", done[3], newest["disable"], "interventions/ablation",
+        _step(4, "Take heads away", steps_done[3], newest["disable"], "interventions/ablation",
               "Choose your fine-tuned checkpoint and disable each head in turn (A task's rows). Ask: which heads does "
               "the model need, and is the difference beyond luck?")  # fmt: skip
-        _figure(newest["change"], is_mine=done[2])
+        _figure(newest["change"], is_mine=steps_done[2])
 
 
 def _newest(study: str) -> StoredRun | None:
     """The newest result of one's own, else one that ships, on this path's rows where there is one."""
     stored = present_runs(study)
-    return min(stored, key=lambda known: (known.source != "yours", ROWS not in str(known.task)), default=None)
+    return min(stored, key=lambda run: (run.source != "yours", ROWS not in str(run.task)), default=None)
 
 
 def _of_mine(stored: StoredRun | None) -> bool:
     return stored is not None and stored.source == "yours"
 
 
-def _box(number: int, title: str, *, done: bool) -> DeltaGenerator:
+def _box(number: int, title: str, *, is_done: bool) -> DeltaGenerator:
     box = st.container(border=True, key=f"step_{number}")
-    box.markdown(f"**{number}. {title}**" + (" :material/check_circle: done" if done else ""))
+    box.markdown(f"**{number}. {title}**" + (" :material/check_circle: done" if is_done else ""))
     return box
 
 
@@ -73,13 +73,13 @@ def _look() -> bool:
     scores = resources.shown(ENCODER, example.TEXT, example.PAIR).scores["next"]
     typed = st.session_state.get("path_head", before)
     right = _share(typed, scores) == float(np.nanmax(scores))
-    with _box(1, "See what the heads look at", done=right):
+    with _box(1, "See what the heads look at", is_done=right):
         st.markdown(
             "Each small picture is one head: rows are tokens that look, columns tokens that are looked at. "
             "Find the head that looks most at the next token (*Order by* helps)."
         )
-        place, field = st.columns([2, 3], vertical_alignment="bottom")
-        with place:
+        link_column, field = st.columns([2, 3], vertical_alignment="bottom")
+        with link_column:
             links.link("maps", "Open Attention maps", checkpoint=ENCODER, text=example.TEXT, pair=example.PAIR)
         typed = field.text_input("Which head is it?", before, key="path_head", placeholder="like L1H2", max_chars=12)
         if typed.strip():
@@ -108,24 +108,24 @@ def _judge(typed: str, scores: np.ndarray) -> None:
         st.info(f"That one gives {share:.2f} of its weight to the next token; another gives more.")
 
 
-def _step(number: int, title: str, done: bool, stored: StoredRun | None, target: str, told: str) -> None:
+def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, target: str, told: str) -> None:
     """One step on a real page: what to do there, and what came out; until then the result that ships stands in."""
-    with _box(number, title, done=done):
+    with _box(number, title, is_done=is_done):
         st.markdown(told)
-        place, result = st.columns([2, 3], vertical_alignment="center")
-        with place:
+        link_column, result = st.columns([2, 3], vertical_alignment="center")
+        with link_column:
             page, _, view = target.partition("/")
             links.link(target, f"Open {page_of(page).view(view).title}", checkpoint=ENCODER, rows=ROWS)
         if stored is not None:
             with result:
-                said = headlines.headline_of(stored.run).sentence
-                st.caption(plain(f"{'Yours' if done else 'Until you have your own, one that ships'}: {said}"))
+                sentence = headlines.headline_of(stored.run).sentence
+                st.caption(plain(f"{'Yours' if is_done else 'Until you have your own, one that ships'}: {sentence}"))
                 open_link(stored, "Open this result")
 
 
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """The change by depth beside the paper's, to take away as a figure with its citation."""
-    with _box(5, "Your figure beside the paper's" if is_mine else "A figure beside the paper's", done=is_mine):
+    with _box(5, "Your figure beside the paper's" if is_mine else "A figure beside the paper's", is_done=is_mine):
         if stored is None:
             st.info("It is drawn from step 3's result.", icon=":material/insights:")
             return

@@ -13,10 +13,10 @@ from pages.parts.widgets.files import show_files
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    study, mine = attending.measured_by("statistics", STATISTICS)
+    study, is_chosen = attending.measured_by("statistics", STATISTICS)
     measured = attending.rows_of(study, PlaceScore, task="sst2", options={})
     if measured is not None:
-        measured = measured.where(mine)
+        measured = measured.where(is_chosen)
         scores = measured.scores
         names = [name for name in STATISTICS if name in {score.statistic for score in scores}]
         statistic = url.pick(

@@ -49,8 +49,10 @@ def show_waiting() -> None:
         return
     st.subheader("From the terminal")
     for run in waiting.itertuples():
-        said, button = st.columns([5, 2], vertical_alignment="center")
-        said.markdown(f"**{plain(run.title)}** · " + (plain(run.error) if run.error else counted(run.rows, "rows")))
+        text_column, button = st.columns([5, 2], vertical_alignment="center")
+        text_column.markdown(
+            f"**{plain(run.title)}** · " + (plain(run.error) if run.error else counted(run.rows, "rows"))
+        )
         if not run.error:
             button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
@@ -61,8 +63,10 @@ def show_line(job: Any, title: str) -> None:
     with st.container(border=True, key=f"job_{job.job}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center"):
             failed = f" · {job.failed} failed" if job.failed else ""
-            done = f"{job.done} of {counted(job.units, 'units')}{failed}"
-            st.markdown(f"**{plain(title)}** · {icon} {word} · {done} · {job.created:%d %b %H:%M} UTC", width="stretch")
+            progress = f"{job.done} of {counted(job.units, 'units')}{failed}"
+            st.markdown(
+                f"**{plain(title)}** · {icon} {word} · {progress} · {job.created:%d %b %H:%M} UTC", width="stretch"
+            )
             if job.run and isinstance(job.run, str):
                 with suppress(StoreError):  # the result was deleted; the job stays
                     open_link(stored_run(job.run), "Open the result")
@@ -120,21 +124,25 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     if db.notice:
         st.warning(plain(db.notice), icon=":material/history:")
-    place = api.runner(db).place
-    where = f"the cluster {place.cluster}" if place.cluster else f"worker processes of this machine ({place.workers})"
+    workplace = api.runner(db).place
+    where = (
+        f"the cluster {workplace.cluster}"
+        if workplace.cluster
+        else f"worker processes of this machine ({workplace.workers})"
+    )
     st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
 
     show_waiting()
-    known = jobs(db)
-    if known.empty:
+    all_jobs = jobs(db)
+    if all_jobs.empty:
         st.info(NOTHING, icon=":material/play_circle:")
         show_shipped()
         return
 
-    for job in known.loc[known["state"].isin(["queued", "running"]), "job"]:
+    for job in all_jobs.loc[all_jobs["state"].isin(["queued", "running"]), "job"]:
         job_progress.show_job(job)
 
-    stopped = known.loc[~known["state"].isin(["queued", "running"])]
+    stopped = all_jobs.loc[~all_jobs["state"].isin(["queued", "running"])]
     if len(stopped):
         st.subheader("Earlier jobs", anchor=False)
     titles = short_titles(list(stopped["title"].head(SHOWN)))

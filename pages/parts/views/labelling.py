@@ -21,22 +21,22 @@ from pages.parts.team.bundled_labels import show_bundled_work
 
 def names_of(db, settings, classes, suggesting) -> list[str]:
     """The queue as it was first made for this wish, so that what the browser holds stays the same."""
-    kept = st.session_state.get("queue")
+    cached_queue = st.session_state.get("queue")
     key = (settings.wish, settings.hinted, suggesting, classes)
-    if kept is None or kept[0] != key:
+    if cached_queue is None or cached_queue[0] != key:
         hints = (lambda names: hints_of(db, suggesting, names)) if suggesting else None
-        kept = (key, queue(db, settings.wish, hints))
-        st.session_state["queue"] = kept
+        cached_queue = (key, queue(db, settings.wish, hints))
+        st.session_state["queue"] = cached_queue
         st.session_state.pop("label_payload", None)
-    return kept[1]
+    return cached_queue[1]
 
 
 def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
     """What the browser draws: made anew when somebody comes back to the page, with the work as it is stored."""
     if "label_payload" not in st.session_state:
         hints = hints_of(db, suggesting, names[:1000]) if settings.hinted and suggesting and names else {}
-        made = payload(db, settings.wish, names, classes, hints=hints, classifier=suggesting)
-        st.session_state["label_payload"] = made
+        sheet_payload = payload(db, settings.wish, names, classes, hints=hints, classifier=suggesting)
+        st.session_state["label_payload"] = sheet_payload
     return st.session_state["label_payload"]
 
 
@@ -49,11 +49,11 @@ def add_bundled(db, classes) -> None:
 def more_tools(db, classes, annotator: str) -> None:
     """Drawing maps, changing classes, and files, behind one button."""
     with st.popover("Maps and files", icon=":material/folder:"):
-        what = st.segmented_control("What to do", ["Draw maps", "Classes", "Files"], default="Draw maps", required=True,
+        tool = st.segmented_control("What to do", ["Draw maps", "Classes", "Files"], default="Draw maps", required=True,
                                     label_visibility="collapsed")  # fmt: skip
-        if what == "Draw maps":
+        if tool == "Draw maps":
             label_tools.draw_maps()
-        elif what == "Classes":
+        elif tool == "Classes":
             class_forms.change_classes(db, classes, annotator or "nobody")
         else:
             label_tools.files(db, classes.name)
@@ -64,10 +64,10 @@ def more_tools(db, classes, annotator: str) -> None:
 def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     """The sheet, and the codebook at its side."""
     names = names_of(db, settings, classes, suggesting)
-    queue_name, data = payload_of(db, settings, classes, suggesting, names)
+    queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
         st.success("Every map of this choice is done: draw more, or change the queue.", icon=":material/done_all:")
-    send_maps(data)
+    send_maps(maps_payload)
     with st.container(horizontal=True, wrap=False, key="station"):
         with st.container(key="station_sheet"):
             show_sheet(queue_name)

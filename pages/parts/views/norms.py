@@ -17,14 +17,14 @@ SHOWN = {
 
 def show(tools: DeltaGenerator) -> None:
     """One of the four, of the sentence of the context."""
-    asked = context.now()
+    view_context = context.now()
     with tools:
         kind = url.pick_mode(list(SHOWN), "Measure")
-        wanted = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
+        is_on = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     with clear_errors():
         st.caption(beyond.MEANING[kind])
-        text = asked.text or ""
-        if asked.checkpoint and text.strip() and wanted:
-            SHOWN[kind](asked.checkpoint, text, asked.pair_or_none)
+        text = view_context.text or ""
+        if view_context.checkpoint and text.strip() and is_on:
+            SHOWN[kind](view_context.checkpoint, text, view_context.pair_or_none)
         else:
             st.info("Type a sentence, and switch on “Compute”.", icon=":material/play_circle:")

@@ -43,39 +43,39 @@ ABOUT = {  # what a head's scores are about, as their studies say, and the views
 def head_here(scores: pd.DataFrame) -> Head:
     """The context's head; the first that has scores, with a word, where the checkpoint has none of that name."""
     heads = [Head(int(a), int(b)) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
-    wanted = context.heads_named(context.now().head or "")
-    if wanted and wanted[0] in heads:
-        return wanted[0]
-    if wanted:
-        st.caption(f"Nothing is stored of {wanted[0]} here: {heads[0]} is shown.")
+    named_heads = context.heads_named(context.now().head or "")
+    if named_heads and named_heads[0] in heads:
+        return named_heads[0]
+    if named_heads:
+        st.caption(f"Nothing is stored of {named_heads[0]} here: {heads[0]} is shown.")
     return heads[0]
 
 
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
     """One sentence, each part with its source."""
-    known = facts(scores, head)
-    st.markdown(f"**{plain(str(head))}**: {plain(sentence(known))}")
-    if known:
-        st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in known)))
+    head_facts = facts(scores, head)
+    st.markdown(f"**{plain(str(head))}**: {plain(sentence(head_facts))}")
+    if head_facts:
+        st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)))
 
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     """Every score with interval, baseline and source, or those about one thing, and the pages that they come from;
     returns what is shown."""
-    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
-    mine = mine[~mine["score"].isin(choices.HIDDEN)]
-    sections = mine["score"].str.partition("/")[0].map(section_of)
+    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    head_scores = head_scores[~head_scores["score"].isin(choices.HIDDEN)]
+    sections = head_scores["score"].str.partition("/")[0].map(section_of)
     offered = [name for name in ABOUT if (sections == name).any()]
     chosen = url.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
     pages: tuple[str, ...] = ()
     if chosen != EVERYTHING:
         pages = ABOUT[chosen]
-        mine = mine[sections == chosen]
-    mine = mine.set_index("score").loc[choices.keys_of(mine)].reset_index()
-    mine.insert(0, "what", [label_of(key) for key in mine["score"]])
+        head_scores = head_scores[sections == chosen]
+    head_scores = head_scores.set_index("score").loc[choices.keys_of(head_scores)].reset_index()
+    head_scores.insert(0, "what", [label_of(key) for key in head_scores["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
     numbers = ["value", "low", "high", "baseline", "q"]
-    shown = mine[columns].assign(n=mine["n"].astype("Int64"), task=mine["task"].fillna(""))
+    shown = head_scores[columns].assign(n=head_scores["n"].astype("Int64"), task=head_scores["task"].fillna(""))
     shown = shown.style.format("{:.3g}", subset=numbers, na_rep="").format("{:d}", subset=["n"], na_rep="")
     show_table(shown, height=360)
     if pages:
@@ -83,7 +83,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
             st.caption("These come from")
             for page in pages:
                 links.link(page)
-    return mine[columns]
+    return head_scores[columns]
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -94,31 +94,31 @@ def show(tools: DeltaGenerator) -> None:
         choices.say_left_out(checkpoint)
         if len(scores):
             task, head = choices.task_here(scores), head_here(scores)
-            known = choices.on_task(scores, task)
-            show_facts(known, head)
+            task_scores = choices.on_task(scores, task)
+            show_facts(task_scores, head)
             missing = is_missing(checkpoint)
             if not missing:
                 with clear_errors():
-                    show_three_maps(checkpoint, head, known, task)
-            show_where_it_looks(known, head)
+                    show_three_maps(checkpoint, head, task_scores, task)
+            show_where_it_looks(task_scores, head)
             if not missing:
                 with clear_errors():
-                    show_why(checkpoint, head, known, task)
-            show_what_it_does(checkpoint, known, head)
-            show_beside(checkpoint, head, known, task)
-            show_nearest(known, head, checkpoint, task)
-            show_counterparts(checkpoint, head, known, task)
-            show_links(checkpoint, head, here="heads/one")
-            show_hypotheses(checkpoint, head, known, task)
+                    show_why(checkpoint, head, task_scores, task)
+            show_what_it_does(checkpoint, task_scores, head)
+            show_beside(checkpoint, head, task_scores, task)
+            show_nearest(task_scores, head, checkpoint, task)
+            show_counterparts(checkpoint, head, task_scores, task)
+            show_links(checkpoint, head, current_view="heads/one")
+            show_hypotheses(checkpoint, head, task_scores, task)
             gallery = Gallery()
             if not missing:
-                offer_missing(checkpoint, task, task_scores=known, causal=resources.checkpoint(checkpoint).causal)
+                offer_missing(checkpoint, task, task_scores=task_scores, causal=resources.checkpoint(checkpoint).causal)
                 st.subheader("Gallery", anchor=False)
                 with clear_errors():
                     gallery = show_gallery(checkpoint, head, task)
             st.subheader("Every score", anchor=False)
-            rows = show_scores(known, head)
-            dossier = Dossier(head, checkpoint, task, known, rows, gallery)
+            rows = show_scores(task_scores, head)
+            dossier = Dossier(head, checkpoint, task, task_scores, rows, gallery)
             show_files(rows, [], f"head-{head}", page=dossier.page)
             offer_pin(dossier.pin, key="pin_head")
         else:

@@ -33,8 +33,8 @@ def colour_of(frame: pd.DataFrame, key: str, shape: tuple[int, int]) -> Axis:
 
 def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Second less first, head by head; without intervals, which only a paired study gives."""
-    both = first.merge(second, on=["layer", "head"], suffixes=("", "_second"))
-    return both.assign(value=both["value_second"] - both["value"], low=None, high=None)
+    paired = first.merge(second, on=["layer", "head"], suffixes=("", "_second"))
+    return paired.assign(value=paired["value_second"] - paired["value"], low=None, high=None)
 
 
 def brushed_before() -> list[str]:
@@ -45,24 +45,26 @@ def brushed_before() -> list[str]:
     return brushed
 
 
-def only_sure(mine: pd.DataFrame) -> pd.DataFrame:
+def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
     """All scores, or those of heads of which a hypothesis is held out and causal, where any hypothesis was tested."""
-    tested = rows_of(mine, SURE)
+    tested = rows_of(task_scores, SURE)
     if tested.empty or not url.switch(st.toggle, "Held out and causal", key="sure", help="Only heads of which it is"):
-        return mine
+        return task_scores
     sure = tested[tested["value"] == 1]
     if sure.empty:
         st.caption("No hypothesis about a head here is both held out and causal: all heads are shown.")
-        return mine
+        return task_scores
     places = set(zip(sure["layer"], sure["head"], strict=True))
-    return mine[[place in places for place in zip(mine["layer"], mine["head"], strict=True)]]
+    return task_scores[
+        [layer_head in places for layer_head in zip(task_scores["layer"], task_scores["head"], strict=True)]
+    ]
 
 
 def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     """The scores of one checkpoint and task."""
-    mine = choices.on_task(frame, task)
-    keys = choices.keys_of(mine)
-    shape = (int(mine["layer"].max()) + 1, int(mine["head"].max()) + 1)
+    task_scores = choices.on_task(frame, task)
+    keys = choices.keys_of(task_scores)
+    shape = (int(task_scores["layer"].max()) + 1, int(task_scores["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         layout = url.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
         across_key = colour_key = keys[0]
@@ -72,15 +74,15 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         if layout != COMPARE:
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
         bars = url.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
-        mine = only_sure(mine)
-    across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
-    colour = colour_of(mine, colour_key, shape)
+        task_scores = only_sure(task_scores)
+    across, up = (axis_of(rows_of(task_scores, key), label_of(key), shape) for key in (across_key, up_key))
+    colour = colour_of(task_scores, colour_key, shape)
     note = choices.meaning(colour_key)
     if layout == LIKENESS:
-        across, up, note = likeness.places(name, task, mine, shape)
+        across, up, note = likeness.places(name, task, task_scores, shape)
     elif layout == COMPARE:
-        across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
-    lines, before = likeness.lines(mine, shape), brushed_before()
+        across, up, colour, note = compared(across_key, task_scores, frame, f"{name} · {task}", shape)
+    lines, before = likeness.lines(task_scores, shape), brushed_before()
     brushed, opened = show_atlas(
         Plane(shape, across, up, colour), key=history.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
     )
@@ -91,26 +93,30 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     st.caption(
         plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the first layer")
     )
-    table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))
+    table(
+        task_scores,
+        brushed,
+        [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])),
+    )
 
 
 def compared(
-    key: str, mine: pd.DataFrame, frame: pd.DataFrame, title: str, shape: tuple[int, int]
+    key: str, task_scores: pd.DataFrame, frame: pd.DataFrame, title: str, shape: tuple[int, int]
 ) -> tuple[Axis, Axis, Axis, str]:
     """One score here, and on another task or of another checkpoint; colour is the change."""
-    other = context.now().beside
-    frame = choices.scores_of(other) if other else frame
+    other_checkpoint = context.now().beside
+    frame = choices.scores_of(other_checkpoint) if other_checkpoint else frame
     task = choices.pick_task(frame, "beside_task")
-    here = choices.task_here(mine)
-    first, second = rows_of(mine, key), rows_of(choices.on_task(frame, task), key)
-    if other in (None, context.now().checkpoint) and task == here:
+    context_task = choices.task_here(task_scores)
+    first, second = rows_of(task_scores, key), rows_of(choices.on_task(frame, task), key)
+    if other_checkpoint in (None, context.now().checkpoint) and task == context_task:
         second = second[:0]  # a score beside itself says nothing
-    second, by = _side_by_side(second, other, shape)
-    label = f"{label_of(key)}, {other or ''} {task or ''}"
+    second, by = _side_by_side(second, other_checkpoint, shape)
+    label = f"{label_of(key)}, {other_checkpoint or ''} {task or ''}"
     note = (
         f"{choices.meaning(key)}; colour: second less first{by}"
         if len(second)
-        else _nothing_beside(label, other, task == here)
+        else _nothing_beside(label, other_checkpoint, task == context_task)
     )
     return (
         axis_of(first, f"{label_of(key)}, {title}", shape),
@@ -120,34 +126,36 @@ def compared(
     )
 
 
-def _side_by_side(second: pd.DataFrame, other: str | None, shape: tuple[int, int]) -> tuple[pd.DataFrame, str]:
+def _side_by_side(
+    second: pd.DataFrame, other_checkpoint: str | None, shape: tuple[int, int]
+) -> tuple[pd.DataFrame, str]:
     """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
     the two were matched; and what to say of it."""
-    found = head_counterparts.matched_with(str(context.now().checkpoint), other)
+    counterparts = head_counterparts.matched_with(str(context.now().checkpoint), other_checkpoint)
     explained = "Each head and its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
-    if found and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
+    if counterparts and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
         return head_counterparts.at_its_counterparts(
-            second, found
-        ), f" · {len(found)} of {heads} heads have a counterpart"
+            second, counterparts
+        ), f" · {len(counterparts)} of {heads} heads have a counterpart"
     return second[(second["layer"] < shape[0]) & (second["head"] < shape[1])], ""
 
 
-def _nothing_beside(label: str, other: str | None, same_task: bool) -> str:
+def _nothing_beside(label: str, other_checkpoint: str | None, same_task: bool) -> str:
     """Why one score has nothing to stand beside."""
-    if other in (None, context.now().checkpoint) and same_task:
+    if other_checkpoint in (None, context.now().checkpoint) and same_task:
         return "Choose another checkpoint in the line above (compare with), or another task here, to see what changes"
     return f"{label}: nothing is stored"
 
 
-def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
+def table(task_scores: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
     """The shown scores of the brushed heads, or of all, with where they come from."""
-    shown = mine[mine["score"].isin(keys)].copy()
+    shown = task_scores[task_scores["score"].isin(keys)].copy()
     shown["name"] = [f"L{a + 1}H{b + 1}" for a, b in zip(shown["layer"], shown["head"], strict=True)]
     shown = shown[shown["name"].isin(brushed)] if brushed else shown
     rows: list[Row] = shown.drop(columns=["checkpoint", "layer", "head"]).to_dict("records")
-    said = f"{counted(len(brushed), 'heads')} selected" if brushed else "every head"
-    with st.expander(f"Scores and their sources: {said}", expanded=bool(brushed), icon=":material/table:"):
+    selection = f"{counted(len(brushed), 'heads')} selected" if brushed else "every head"
+    with st.expander(f"Scores and their sources: {selection}", expanded=bool(brushed), icon=":material/table:"):
         show_table(pd.DataFrame(rows), height=260)
         show_files(shown, [], "atlas")
 

@@ -25,17 +25,22 @@ BARS = 480  # pixels of one of two pictures side by side; their names take half 
 
 def start(db, class_set: str) -> None:
     """Choose checkpoints and tasks; one job a task."""
-    checkpoint, other, codebook = context.now().checkpoint, context.now().beside, codebook_of(class_set)
+    checkpoint, other_checkpoint, codebook = context.now().checkpoint, context.now().beside, codebook_of(class_set)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
         tasks = pickers.pick_tasks("mrpc")
     limit = middle.number_input(
         "Rows a task", 1, 100_000, codebook.rows if codebook else 1000, key=f"limit_{class_set}", bind="query-params"
     )
-    both = [name for name in (checkpoint, other) if name]
-    if both and tasks:
-        asked = {"checkpoints": both, "tasks": tasks, "limit": limit, "data": settings().glue and str(settings().glue)}
-        job_progress.say_time(STUDY, asked)
+    checkpoints = [name for name in (checkpoint, other_checkpoint) if name]
+    if checkpoints and tasks:
+        job_options = {
+            "checkpoints": checkpoints,
+            "tasks": tasks,
+            "limit": limit,
+            "data": settings().glue and str(settings().glue),
+        }
+        job_progress.say_time(STUDY, job_options)
     if right.button("Classify", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
             glue = settings().glue
@@ -43,7 +48,7 @@ def start(db, class_set: str) -> None:
                 options = classifying_options(
                     db,
                     keep_best_known(db, class_set),
-                    checkpoints=both,
+                    checkpoints=checkpoints,
                     task=task,
                     limit=limit,
                     data=None if glue is None else str(glue),
@@ -80,7 +85,7 @@ def show(tools: DeltaGenerator) -> None:
             icon=":material/bar_chart:",
         )
         return
-    pick_run(STUDY, "", "shares_run", kept=lambda stored: stored.settings.class_set == class_set)
+    pick_run(STUDY, "", "shares_run", is_included=lambda stored: stored.settings.class_set == class_set)
     shares, majority, notes = ClassShare.among(rows), HeadClass.among(rows), ClassNote.among(rows)
     names = list(dict.fromkeys([*classes.names, *(share.name for share in shares), *(head.name for head in majority)]))
     doubts(notes)

@@ -14,11 +14,11 @@ from pages.parts.team.bundled_labels import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
 
-def figures(known: projects.Project, advance: ProjectProgress) -> None:
+def figures(project: projects.Project, advance: ProjectProgress) -> None:
     """The numbers at the top."""
-    given, complete, pace, ending = st.columns(4)
+    label_column, complete, pace, ending = st.columns(4)
     share = advance.counted / advance.needed
-    given.metric(
+    label_column.metric(
         "Labels", f"{advance.counted:,} of {advance.needed:,}", f"{share:.1%}", delta_color="off", delta_arrow="off"
     )
     complete.metric("Maps complete", f"{advance.by_labels[-1]:,}", f"of {sum(advance.by_labels):,}", delta_color="off",
@@ -34,9 +34,9 @@ def figures(known: projects.Project, advance: ProjectProgress) -> None:
     )
     ending.metric("Expected end, UTC", ends, f"{advance.surplus} surplus labels", delta_color="off", delta_arrow="off")
     st.progress(min(1.0, share))
-    if 0 < len(advance.people) < known.rules["k"]:
+    if 0 < len(advance.people) < project.rules["k"]:
         st.warning(
-            f"Each map is to be labelled by {known.rules['k']} different people, and {len(advance.people)} have come "
+            f"Each map is to be labelled by {project.rules['k']} different people, and {len(advance.people)} have come "
             "so far: the project cannot be completed by them alone.",
             icon=":material/group_add:",
         )
@@ -57,13 +57,13 @@ def pictures(advance: ProjectProgress) -> None:
             )
         )
     with right:
-        known = advance.curve.dropna()
-        if known.empty:
+        curve = advance.curve.dropna()
+        if curve.empty:
             st.caption("Agreement is shown once maps have two labels.")
             return
-        scale = alt.Scale(domain=[min(0.0, float(known["alpha"].min())), 1.0])
+        scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(
-            alt.Chart(known, title="Krippendorff's alpha of the first labels")
+            alt.Chart(curve, title="Krippendorff's alpha of the first labels")
             .mark_line(point=True)
             .encode(
                 x=alt.X("labels:Q", title="labels given"),
@@ -74,19 +74,19 @@ def pictures(advance: ProjectProgress) -> None:
 
 
 @st.fragment(run_every=10.0)
-def show_progress(db, known: projects.Project) -> None:
+def show_progress(db, project: projects.Project) -> None:
     """Everything, anew every ten seconds."""
     with clear_errors():
         moment = now()
-        advance = progress(db, known.project, moment)
-        figures(known, advance)
+        advance = progress(db, project.project, moment)
+        figures(project, advance)
         pictures(advance)
         st.subheader("People")
         show_table(advance.people)
         st.caption(
             plain(
-                f"{known.title} · {known.state} · class set {known.class_set} · {moment:%d %B %Y %H:%M} UTC · the end "
-                "is reckoned by the pace of the last hour, or of the hours in which anybody labelled"
+                f"{project.title} · {project.state} · class set {project.class_set} · {moment:%d %B %Y %H:%M} UTC · "
+                "the end is reckoned by the pace of the last hour, or of the hours in which anybody labelled"
             )
         )
 

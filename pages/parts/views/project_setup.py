@@ -18,18 +18,18 @@ from pages.parts.widgets.tables import show_table
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
 
 
-def overview(db, known) -> None:
+def overview(db, all_projects) -> None:
     """All projects, one a row."""
     counts = project_counts(db)
     rows = []
-    for project in known:
+    for project in all_projects:
         count = counts[project.project] if project.state != "archived" else None
-        done = count.counted / (count.maps * project.rules["k"]) if count else None
+        share_labelled = count.counted / (count.maps * project.rules["k"]) if count else None
         rows.append(
             {
                 "title": project.title,
                 "state": project.state,
-                "labelled": done,
+                "labelled": share_labelled,
                 "annotators per map": project.rules["k"],
                 "people so far": count.people if count else None,
                 "class set": project.class_set,
@@ -43,35 +43,35 @@ def overview(db, known) -> None:
     )
 
 
-def one_project(db, known, by: str) -> None:
+def one_project(db, project, by: str) -> None:
     """What can be done with one project, and who may label in it."""
-    links.link("annotate", "Label in it", icon=":material/stylus:", project=known.project)
+    links.link("annotate", "Label in it", icon=":material/stylus:", project=project.project)
     with clear_errors():
-        for place, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
-            allowed = known.state in projects.FROM[kind]
-            if place.button(label, disabled=not allowed, key=f"{kind}_{known.project}", width="stretch"):
-                projects.change_project(db, known.project, kind, annotator=by)
+        for column, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
+            allowed = project.state in projects.FROM[kind]
+            if column.button(label, disabled=not allowed, key=f"{kind}_{project.project}", width="stretch"):
+                projects.change_project(db, project.project, kind, annotator=by)
                 st.rerun()
     st.caption(
         plain(
-            f"{known.title}: {known.state} since {known.changed:%d %B %Y %H:%M} UTC"
-            + (f", by {known.changed_by}" if known.changed_by else "")
+            f"{project.title}: {project.state} since {project.changed:%d %B %Y %H:%M} UTC"
+            + (f", by {project.changed_by}" if project.changed_by else "")
         )
     )
-    if known.state != "archived":
-        making.people_of(db, known, by)
-        making.order_again(db, known, by)
+    if project.state != "archived":
+        making.people_of(db, project, by)
+        making.order_again(db, project, by)
     with st.expander("Rules and recipe"):
         left, right = st.columns(2)
-        left.json(known.rules)
-        right.json(known.recipe)
+        left.json(project.rules)
+        right.json(project.recipe)
 
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     db = resources.database()
     by = making.admin_name()
-    found = projects.projects(db)
+    all_projects = projects.projects(db)
     buttons = st.container(horizontal=True)
     with buttons.popover("New project", icon=":material/add:"):
         making.new_project(db, class_set_names(db), by)
@@ -81,7 +81,7 @@ def show(tools: DeltaGenerator) -> None:
         upkeep.label_studio(db, class_set_names(db))
     with buttons.popover("Erase a person", icon=":material/person_remove:"):
         upkeep.erase_person(db, by)
-    if not found:
+    if not all_projects:
         st.info(
             "There is no project yet. In a project each map is labelled by the same number of different people; "
             "make one "
@@ -90,13 +90,13 @@ def show(tools: DeltaGenerator) -> None:
         )
         show_bundled_work()
         return
-    overview(db, found)
-    titles = {one.project: one for one in found}
+    overview(db, all_projects)
+    titles = {project.project: project for project in all_projects}
     chosen = url.pick(st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title)
     one_project(db, titles[chosen], by)
     st.caption(
         plain(
-            f"{counted(len(found), 'projects')} · {date.today():%d %B %Y} · labels of a "
+            f"{counted(len(all_projects), 'projects')} · {date.today():%d %B %Y} · labels of a "
             "project count in it alone (docs/team.md)"
         )
     )

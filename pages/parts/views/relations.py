@@ -37,13 +37,13 @@ class TreeScore(DependencyScore):
 
 def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequence[RelationScore]) -> None:
     """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
-    for place, some in attending.by_place(scores).items():
-        first = some[0]
+    for checkpoint_task, task_scores in attending.by_place(scores).items():
+        first = task_scores[0]
         if first.best_distance_accuracy is None:
             st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
             return
         st.caption(
-            f"{plain(measured.title(place))} · always guessing the word at distance "
+            f"{plain(measured.title(checkpoint_task))} · always guessing the word at distance "
             f"{first.best_distance:+d} is right for {first.best_distance_accuracy:.3f} of the links; the "
             f"previous word {first.previous_accuracy:.3f}, the next word {first.next_accuracy:.3f}."
         )
@@ -52,9 +52,9 @@ def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequen
 def say_shared(scores: Sequence[RelationScore]) -> None:
     """Heads that stand out in every task (the paper: STS-B and RTE share a pair that finds words of both sentences)."""
     for checkpoint in dict.fromkeys(score.checkpoint for score in scores):
-        some = [score for score in scores if score.checkpoint == checkpoint]
-        if len({score.task for score in some}) > 1:
-            shared = ", ".join(map(str, attending.shared_heads(some))) or "none"
+        checkpoint_scores = [score for score in scores if score.checkpoint == checkpoint]
+        if len({score.task for score in checkpoint_scores}) > 1:
+            shared = ", ".join(map(str, attending.shared_heads(checkpoint_scores))) or "none"
             st.caption(
                 f"{plain(Path(str(checkpoint)).name)} · heads above their baseline in all these tasks: {shared}."
             )
@@ -68,10 +68,10 @@ def dependencies() -> None:
             "Universal Dependencies folder", key="treebank", bind="query-params", placeholder="UD_English-EWT"
         )
         st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
-        wanted = {"checkpoint": name, "treebank": folder}
+        options = {"checkpoint": name, "treebank": folder}
         job_progress.offer_start(
             "dependencies",
-            wanted if name and folder else None,
+            options if name and folder else None,
             "Run",
             title=lambda: f"dependencies of {name}",
             keep_as="job_dependencies",
@@ -89,9 +89,9 @@ def dependencies() -> None:
     if stored is None:
         return
     rows = stored.result_rows
-    every = DependencyScore.among(rows)
-    attending.notes(every)
-    scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]
+    dependency_scores = DependencyScore.among(rows)
+    attending.notes(dependency_scores)
+    scores = [TreeScore.along(score) for score in dependency_scores if score.note is None and score.layer is not None]
     best = [score for score in scores if score.chosen is not False]
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over", "q"]
     measured = attending.ShownScores(best, rows, "", stored.settings.checkpoint, "", "")
@@ -109,7 +109,7 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     relations = attending.pick_kinds(
         "Relations",
-        {key: known.label for key, known in RELATIONS.items()},
+        {key: relation.label for key, relation in RELATIONS.items()},
         key="relations",
         help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
     )
@@ -128,16 +128,16 @@ def show(tools: DeltaGenerator) -> None:
             ends = RELATIONS.get(relation)
             along = [score for score in scores if score.feature == relation]
             ways = [way for way in WAYS if way in {score.statistic for score in along}]
-            said = {
+            way_labels = {
                 "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
                 "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
             }
-            way = url.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=said.__getitem__)
+            way = url.pick(row.selectbox, "Direction", ways, key="way", width=290, format_func=way_labels.__getitem__)
             value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
             chosen = [score for score in along if score.statistic == way]
             drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
             st.caption(
-                f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
+                f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {way_labels[way]} · "
                 "excess: above the same distance elsewhere, by the token; outlined: so, and more than query, key "
                 f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
                 f"directions (from {FEWEST} inputs on)"

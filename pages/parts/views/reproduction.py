@@ -37,7 +37,7 @@ def chosen_options() -> dict[str, Any] | None:
         accept_new_options=True, help=pickers.CHECKPOINT_HELP,
     )  # fmt: skip
     glue = settings().glue
-    data = right.text_input(
+    data_folder = right.text_input(
         "Data",
         str(glue or ""),
         placeholder="a folder; empty for the bundled samples",
@@ -46,16 +46,16 @@ def chosen_options() -> dict[str, Any] | None:
         help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
     )
     with st.expander("Tasks, parts and sizes"):
-        which, what = st.columns(2)
+        task_column, part_column = st.columns(2)
         tasks = url.pick_many(
-            which.multiselect,
+            task_column.multiselect,
             "Tasks",
             list(TASKS),
             key="tasks",
             format_func=lambda key: TASKS[key].name,
             placeholder="all there",
         )
-        parts = url.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
+        parts = url.pick_many(part_column.multiselect, "Parts", PARTS, key="parts", placeholder="all")
         places = st.columns(5)
         numbers = {
             "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",
@@ -71,7 +71,7 @@ def chosen_options() -> dict[str, Any] | None:
         }  # fmt: skip
     if not checkpoints:
         return None
-    return {"checkpoints": checkpoints, "data": data.strip() or None, "tasks": tasks, "parts": parts} | numbers
+    return {"checkpoints": checkpoints, "data": data_folder.strip() or None, "tasks": tasks, "parts": parts} | numbers
 
 
 def start() -> None:
@@ -85,20 +85,20 @@ def start() -> None:
     with clear_errors():
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
-            wanted = report.prepared(db, ReportOptions.read(options))
+            plan = report.prepared(db, ReportOptions.read(options))
         if asks:
-            st.caption(time_of(db, wanted.steps))
+            st.caption(time_of(db, plan.steps))
             return
-        asked = [chain.JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
-        chain.begin(db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended]))
+        requests = [chain.JobRequest(step.study, step.asked, step.title) for step in plan.steps]
+        chain.begin(db, requests, lambda ended: report.finish(db, plan, [(job.run, job.error) for job in ended]))
         st.rerun()
 
 
 def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
     """How long these steps take together, by the rate of the most similar earlier run of each."""
-    known = [estimate_duration(db, step.study, step.asked) for step in steps]
-    timed = [time.seconds for time in known if time is not None]
-    new = f"; {len(known) - len(timed)} more were never timed" if len(timed) < len(known) else ""
+    estimates = [estimate_duration(db, step.study, step.asked) for step in steps]
+    timed = [time.seconds for time in estimates if time is not None]
+    new = f"; {len(estimates) - len(timed)} more were never timed" if len(timed) < len(estimates) else ""
     work = f"about {job_progress.duration(max(sum(timed), 1))} of work for {len(timed)} of them{new}"
     return f"{len(steps)} steps: {work}. What was done before is not run again."
 

@@ -79,8 +79,8 @@ def _spread(spread: SeedSpread) -> None:
 
 def _sources(sources: list[SeedSource]) -> None:
     """Each seed's share of the spread; what a seed without effect would have is the dashed line."""
-    known = [source for source in sources if source.share is not None]
-    if not known:
+    estimated = [source for source in sources if source.share is not None]
+    if not estimated:
         st.info("All runs score alike, or in some the score is undefined: there is no spread to take apart.")
         return
     bars = [
@@ -90,15 +90,15 @@ def _sources(sources: list[SeedSource]) -> None:
             "p corrected": source.p,
             "points": None if source.deviation is None else 100 * source.deviation,
         }
-        for source in known
+        for source in estimated
     ]
     axes = Axes(x="seed", y="share", y_title="% of the spread")
-    title = f"Where the spread of {known[0].metric} comes from; dashed: by chance"
+    title = f"Where the spread of {estimated[0].metric} comes from; dashed: by chance"
     tooltip = ("p corrected", "points")
-    rule = 100 * known[0].by_chance
+    rule = 100 * estimated[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
-    said = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
-    st.caption(f"F test, corrected over the three: {said}. Nine runs show large effects only.")
+    p_values = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
+    st.caption(f"F test, corrected over the three: {p_values}. Nine runs show large effects only.")
 
 
 def _overlaps(overlaps: list[HeadOverlap]) -> None:

@@ -42,14 +42,14 @@ def show(tools: DeltaGenerator) -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    what = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    unit_kind = url.pick(left.selectbox, "What is tested", KINDS, key="race_what", format_func=WHAT.__getitem__)
     operator = url.pick(middle.selectbox, "Instead of its attention", SWEPT, key="race_operator")
     margin = right.number_input(
         "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",
         help=SAID["margin"].help, key="race_margin", bind="query-params",
     )  # fmt: skip
     heads = ""
-    if what == "groups":
+    if unit_kind == "groups":
         heads = st.text_input(
             "Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help
         )
@@ -57,7 +57,7 @@ def _start() -> None:
     anytime = st.checkbox(
         "Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime", bind="query-params"
     )
-    more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
+    more = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
     job_progress.offer_start("race", asdict(shared) | more if shared else None, "Test")
     st.caption(
         "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
@@ -98,7 +98,7 @@ def _results() -> None:
     if all(verdict.head is not None for verdict in verdicts):
         left.altair_chart(rows_taken(verdicts), width="content")
     right.altair_chart(gradient_beside(verdicts, race))
-    show_table(looks(RaceLook.among(rows)), place=left)
+    show_table(looks(RaceLook.among(rows)), container=left)
     show_table(_table(verdicts))
     st.caption(
         plain(

@@ -30,8 +30,10 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
             heads = stored.among(HeadClass)
             of = stored.settings.class_set
             names = known_class_set(resources.database(), of).names if of else ()
-            mine = {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
-            return mine, names
+            class_of_head = {
+                str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint
+            }
+            return class_of_head, names
     return {}, ()
 
 
@@ -39,7 +41,7 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="kind", required=True)
     drawn = []
-    for (checkpoint, task), some in attending.chosen_first(attending.by_place(places)).items():
+    for (checkpoint, task), task_scores in attending.chosen_first(attending.by_place(places)).items():
         classes: dict[str, str] = {}
         names: Sequence[str] = ()
         if colour == "class":
@@ -48,12 +50,12 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
                 st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
                 links.link("statistics/shares")
                 continue
-            some = [score for score in some if score.name in classes]
+            task_scores = [score for score in task_scores if score.name in classes]
         lines = [
             {"x": score.x, "y": score.y, "name": score.name, "layer": int(score.layer or 0) + 1,
              "kind": score.kind if score.kind in KINDS else "nan", "value": score.value,
              "class": classes.get(score.name)}
-            for score in some
+            for score in task_scores
         ]  # fmt: skip
         chart = points(
             pd.DataFrame(lines),
@@ -74,7 +76,7 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         with st.container(width=640):
             st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
-        first = some[0]
+        first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
         st.caption(
             f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. give the sum; the mean times "

@@ -77,10 +77,10 @@ def _last() -> None:
     """What was done here last, if anything."""
     if not runs.any_rows(resources.database()):
         return
-    own = runs.runs(resources.database())
+    own_runs = runs.runs(resources.database())
     from pages.parts.reports.result_list import show_briefly  # half a second, with Altair, that a first visit spares
 
     st.markdown("**Done last**")
-    for run in own[own["rows"] > 0]["run"][:LAST]:
+    for run in own_runs[own_runs["rows"] > 0]["run"][:LAST]:
         show_briefly(str(run))
     links.link("results", "All results")

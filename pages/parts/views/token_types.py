@@ -41,9 +41,9 @@ def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
 def by_layer(measured: attending.ShownScores[Score], scores: Sequence[Score], feature: str) -> None:
     """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
     lines: list[dict[str, Any]] = [
-        {"layer": layer + 1, "mean": mean, "of": measured.title(place)}
-        for place, some in by_place(of_one(scores, "max")).items()
-        for layer, mean in layer_means(some, feature).items()
+        {"layer": layer + 1, "mean": mean, "of": measured.title(checkpoint_task)}
+        for checkpoint_task, task_scores in by_place(of_one(scores, "max")).items()
+        for layer, mean in layer_means(task_scores, feature).items()
     ]
     for kind, means in printed_layers()[feature].items():
         lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
@@ -55,13 +55,15 @@ def by_layer(measured: attending.ShownScores[Score], scores: Sequence[Score], fe
 
 def say_drift(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
-    for place, some in by_place(of_one(scores, "max")).items():
-        start, separator = (drift(list(layer_means(some, feature).values())) for feature in ("start", "separator"))
+    for checkpoint_task, task_scores in by_place(of_one(scores, "max")).items():
+        start, separator = (
+            drift(list(layer_means(task_scores, feature).values())) for feature in ("start", "separator")
+        )
         if not pd.isna(start) and not pd.isna(separator):
             st.caption(
                 plain(
-                    f"{measured.title(place)}: attention to [CLS] / start has mean depth {start:.2f}, to separators "
-                    f"{separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
+                    f"{measured.title(checkpoint_task)}: attention to [CLS] / start has mean depth {start:.2f}, to "
+                    f"separators {separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
                     f"{'appears' if start < separator else 'does not appear'}."
                 )
             )
@@ -69,12 +71,12 @@ def say_drift(measured: attending.ShownScores[Score], scores: Sequence[Score]) -
 
 def classifying(measured: attending.ShownScores[Score], scores: Sequence[Score]) -> None:
     """What the classifying token looks at in the last layer (the paper's Fig 7)."""
-    for (checkpoint, task), some in by_place(of_one(scores, "classifying")).items():
-        last = max(int(score.layer or 0) for score in some)
+    for (checkpoint, task), task_scores in by_place(of_one(scores, "classifying")).items():
+        last = max(int(score.layer or 0) for score in task_scores)
         lines = [
             {"feature": score.feature, "value": score.value, "low": score.low, "high": score.high,
              "Head": f"H{int(score.head or 0) + 1}"}
-            for score in some if score.layer == last
+            for score in task_scores if score.layer == last
         ]  # fmt: skip
         chart = values_with_intervals(
             pd.DataFrame(lines),
@@ -88,8 +90,10 @@ def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str,
     """A feature, a definition and which value of both. What has no room in a narrow window goes below, whole."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     feature = url.pick(row.selectbox, "Feature", label_of, key="feature", width=190)
-    said = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
-    definition = url.pick(row.selectbox, "Definition", kinds, key="definition", width=500, format_func=said.__getitem__)
+    definition_labels = {name: f"{name}: {DEFINITIONS[name]}" for name in kinds}
+    definition = url.pick(
+        row.selectbox, "Definition", kinds, key="definition", width=500, format_func=definition_labels.__getitem__
+    )
     value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
     return feature, definition, value
 
@@ -97,14 +101,14 @@ def _pick_shown(label_of: Mapping[str, str], kinds: Sequence[str]) -> tuple[str,
 def show(tools: DeltaGenerator) -> None:
     """The view."""
     features = attending.pick_kinds(
-        "Features", {key: known.label for key, known in FEATURES.items()}, key="features",
+        "Features", {key: feature.label for key, feature in FEATURES.items()}, key="features",
         help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
     )  # fmt: skip
-    study, mine = attending.measured_by("features", DEFINITIONS)
+    study, is_chosen = attending.measured_by("features", DEFINITIONS)
     measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
     if measured is None:
         return
-    measured = measured.where(mine)
+    measured = measured.where(is_chosen)
     scores = measured.scores
     if not scores:
         st.info("No input has any of these features: choose others, or give more text.")

@@ -43,25 +43,25 @@ def start() -> None:
                                 help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
-        data, changed = pick_data(), pick_settings(preset)
+        data_folder, changed = pick_data(), pick_settings(preset)
     name, revision = resources.split_revision(str(checkpoint))
     options = {
         "checkpoint": name, "revision": revision, "tasks": tasks, "initialisations": chosen,
-        "seeds": list(range(seeds)), "data": data, "preset": preset, "settings": changed,
+        "seeds": list(range(seeds)), "data": data_folder, "preset": preset, "settings": changed,
     }  # fmt: skip
     job_progress.offer_start(
         "finetune",
         options if checkpoint and tasks and chosen else None,
         "Fine-tune",
         title=lambda: f"Fine-tune {name} on {pickers.named(tasks)}",
-        place=right,
+        container=right,
     )
 
 
 def kept_best(options: FinetuneOptions) -> str:
     """Says so where each run kept its best epoch."""
-    kept = Recipe.of(options.preset, options.settings).keep == "best"
-    return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
+    keeps_best = Recipe.of(options.preset, options.settings).keep == "best"
+    return " · the best epoch by these dev rows was kept, so scores are too high" if keeps_best else ""
 
 
 def results() -> None:
@@ -85,8 +85,8 @@ def results() -> None:
             f"{stored.date}{kept_best(options)}"
         )
     )
-    for said in table_one.at_chance(scores):
-        st.warning(plain(said), icon=":material/warning:")
+    for sentence in table_one.at_chance(scores):
+        st.warning(plain(sentence), icon=":material/warning:")
     table_one.show_bars(scores, bundled=not options.data)
     st.subheader("Checkpoints")
     columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
@@ -100,8 +100,8 @@ def results() -> None:
     first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
     if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
         with clear_errors():
-            asked = {"before": stored.of, "after": [str(first.folder)]}
-            job_progress.begin("change", asked, f"Change of {stored.of}")
+            change_options = {"before": stored.of, "after": [str(first.folder)]}
+            job_progress.begin("change", change_options, f"Change of {stored.of}")
             links.go("finetuning/change", checkpoint=stored.of, after=str(first.folder))
 
 

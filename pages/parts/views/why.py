@@ -11,9 +11,11 @@ from pages.parts.shell.messages import clear_errors
 
 def show(tools: DeltaGenerator) -> None:
     """The head's map and the map of one group of contributions alone; a cell's terms in words."""
-    asked = context.now()
+    view_context = context.now()
     with clear_errors():
-        if not asked.checkpoint or not (asked.text or "").strip() or not asked.head:
+        if not view_context.checkpoint or not (view_context.text or "").strip() or not view_context.head:
             st.info("Type a sentence and choose a head.", icon=":material/help:")
             return
-        show_cells(asked.checkpoint, asked.text or "", asked.pair_or_none, Head.parse(asked.head))
+        show_cells(
+            view_context.checkpoint, view_context.text or "", view_context.pair_or_none, Head.parse(view_context.head)
+        )

@@ -37,9 +37,9 @@ def weights_file(shown: resources.Shown) -> bytes:
 
 def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> panes.Compared:
     """What the workbench shows: the maps alone, or beside others. Errors: CheckpointError, InputError."""
-    if kind == inputs.CHECKPOINT and (other := context.now().beside):
-        second = resources.shown(other, chosen.text, chosen.pair, words=words, part=shown.maps.part)
-        return panes.beside(shown, second, (name, other))
+    if kind == inputs.CHECKPOINT and (other_checkpoint := context.now().beside):
+        second = resources.shown(other_checkpoint, chosen.text, chosen.pair, words=words, part=shown.maps.part)
+        return panes.beside(shown, second, (name, other_checkpoint))
     if kind == inputs.SENTENCE:
         other_input = inputs.pick_other()
         if other_input.text.strip():
@@ -107,43 +107,43 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         )  # fmt: skip
         _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
-        show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")
+        show_links(name, head, current_view="maps", text=chosen.text, pair=chosen.pair or "")
 
 
 def _first_head(telling: str, shown: resources.Shown) -> str:
     """The head that is large until another is chosen: the one that told most when the page was opened, so that it
     stays when the sentence changes; another where the checkpoint lacks it."""
-    kept: str = st.session_state.setdefault("maps_head", telling)
-    named = context.heads_named(kept)
+    opened_head: str = st.session_state.setdefault("maps_head", telling)
+    named = context.heads_named(opened_head)
     lacking = bool(named) and (named[0].layer >= shown.maps.layers or named[0].head >= shown.maps.heads)
-    if lacking or kept.rpartition(" ")[0] != telling.rpartition(" ")[0]:  # "Enc" is of another set than "Cross"
+    if lacking or opened_head.rpartition(" ")[0] != telling.rpartition(" ")[0]:  # "Enc" is of another set than "Cross"
         st.session_state["maps_head"] = telling
     return str(st.session_state["maps_head"])
 
 
 def _offer_pin(result: panes.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
     def pin(title: str, note: str, who: str) -> None:
-        known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
-        grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
+        pinned_source = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
+        grid = grid_of(result.panes, pinned_source, head=head, opened=view, note=result.note)
         remark = findings.pinning.Remark(note, title, annotator=who)
-        findings.pinning.pin_maps(resources.database(), grid, known, shown.maps, remark)
+        findings.pinning.pin_maps(resources.database(), grid, pinned_source, shown.maps, remark)
 
     offer_pin(pin, key="pin_maps")
 
 
 def show(tools: DeltaGenerator) -> None:
     """The maps of the context's sentence or pair; beside another checkpoint's where one is named."""
-    asked = context.now()
-    chosen = Input(asked.text or "", asked.pair_or_none)
+    view_context = context.now()
+    chosen = Input(view_context.text or "", view_context.pair_or_none)
     with tools:
-        beside = inputs.pick_beside() if not asked.beside else inputs.CHECKPOINT
+        beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
         unit = url.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
                           label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
                           help="Tokens are the words and parts of words that the model reads")  # fmt: skip
-        part = inputs.pick_part(asked.checkpoint)
+        part = inputs.pick_part(view_context.checkpoint)
         inputs.pick_row()
     if not chosen.text.strip():
         inputs.offer_examples()
         return
     with clear_errors():
-        show_maps(str(asked.checkpoint), chosen, beside, unit == "words", part)
+        show_maps(str(view_context.checkpoint), chosen, beside, unit == "words", part)

@@ -179,9 +179,9 @@ def heads_of(name: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _heads_in(file: Path, modified: int) -> list[str]:
-    said = json.loads(file.read_text(encoding="utf-8"))
+    config = json.loads(file.read_text(encoding="utf-8"))
     layers, heads = (
-        next((int(said[name]) for name in names if name in said), 0)
+        next((int(config[name]) for name in names if name in config), 0)
         for names in (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head"))
     )
     return [str(head) for head in all_heads(layers, heads)]

@@ -31,15 +31,15 @@ def show_files(
     page: what the page in one file is, where it has more than the rows and pictures.
     """
     picture = "Picture" if len(pictures) == 1 else "Pictures"
-    made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: csv_text(rows))]
+    downloads: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: csv_text(rows))]
     if pictures:
-        made += [
+        downloads += [
             (f"{picture} (SVG)", "svg", lambda: exported(together(pictures), "svg")),
             (f"{picture} (PNG)", "png", lambda: exported(together(pictures), "png")),
         ]
-    made.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
+    downloads.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
     row = st.container(horizontal=True)
-    for label, kind, make in made:
+    for label, kind, make in downloads:
         row.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
         )

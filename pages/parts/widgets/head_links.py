@@ -25,15 +25,15 @@ def asked_heads() -> list[Head]:
     return [component for component in named if isinstance(component, Head)]
 
 
-def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:
-    """Links to other views with this head chosen. here: the view they are on, left out."""
+def show_links(checkpoint: str, head: Head | str, *, current_view: str, text: str = "", pair: str = "") -> None:
+    """Links to other views with this head chosen. current_view: the view they are on, left out."""
     if say_missing(checkpoint):
         return
-    asked = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
+    parameters = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
     with st.container(horizontal=True):
         for view, (label, icon, name) in LINKS.items():
-            if view != here:
-                links.link(view, label.format(head), icon=icon, **(asked | {name: str(head)}))
+            if view != current_view:
+                links.link(view, label.format(head), icon=icon, **(parameters | {name: str(head)}))
 
 
 def say_missing(checkpoint: str) -> bool:
@@ -55,8 +55,8 @@ def is_missing(checkpoint: str) -> bool:
     return checkpoint.count("/") > 1 and not (folder.is_dir() or (config.PROJECT / folder).is_dir())
 
 
-def pick_and_link(checkpoint: str, heads: list[str], *, here: str, key: str) -> None:
+def pick_and_link(checkpoint: str, heads: list[str], *, current_view: str, key: str) -> None:
     """The same for a head that is chosen from a list."""
     name = st.selectbox("Go on with a head", heads, index=None, placeholder="a head", key=key, bind="query-params")
     if name:
-        show_links(checkpoint, name, here=here)
+        show_links(checkpoint, name, current_view=current_view)

@@ -31,10 +31,10 @@ STATES = {
 
 def duration(seconds: float) -> str:
     """Seconds in words: "40 s", "3 min", "2 h 5 min"."""
-    whole = int(seconds + 0.5)
-    if whole < 90:
-        return f"{whole} s"
-    hours, minutes = divmod((whole + 30) // 60, 60)
+    rounded = int(seconds + 0.5)
+    if rounded < 90:
+        return f"{rounded} s"
+    hours, minutes = divmod((rounded + 30) // 60, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
@@ -56,8 +56,8 @@ def progress_line(now: JobStatus) -> str:
 
 def jobs_under_way(*studies: str, states: Collection[str] = UNFINISHED) -> list[str]:
     """The jobs of these studies in one of these states, newest first."""
-    known = jobs(resources.database()).itertuples()
-    return [str(job.job) for job in known if job.study in studies and job.state in states]
+    all_jobs = jobs(resources.database()).itertuples()
+    return [str(job.job) for job in all_jobs if job.study in studies and job.state in states]
 
 
 def show_jobs(*studies: str, most: int = 3) -> None:
@@ -82,19 +82,20 @@ def offer_start(
     label: str,
     *,
     title: Callable[[], str] | None = None,
-    place: Any = st,
+    container: Any = st,
     keep_as: str = "",
     **button: Any,
 ) -> None:
     """How long a job of these options takes, and the button that begins it and draws the page anew.
 
-    options: None until all is chosen. title: of the job, asked when it begins (default: its study's). place, button:
-    where the button stands, and what else it is told. keep_as: where the session keeps the job's id, if anywhere.
+    options: None until all is chosen. title: of the job, asked when it begins (default: its study's).
+    container, button: where the button stands, and what else it is told. keep_as: where the session keeps the job's
+    id, if anywhere.
     """
     if options is not None:
         say_time(study, options)
-    usual: dict[str, Any] = {"type": "primary", "width": "content" if place is st else "stretch"}
-    if place.button(label, disabled=options is None, **(usual | button)) and options is not None:
+    usual: dict[str, Any] = {"type": "primary", "width": "content" if container is st else "stretch"}
+    if container.button(label, disabled=options is None, **(usual | button)) and options is not None:
         with clear_errors():
             job = begin(study, options, title() if title else _own_title(study, options))
             if keep_as:
@@ -122,8 +123,8 @@ def time_said(time: duration_estimate.DurationEstimate | None) -> str:
     """An estimate in words: of what, how long, and by which measured rate."""
     if time is None:
         return "No job like this has been timed yet: the first one shows its own rate while it runs."
-    place = "here" if time.here else "for the results that ship"
-    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {place} on {time.made:%d %B %Y}"
+    where = "here" if time.here else "for the results that ship"
+    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {where} on {time.made:%d %B %Y}"
     counts = time.counts.removesuffix("s") if time.rows == 1 else time.counts
     return f"{time.rows:,} {counts}: {took}" if time.rows else took[:1].upper() + took[1:]
 

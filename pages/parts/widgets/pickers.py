@@ -37,9 +37,9 @@ def checkpoint_names() -> list[str]:
 def pick_checkpoint(label: str = "Checkpoint", *, key: str) -> str | None:
     """A select box over the known checkpoints that takes any other."""
     names = checkpoint_names()
-    wanted = st.query_params.get(key) or st.session_state.get(key)
-    if wanted and wanted not in names:
-        names.append(wanted)
+    linked_name = st.query_params.get(key) or st.session_state.get(key)
+    if linked_name and linked_name not in names:
+        names.append(linked_name)
     if not names:
         st.info("No checkpoint is bundled here: type a folder or a hub id.")
     chosen = url.pick(
@@ -101,9 +101,9 @@ def pick_task(label: str = "Task", *, key: str) -> str:
     """The key of one task, or the path of a file of the user's own; it is kept in the URL. Below it the way to paste
     some or upload a file."""
     names = [*TASKS, *own_rows.known_lists()]
-    wanted = st.query_params.get(key) or st.session_state.get(key)
-    if wanted and wanted not in names:
-        names.append(wanted)
+    linked_name = st.query_params.get(key) or st.session_state.get(key)
+    if linked_name and linked_name not in names:
+        names.append(linked_name)
     task = url.pick(st.selectbox, label, names, key=key, format_func=rows_name, accept_new_options=True, help=TASK_HELP)
     own_rows.offer_own_rows(lambda path: st.session_state.update({key: path}), key=key)
     return task

@@ -11,21 +11,21 @@ from pages.parts.shell.short_names import BETWEEN_NAMES, short_titles
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 
 
-def show_table(data: Any, *, place: Any = st, height: int = MOST, **options: Any) -> Any:
+def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options: Any) -> Any:
     """`st.dataframe` of rows without their numbers; a value that is lacking is an empty cell and not the word None.
 
-    data: rows, or a frame with its own formats (`frame.style`). place: a column, say.
+    rows: records, or a frame with its own formats (`frame.style`). container: a column, say.
     """
-    if hasattr(data, "format_index"):  # a Styler, which is 40 ms to import
-        return place.dataframe(data, hide_index=True, placeholder="", height=height, **options)
-    frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+    if hasattr(rows, "format_index"):  # a Styler, which is 40 ms to import
+        return container.dataframe(rows, hide_index=True, placeholder="", height=height, **options)
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
     if "checkpoint" in frame:  # files to download keep its whole path
         names = frame["checkpoint"]
         shorts = short_titles([name for name in names.dropna().unique() if isinstance(name, str)], BETWEEN_NAMES)
         frame = frame.assign(checkpoint=names.map(lambda name: shorts.get(name, name)))
     fitted = min(height, ROW * (len(frame) + 1) + 3)
     options["column_config"] = _in_words(frame) | (options.get("column_config") or {})
-    return place.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
+    return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
 
 
 def _in_words(frame: pd.DataFrame) -> dict[str, str]:
