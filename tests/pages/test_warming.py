@@ -23,7 +23,7 @@ from tests.pages.browsing import PROJECT
 def begun(monkeypatch):
     """How often the preparation began."""
     times = []
-    monkeypatch.setattr(warming, "_asked", threading.Event())
+    monkeypatch.setattr(warming, "_page_requested", threading.Event())
     monkeypatch.setattr(warming, "prepare", lambda: times.append(threading.current_thread().name))
     return times
 
