@@ -52,11 +52,10 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
         alt.selection_point(name="cell", fields=["name"], on="click", toggle=False)
     )
     second_heads = pd.DataFrame([{"x": heads + GAP + b + 1, "y": a + 1, "name": f"L{a + 1}H{b + 1}"}
-                           for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
-    matched_names = set(drawn.loc[drawn["matched"], "counterpart"])
+                                 for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
+    matched = set(drawn.loc[drawn["matched"], "counterpart"])
     second_heads["found"] = [
-        "beyond chance, same in both halves" if n in matched_names else "not beyond chance"
-        for n in second_heads["name"]
+        "beyond chance, same in both halves" if n in matched else "not beyond chance" for n in second_heads["name"]
     ]
     second_squares = alt.Chart(second_heads).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
     second_squares = second_squares.encode(x=x, y=y, color=colour, tooltip=["name:N"])

@@ -86,8 +86,8 @@ def _sentences(source: str) -> dict[str, Any]:
     if source == "bundled":
         return {}
     upload = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
-                             help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
-                                  "lists of sentences with strings.")  # fmt: skip
+                              help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
+                                   "lists of sentences with strings.")  # fmt: skip
     if upload is None:
         return {"rows": None}
     return {"rows": _as_rows(upload.name, upload.getvalue())}

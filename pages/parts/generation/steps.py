@@ -24,7 +24,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
     last = len(generation.steps)
     least = 0 if generation.maps is not None else 1
     step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
-                      help="The maps grow by a row and a column a token")  # fmt: skip
+                            help="The maps grow by a row and a column a token")  # fmt: skip
     step = generation.steps[step_number - 1] if step_number else None
     maps = generation.grown(step_number)
     pane = scored_pane(name, maps, first=0, separators=())
