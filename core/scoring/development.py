@@ -43,9 +43,7 @@ class RoleOrder:
     first: float
 
 
-def role_order(
-    points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int = 0, draws: int = 999
-) -> dict[str, RoleOrder]:
+def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
     """The order in which roles come about, over heads; points: of each role, as `change_points` gives them."""
     if not points:
         return {}

@@ -76,7 +76,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
         return np.full_like(p, np.nan)
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
-    return false_discovery_control(p) if len(p) else p
+    return false_discovery_control(p)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def verdict(
     contrast, p_contrast = _contrast(scores if contrasts is None else contrasts, is_backward=contrasts is not None)
     p_query, p_share = (np.fmax(null.p, p_contrast) * tested for null in (query, share))
     places = np.maximum(p_distance, p_exchange)
-    low, high = (np.clip(end, 0.0, 1.0) for end in mean_interval(scores))  # of weights
+    low, high = (np.minimum(end, 1.0) for end in mean_interval(scores))  # of weights, which are never below 0
     return LinkTest(
         n=n,
         score=observed / n,

@@ -97,3 +97,11 @@ def test_random_weights_beside_random_weights_are_beyond_chance_in_at_most_five_
     assert np.isnan(p[1])
     assert p[2] > 0.5
     assert p[3] == 1
+
+
+def test_without_inputs_nothing_is_known_and_draws_as_large_as_what_was_seen_count():
+    nothing = counterparts.similarity_sums(np.zeros((0, 2, 3)), np.zeros(0, dtype=int))
+    assert np.isnan(nothing.similarity()).all()
+    assert nothing.similarity().shape == nothing.half_widths().shape == (2, 3)
+    drawn = np.array([[0.9], [0.1], [0.2], [0.3]])
+    assert counterparts.beyond_chance(np.array([0.9]), drawn) == pytest.approx(2 / 5)

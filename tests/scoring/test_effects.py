@@ -171,6 +171,17 @@ def test_intervals_of_a_metric_that_is_no_mean():
     assert constant.value is None
 
 
+def test_a_change_of_a_correlation_reaches_at_least_as_far_as_t_with_two_spreads_estimated():
+    generator = np.random.default_rng(8)
+    gold = generator.normal(size=60)
+    before, after = gold + generator.normal(size=(2, 60))
+    (found,) = metric_intervals("pearson", gold, before, after[None])
+    added = influence("pearson", gold, after[None]).rows[0] - influence("pearson", gold, before[None]).rows[0]
+    reach = stats.t.ppf(0.975, 59) * np.sqrt((added**2).sum() / (60 * 58))
+    assert min(found.high - found.value, found.value - found.low) == pytest.approx(reach)
+    assert max(found.high - found.value, found.value - found.low) < 1.2 * reach
+
+
 @pytest.mark.parametrize("name", ["accuracy", "f1", "pearson"])
 def test_what_rows_add_is_what_leaving_them_out_takes(name):
     """Influence against the jackknife of scikit-learn's and scipy's metrics."""

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.scoring.feature_contrasts import Kinds, Marked, rhombi_of_inputs
 from core.scoring.features import NULLS, FeatureAttention, Marks, _in_drawn_order, columns, mark
 from core.scoring.link_contrasts import cells_of
 from tests.scoring.maps import random_maps
@@ -190,3 +191,24 @@ def test_places_are_drawn_in_the_order_of_pythons_own_sample():
         chance, again = (random.Random(count) for _ in range(2))  # noqa: S311
         assert _in_drawn_order(list(range(count)), chance) == again.sample(range(count), count)
         assert chance.random() == again.random()
+
+
+def test_a_contrast_is_that_of_its_definition_and_feature():
+    """Head 0 looks at nouns, head 1 at verbs, head 2 at nouns from the classifying token alone."""
+    length, planted = 12, 1.5
+    tokens = np.zeros((2, length), dtype=bool)
+    tokens[0, [2, 7]] = tokens[1, [4, 9]] = True
+    kinds = Kinds(np.full(length, -1), np.array([False, False]))
+    drawn = [Marked(tokens, range(1, length - 1), kinds, 0, (number,)) for number in range(20)]
+    rhombi = rhombi_of_inputs(drawn, causal=False)
+    marks = [mark(tokens, range(1, length - 1), classifying=0, seed=[k], rhombi=one) for k, one in enumerate(rhombi)]
+    scores = torch.zeros(20, 3, length, length, dtype=torch.float64)
+    scores[:, 0, :, [2, 7]] = scores[:, 1, :, [4, 9]] = planted
+    scores[:, 2, 0, [2, 7]] = planted
+    observer = FeatureAttention(1, 3, ["noun", "verb"], causal=False).take(marks, range(20))
+    observer.update(0, scores.softmax(-1), list(range(20)))
+    for definition, planted_in in (("max", [0]), ("sum", [0]), ("classifying", [0, 2])):
+        for feature, heads in (("noun", planted_in), ("verb", [1])):
+            found = observer.contrast(definition, feature).value[0, :, 0]
+            assert found[heads] == pytest.approx([planted] * len(heads))
+            assert (np.delete(found, heads) < 0.01).all()

@@ -129,3 +129,10 @@ def test_the_sign_is_that_of_all_values_and_a_mean_of_0_has_p_1():
         assert judged(values)[1].sign[0] == sign
     mean, spread = judged([0.25] * 14)
     assert p_above(0 * mean, spread)[0] == 1
+
+
+def test_two_inputs_have_no_skewness_and_so_students_interval():
+    low, high = mean_interval(np.array([[0.2], [0.5]]))
+    assert (low[0], high[0]) == pytest.approx((0.0, stats.t.interval(0.95, 1, 0.35, 0.15)[1]))
+    low, high = mean_interval(np.array([[-0.2], [0.5]]))
+    assert (low[0], high[0]) == pytest.approx(stats.t.interval(0.95, 1, 0.15, 0.35))

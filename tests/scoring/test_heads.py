@@ -130,3 +130,11 @@ def test_the_mean_distance_of_a_long_map_keeps_its_digits(kind):
     wanted = (maps.astype(np.float64) * away).sum((-2, -1)) / 1024
     found = mean_distance(maps if kind == "numpy" else torch.from_numpy(maps))
     assert np.allclose(np.asarray(found), wanted, rtol=1e-6)
+
+
+def test_maps_whose_heads_lie_side_by_side_in_memory_have_the_same_distance():
+    maps = torch.from_numpy(np.stack([random_maps(5, seed=seed)[0] for seed in range(3)]))
+    beside = maps.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    assert beside.stride(1) == 1
+    torch.testing.assert_close(mean_distance(beside), mean_distance(maps))
+    torch.testing.assert_close(mean_distance(beside, causal=True), mean_distance(maps, causal=True))

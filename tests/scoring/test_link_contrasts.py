@@ -157,3 +157,13 @@ def test_draws_are_those_of_an_input_alone_and_of_numpy():
         places = [drawn.index(one) for one in chosen]
         assert places == sorted(places)  # the first ones that fit
         assert found.keys[link][found.fits[link]][:, 0].tolist() == key[places].tolist()
+
+
+def test_links_of_two_sentences_of_one_input_are_each_compared_within_their_own():
+    pieces = Pieces.of([(k,) for k in range(12)], [0] * 6 + [1] * 6, 12)
+    links = [((1,), (4,)), ((9,), (7,))]
+    drawn = hexagons(pieces, links, np.zeros((2, 12, 12), dtype=bool), causal=False, seed=[2])
+    for link, fits in enumerate(drawn.fits):
+        queries, keys = drawn.queries[link][fits], drawn.keys[link][fits]
+        assert len(np.unique(queries)) > 3
+        assert (pieces.sentence[[*queries, *keys]] == link).all()

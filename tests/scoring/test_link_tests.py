@@ -162,7 +162,7 @@ def test_the_correction_is_benjamini_hochbergs():
 
 def test_enough_draws_for_one_head_among_all():
     assert draws_needed(144) >= 4999
-    assert 1000 / (draws_needed(1000) + 1) <= 0.05
+    assert 1000 / (draws_needed(1000) + 1) == pytest.approx(0.05 / 2)  # the least p passes twice over
 
 
 def test_every_figure_of_a_verdict_is_its_own():

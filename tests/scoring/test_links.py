@@ -140,7 +140,8 @@ def test_scores_of_batches_are_those_of_single_inputs(split):
     ]
     for observer, part in zip(observers, (list(range(split)), list(range(split, 4))), strict=True):
         for layer in range(2):
-            observer.update(layer, torch.from_numpy(np.stack([weights[k][layer] for k in part])), part)
+            batch = [weights[k][layer] for k in (*part, 0)]
+            observer.update(layer, torch.from_numpy(np.stack(batch)), [*part, 9])  # of input 9 nothing is asked
     found = observers[0].result() | observers[1].result()
     for k in range(4):
         np.testing.assert_array_equal(found[k, "own"], relation_score(weights[k], LINKS))

@@ -149,6 +149,8 @@ def test_the_sequence_is_the_papers_and_narrow_where_it_is_meant_to_be():
         best = minimize_scalar(lambda x, n=n, alpha=alpha: scale(x, n, alpha), bounds=(-9, 3), method="bounded").fun
         assert sequence_scale(n, alpha, n) == pytest.approx(best, rel=0.01)
         assert sequence_scale(n, alpha, n) > stats.norm.ppf(1 - alpha / 2) / math.sqrt(n)  # what peeking costs
+        narrowest = min(range(n // 2, 2 * n), key=lambda rows, n=n, alpha=alpha: sequence_scale(n, alpha, rows))
+        assert narrowest == pytest.approx(n, rel=0.05)
 
 
 def test_verdicts_by_where_the_interval_lies():
@@ -215,11 +217,11 @@ def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
     assert (whole.rows.tolist(), whole.verdicts) == (early.rows.tolist(), early.verdicts)
 
 
-@pytest.mark.parametrize("control", [False, True])
-def test_the_chance_that_is_left_is_that_of_races_that_go_on(control):
+@pytest.mark.parametrize(("control", "noise"), [(False, 0.06), (False, 0.1), (True, 0.06)])
+def test_the_chance_that_is_left_is_that_of_races_that_go_on(control, noise):
     """Of 4,000 ways to go on from 100 of 300 rows, as unsure of the mean as these leave it, so many have a verdict."""
     generator, rules = np.random.default_rng(17), Rules(0.02, 0.04, 300, 3)
-    exact, first = effects(generator, [0.0, 0.012, 0.036], 300, 0.06, noise=0.5)
+    exact, first = effects(generator, [0.0, 0.012, 0.036], 300, noise, noise=0.5)
     some = control_of(exact[:, :100], first) if control else None
     here = estimated(exact[:, :100], 300, first_order=first[:, :100] if control else None, control=some)
     left = np.sqrt(here.error**2 - here.residual**2 * (1 / 100 - 1 / 300))
@@ -229,7 +231,7 @@ def test_the_chance_that_is_left_is_that_of_races_that_go_on(control):
     ends = (100 * here.value[:, None] + 200 * coming) / 300
     decided = (np.abs(ends) + half[:, None] < 0.02) | (np.abs(ends) - half[:, None] > 0.02)
     chance = chance_left(here, rules, some)
-    assert chance == pytest.approx(decided.mean(1), abs=0.04)
+    assert chance == pytest.approx(decided.mean(1), abs=0.03)
     assert 0.01 < chance.min() < chance.max()
 
 

@@ -76,6 +76,12 @@ def test_an_operator_without_effects_ranks_nothing():
     assert np.isnan(found.itself(0, 1))
 
 
+def test_three_heads_on_four_rows_are_enough():
+    effects = np.array([[0.0], [1.0], [2.0]]) + np.array([0.01, -0.02, 0.03, 0.0])
+    found = operators_agree(np.stack([effects, -effects]), resamples=20)
+    np.testing.assert_allclose(found.tau, [[1, -1], [-1, 1]])
+
+
 def test_too_little_is_refused():
     with pytest.raises(InputError, match="seen 2 heads and 5 rows"):
         operators_agree(np.zeros((2, 2, 5)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.errors import InputError
 from core.scoring.recovered_share import recovered_share
@@ -62,3 +63,16 @@ def test_few_pairs_have_a_t_interval_and_no_p():
         excluded += not found.low[0] <= 0 <= found.high[0]
         assert np.isnan(found.p).all()
     assert excluded <= 20
+
+
+def test_the_interval_is_that_of_a_ratio_and_not_of_a_mean():
+    """Pairs of very different size, beside the jackknife: each left out in turn."""
+    generator = np.random.default_rng(5)
+    gap = generator.uniform(0.5, 8, 40)
+    patched = 0.4 * gap + generator.normal(0, 0.3, 40)
+    found = recovered_share(gap, np.zeros(40), patched[None])
+    rest = [np.delete(patched, k).sum() / np.delete(gap, k).sum() for k in range(40)]
+    error = np.sqrt(39 / 40 * ((np.array(rest) - np.mean(rest)) ** 2).sum())
+    reach = stats.t.ppf(0.975, 39) * error
+    assert found.high[0] - found.share[0] == pytest.approx(reach, rel=0.15)
+    assert found.share[0] - found.low[0] == pytest.approx(reach, rel=0.15)

@@ -25,6 +25,9 @@ def test_one_run_has_no_interval_over_runs_and_runs_that_keep_all_are_cut_at_one
     assert np.isnan(recurring(np.ones((1, 3), dtype=bool)).share_low)
     all_kept = recurring(np.ones((3, 4), dtype=bool))
     assert (all_kept.share, all_kept.share_low, all_kept.share_high, all_kept.everywhere) == (1, 1, 1, 4)
+    once = recurring(np.eye(3, 4, dtype=bool)[[0, 2, 2]] & [[True], [False], [False]])
+    assert once.share == pytest.approx(1 / 12)
+    assert once.share_low == 0
 
 
 def test_heads_in_all_runs_have_the_tail_that_random_choices_have():

@@ -7,7 +7,7 @@ from scipy import stats
 
 from core.scoring.distances import SMOOTHING
 from core.scoring.mean_patterns import SIZE, resized
-from core.scoring.repetition import OwnAndOthers, repeated
+from core.scoring.repetition import OwnAndOthers, Repeated, repeated
 
 
 def apart(first, other):
@@ -88,3 +88,10 @@ def test_being_the_nearest_of_many_by_luck_counts_for_nothing():
 def test_too_few_pairs_say_nothing(pairs):
     assert repeated(np.zeros((2, 2, 3, 3)), pairs) is None
     assert repeated(np.zeros((2, 2, 1, 1)), [9, 9]) is None
+
+
+def test_shares_count_heads_that_are_nearer_surely_perhaps_and_by_what_was_measured():
+    half = np.array([0.1, 0.5, 0.5, 0.1])
+    value = np.array([1.0, 0.2, -0.2, -1.0])  # one surely, two perhaps, one surely not
+    found = Repeated(value, value - half, value + half, np.zeros(4, dtype=int), 9)
+    assert found.share() == (0.5, 0.25, 0.75)

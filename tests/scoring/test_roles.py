@@ -295,3 +295,14 @@ def test_blocks_of_queries_give_the_roles_of_whole_maps(causal, first):
     assert np.isfinite(wanted).all(0).sum() >= 16
     with pytest.raises(InputError, match="control"):
         RoleBlocks(2, RolePositions(8, repeat=(1, 3)))
+
+
+def test_a_head_on_the_first_token_has_its_role_though_nothing_is_left_without_the_sink():
+    means, chance = RoleMeans(1, 2), np.random.default_rng(0)
+    for number in range(14):
+        maps = chance.random((1, 2, 10, 10))
+        maps[0, 0, :, 0] += 30
+        means.update(maps / maps.sum(-1, keepdims=True), RolePositions(10), number)
+    q = role_q(means)["first"][0]
+    assert q[0] < 0.01
+    assert q[1] > 0.9

@@ -59,3 +59,14 @@ def test_two_seeds_say_less_than_many():
     many = (rng.random((12, 2000)) < rng.normal(0.7, 0.05, (12, 1))).astype(int)
     few, all_of_them = runs.score("accuracy", gold, many[:2]), runs.score("accuracy", gold, many)
     assert few.high - few.low > 3 * (all_of_them.high - all_of_them.low)
+
+
+def test_correlations_of_runs_that_differ_leave_more_open_and_a_change_of_sign_is_a_change_of_two():
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=300)
+    near, far = gold + 0.3 * rng.normal(size=300), gold + 3 * rng.normal(size=300)
+    apart, alike = runs.score("pearson", gold, np.stack([near, far])), runs.score("pearson", gold, np.stack([far, far]))
+    assert apart.high - apart.low > 5 * (alike.high - alike.low)  # of two runs, with one degree of freedom
+    turned = runs.difference("pearson", gold, near[None], -near[None])
+    assert turned.value == pytest.approx(2 * np.corrcoef(gold, near)[0, 1])
+    assert 1 < turned.low < turned.value < turned.high <= 2

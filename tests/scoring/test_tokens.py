@@ -161,3 +161,13 @@ def test_one_word_has_no_link():
     observer = _observer(causal=True)
     observer.take([LinkedWords([(0,)], [0], ([], []))], [0]).update(0, torch.ones(1, 3, 1, 1), [0])
     assert all(parts["weight"].n == 0 for *_, parts in observer.result())
+
+
+def test_the_null_of_a_link_reaches_to_the_last_word():
+    """Four words of one sentence, a link to the next one: the other pairs of neighbours are its null."""
+    maps = random_maps(1, 1, 4, 4)
+    observer = RelationAttention(1, 1, ["next"], across=[False], causal=False)
+    observer.take([LinkedWords([(k,) for k in range(4)], [0] * 4, [[(0, 1)]])], [0]).update(0, maps, [0])
+    excess = [parts["excess"].value[0, 0, 0] for *_, parts in observer.result()]
+    ahead, back = (maps[0, 0].diagonal(offset).numpy() for offset in (1, -1))
+    assert excess == pytest.approx([side[0] - side[1:].mean() for side in (ahead, back)], abs=1e-6)
