@@ -15,10 +15,21 @@ from core.models.parts import parts_of
 
 
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
-    """All heads on the example pair, `head` (default: the most telling one) enlarged. The bundled encoder's are stored.
+    """All heads on the example pair, one of them enlarged.
 
-    weights_hash: what the weights must be, where that is known. Raises CheckpointError where the checkpoint is not on
-    this disk or has other weights by now; InputError for an encoder-decoder, whose heads lie in three sets.
+    The maps of the bundled encoder are stored; those of another checkpoint are captured now.
+
+    Args:
+        checkpoint: a bundled name, or a folder on this disk.
+        weights_hash: what the checkpoint's weights must be; "" where that is not known.
+        head: the enlarged one by name, as "L2H5"; "" for the most telling one.
+
+    Returns:
+        The grid that a page draws, its maps unpacked.
+
+    Raises:
+        CheckpointError: the checkpoint is not on this disk, or has other weights by now.
+        InputError: it is an encoder-decoder, whose heads lie in three sets.
     """
     shown = example.stored(checkpoint, example.TEXT, example.PAIR) or _captured(checkpoint, weights_hash)
     encoding = shown.encoding

@@ -16,10 +16,20 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Scores of every head of `checkpoint` by these studies (all of STUDIES, unless named) on at most LIMIT dev rows.
+    """Scores of every head of a checkpoint by the studies named, on at most LIMIT dev rows.
 
-    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Raises CheckpointError,
-    InputError with the first study's sentence.
+    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are.
+
+    Args:
+        checkpoint: a bundled name, a folder or a hub id.
+        task: whose dev rows; None for TASK.
+        studies: names of studies; None for all of STUDIES.
+
+    Returns:
+        A row a head and score, in the order of the studies.
+
+    Raises:
+        AtlasError: every study was refused; the error is the first one's, a CheckpointError or InputError as a rule.
     """
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None

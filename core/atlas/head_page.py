@@ -20,7 +20,16 @@ from core.studies.hypotheses.records import JudgedHypothesis
 
 @dataclass(frozen=True)
 class Shelved:
-    """One input of a gallery. where: its place in the order; value: its score; weights: the head's map of it."""
+    """One input of a gallery.
+
+    Attributes:
+        where: its place in the gallery's order, in words.
+        value: its score.
+        text: the input.
+        tokens: its pieces, one a row and column of the map.
+        weights: the head's map of it, weights 0 to 1.
+        causal: whether queries see only keys up to their own.
+    """
 
     where: str
     value: float

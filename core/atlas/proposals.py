@@ -14,12 +14,14 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """At most MOST hypotheses about a head, the one furthest above its baseline first; at least one where it has any
-    score that a predicate is about.
+    """Hypotheses that a head's scores suggest, the score furthest above its baseline first.
 
     Args:
         scores: of the atlas, on one task.
         head: the head that they are looked up for, zero-based.
+
+    Returns:
+        At most MOST; at least one where the head has any score that a predicate is about, else none.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")

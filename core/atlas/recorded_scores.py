@@ -13,10 +13,16 @@ from core.studies.standing import hashes_of
 
 
 def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """The recorded scores of a checkpoint, of the newest run that has each; the columns of ScoreRow. None of a run of
-    other weights than the name leads to now.
+    """The recorded scores of a checkpoint, from the newest run that has each.
 
-    task: only its scores, and those that belong to none. Without a record there are none.
+    A run of other weights than the checkpoint's name leads to now gives none.
+
+    Args:
+        checkpoint: as runs name it.
+        task: only its scores and those that belong to no task; None for all.
+
+    Returns:
+        The columns of ScoreRow and weights_hash; empty without a record.
     """
     every = _every(config.RECORD, _changed(config.RECORD / shipped_record.RUNS))
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every

@@ -27,11 +27,20 @@ COLUMNS = tuple(DTYPES)
 
 
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Every stored score of every head of `checkpoint`, one row each: the columns of ScoreRow. Only of the weights that
-    the name leads to now: a score of others under the same name is none of its heads'.
+    """Every stored score of every head of a checkpoint, one row each.
 
-    db: None where there is none to ask. task: only scores of this task, and those that belong to none. measure: where
-    nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the bundled SST-2 ones).
+    Only scores of the weights that the name leads to now: one of others under the same name is none of its heads'.
+
+    Args:
+        db: the user's database; None where there is none to ask.
+        checkpoint: a bundled name, a folder or a hub id.
+        task: only scores of this task, and those that belong to none; None for all.
+        measure: where nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the
+            bundled SST-2 ones).
+
+    Returns:
+        The columns COLUMNS, those of ScoreRow, with the types of DTYPES; no row where nothing is known.
+
     Raises:
         CheckpointError, InputError: from measuring.
     """

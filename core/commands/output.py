@@ -151,12 +151,23 @@ def place(cluster: str | None, workers: int | None) -> JobPlacement:
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
-    """Run `study` as a job there; what is known of its run, and its rows.
+    """Run a study as a job and wait for it.
 
     The same command given again goes on where the last one stopped. While another process holds the database, the
     work is done beside it and the rows are left in a file that the Jobs page imports.
+
+    Args:
+        study: its name.
+        options: of the study, by name, as JSON has them.
+        where: how many processes run it, or on which cluster.
+        title: of the job; "" for the study's name.
+
+    Returns:
+        The run as `runs.one_run` describes it, and its rows.
+
     Raises:
         JobError: with the study's own sentence.
+        StoppedError: Ctrl-C was pressed; what is done stays stored.
     """
     options = api.with_absolute_task_paths(options)
     db, holder = open_or_beside(study, options)
@@ -247,9 +258,18 @@ def _job(db: Database, study: str, options: Row, title: str, where: JobPlacement
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for `job`, with a bar where standard error is a terminal; returns its run's id.
+    """Wait for a job, with a bar where standard error is a terminal. Ctrl-C stops it, keeping what is stored.
 
-    Ctrl-C stops it, keeping what is stored. Raises JobError with the job's own sentence.
+    Args:
+        db: where the job is stored, held by this process.
+        job: its id.
+
+    Returns:
+        The id of the job's run.
+
+    Raises:
+        JobError: with the job's own sentence, where it ended without a run.
+        StoppedError: Ctrl-C was pressed.
     """
     console = Console(stderr=True)
     columns = (

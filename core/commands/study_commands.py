@@ -60,12 +60,19 @@ def command(
     instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own: None,
     show_instead: Callable[[Ran], None] = Ran.show,
 ) -> Callable[..., None]:
-    """The function that typer makes a command of.
+    """The function that typer makes a command of. Below a table it prints the sentence that the run's card has, too.
 
-    show: prints what ran; below a table stands the sentence that the run's card has, too. own: a record of options that
-    only the command has, declared as a study's are. ready: called with the study's options and the command's own before
-    anything runs; it may refuse them with an AtlasError. instead: another study with its options that runs in place of
-    this one, if these ask for it; show_instead prints it.
+    Args:
+        study: its declared options become the command's.
+        show: prints what ran.
+        own: a record of options that only the command has, declared as a study's are.
+        ready: called with the study's options and the command's own before anything runs; what it returns is the
+            `ready` of Ran. It may refuse the options with an AtlasError.
+        instead: called with the same two; another study and its options to run in place of this one, or None.
+        show_instead: prints what ran in its place.
+
+    Returns:
+        The function, named as the study, with the parameters and help that typer reads.
     """
     options, extra = declared(study.options), declared(own)
 
@@ -86,10 +93,15 @@ def command(
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function that takes its options as one record of `kind`, declared as a study's are, then the
-    form of its rows and, where it runs on several processes, the place: do(options, form) or do(options, form, where).
+    """Make a command of a function that takes its options as one record, declared as a study's are.
 
-    beside: the options of form and place, in the order of the command's help.
+    Args:
+        kind: the record's class.
+        beside: the options of form and place, in the order of the command's help. With those of the place the function
+            is called as do(options, form, where), else as do(options, form).
+
+    Returns:
+        A decorator of such a function.
     """
     options = declared(kind)
 

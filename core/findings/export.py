@@ -72,10 +72,19 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write the files that are asked for; pictures of `text` go into a folder beside it. Returns what was written.
+    """Write findings to the files that are named; pictures of the Markdown go into a folder beside it.
+
+    Args:
+        findings: in the order of the page; at least one.
+        page: the HTML file; None for none.
+        text: the Markdown file; None for none.
+        cited: the BibTeX file; None for none.
+
+    Returns:
+        The files that were written, without the pictures.
 
     Raises:
-        InputError: where there is nothing to write, or a file cannot be.
+        InputError: there is no finding or no file is named, or a file cannot be written.
     """
     if not findings:
         raise InputError("There are no findings yet: pin a result on its page first.")

@@ -48,10 +48,18 @@ class CrateMismatch:
 
 
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
-    """Write every hypothesis about `checkpoint` that was ever registered, and all their tests, into a folder.
+    """Write every hypothesis about a checkpoint that was ever registered, and all their tests, into a folder.
+
+    Args:
+        db: where they are registered.
+        checkpoint: as the hypotheses name it.
+        folder: a new or empty one, or one that holds a crate, whose files are written over.
+
+    Returns:
+        The folder.
 
     Raises:
-        InputError: there is none, or the folder is there and is no crate.
+        InputError: no hypothesis about the checkpoint is registered, or the folder holds something that is no crate.
     """
     mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
     if not mine:

@@ -63,10 +63,20 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Pin the maps of one input with a note; returns the finding's id. maps: of the first stack, for the picture.
+    """Pin the maps of one input with a person's remark.
+
+    Args:
+        db: where the finding is stored.
+        grid: the maps as the page draws them, with the head that is open there.
+        source: the checkpoint and input, and the command that gives the maps again.
+        maps: of the grid's first stack, for the picture of the open head.
+        remark: note, title and name of the person.
+
+    Returns:
+        The finding's id.
 
     Raises:
-        InputError: the maps are too large.
+        InputError: the packed maps take more than MOST_MAPS bytes.
         RightsError: one who only views asks.
     """
     head = str((grid.opened or {}).get("head") or grid.head)
@@ -90,8 +100,13 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """What is known of a head. told: the sentence that its page opens with; scores: its numbers, as the page shows
-    them; judged: its hypotheses, of which the criteria are numbers of a finding too."""
+    """What is known of a head.
+
+    Attributes:
+        told: the sentence that its page opens with.
+        scores: its numbers, as the page shows them.
+        judged: its hypotheses, of which the criteria are numbers of a finding too.
+    """
 
     told: str
     scores: Sequence[Number]
@@ -99,7 +114,17 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, remark: Remark) -> str:
-    """Pin what is known of a head; returns the finding's id. source: the checkpoint, and what gives the scores again.
+    """Pin what is known of a head with a person's remark.
+
+    Args:
+        db: where the finding is stored.
+        head: zero-based.
+        source: the checkpoint, and the command that gives the scores again.
+        known: the head's sentence, scores and hypotheses.
+        remark: note, title and name of the person.
+
+    Returns:
+        The finding's id.
 
     Raises:
         RightsError: one who only views asks.

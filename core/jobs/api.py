@@ -91,13 +91,22 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error.
+    """Queue a job of a study and return its id at once; what goes wrong later becomes the job's error.
 
-    options: the study's own record, or some of its options by name. The same study with the same options is joined
-    where it is queued or at work already: its id is returned and nothing is queued.
+    The same study with the same options is joined where it is queued or at work already: nothing is queued then.
+
+    Args:
+        db: where the job and its results are stored.
+        study: its name.
+        options: the study's own record, or some of its options by name.
+        title: what the job is called; "" for the study's name.
+
+    Returns:
+        The job's id.
 
     Raises:
         InputError: the checkpoint or the rows lack what the study needs.
+        RightsError: one who only views asks.
     """
     db.person.must("annotator", "start a job")
     check_runnable(study, options)

@@ -44,11 +44,21 @@ def run_in_turn(
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run every job of `requests` in this order; one that fails leaves its sentence and the next one starts.
+    """Run jobs one after another; one that fails leaves its sentence and the next one starts.
 
-    watch: returns once the job has stopped. before: told the number of each job and its id (None: it is done
-    already) before it is waited for. anew: run what is done once more. A job that is cancelled or interrupted ends
-    the sequence. Raises JobError then.
+    Args:
+        db: where the jobs are stored.
+        requests: the jobs, in this order.
+        watch: called with the database and the job's id; returns once the job has stopped.
+        before: called with the job's number in the order, from 0, and its id (None: it is done already) before it is
+            waited for.
+        anew: run what is done once more.
+
+    Returns:
+        What became of each request, in their order.
+
+    Raises:
+        JobError: a job was cancelled or interrupted, which ends the sequence.
     """
     ended: list[Ended] = []
     for number, request in enumerate(requests):
@@ -85,7 +95,7 @@ def _put(db: Database, request: JobRequest) -> str:
 
 @dataclass
 class AtWork:
-    """A sequence in a thread. at: number of the job under way; job: its id; error: why it ended early."""
+    """A sequence in a thread. at: number of the job under way, from 0; job: its id; error: why it ended early."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -103,10 +113,19 @@ def at_work(db: Database) -> AtWork | None:
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run `requests` in a thread of this process, then call `then` with what became of it.
+    """Run jobs one after another in a thread of this process.
+
+    Args:
+        db: where the jobs are stored.
+        requests: the jobs, in this order.
+        then: called in the thread with what became of each, once all have stopped.
+
+    Returns:
+        The state of the sequence, which the thread keeps up to date.
 
     Raises:
         JobError: while another sequence is at work.
+        RightsError: one who only views asks.
     """
     now = at_work(db)
     if now is not None and not now.over:

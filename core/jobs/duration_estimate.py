@@ -32,8 +32,16 @@ EVERY_PASS = 400_000  # weights whose products take as long as all else of a pas
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """seconds: of work, for `rows` of what `counts` names; None where neither is known. like: title of the run whose
-    rate it is; made: when; here: by this database's own."""
+    """How long a job will take.
+
+    Attributes:
+        seconds: of work.
+        rows: how many of what `counts` names the job has; None where that is not known.
+        like: title of the run whose rate it is.
+        made: when that run was made.
+        here: whether it is a run of this database, not of the record that ships.
+        counts: the noun of what is counted.
+    """
 
     seconds: float
     rows: int | None
@@ -92,10 +100,20 @@ class Extent(Result):
 
 
 def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> DurationEstimate | None:
-    """The time that rows of the most similar earlier run took each, times the rows asked for (of a study that says how
-    much its jobs are, what it counts); scaled by the number of weights where both are on this machine. Where rows are
-    not known, by how many tasks, checkpoints, initialisations and seeds each has. None where no run of the study was
-    timed."""
+    """How long a job will take, by the most similar earlier run of the study that was timed.
+
+    That run's seconds, times the ratio of what the study counts, else of rows, else (where rows are not known) of
+    tasks, checkpoints, initialisations and seeds; scaled by the number of weights where both checkpoints are on this
+    machine.
+
+    Args:
+        db: whose runs are looked through, beside the record that ships.
+        study: its name.
+        options: of the job, by name; the earlier run with most of them alike is taken, the newest of several.
+
+    Returns:
+        The estimate; None where no run of the study was timed.
+    """
     known = runs.known_runs(db, study)
     if known.empty:
         return None
@@ -123,6 +141,9 @@ def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping
         db: where earlier such jobs are stored.
         checkpoint: a name, a folder or a hub id.
         asked: the options of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
+
+    Returns:
+        Seconds, above 0; 0 without a study.
     """
     usual = _together(checkpoint, asked)
     for row in runs.runs(db, measure_heads.STUDY.name).itertuples():
@@ -134,10 +155,18 @@ def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store what a stopped job has done as a result of its own, its title saying of how much; returns the run's id.
+    """Store what a stopped job has done as a result of its own, its title saying of how much.
+
+    Args:
+        db: where the job is stored.
+        job: its id.
+
+    Returns:
+        The id of the run.
 
     Raises:
-        JobError: while it is at work, when it is done, or when no unit is.
+        JobError: the job is at work or done, or none of its units is done.
+        RightsError: one who only views asks.
     """
     db.person.must("annotator", "keep a part of a job")
     known, counted = one_job(db, job), progress(db, job)

@@ -114,8 +114,19 @@ def record(
     """Store label events of one batch, as `core.store.labels.record_events` does; those with a "project" answer it.
 
     A label takes a place where one is free and is surplus otherwise, also in a project that is closed, and of somebody
-    who was paused. All or none are stored. Raises InputError for a label of a map that its person was not handed in
-    that project, and for one of another class set.
+    who was paused. All or none are stored.
+
+    Args:
+        db: where labels and projects are stored.
+        events: as `record_events` takes them, and the id of a "project" where they answer one.
+        secret: what the sending browser keeps to itself, as there.
+        now: the time in UTC that they are stored at, without a time zone; None for the present.
+
+    Returns:
+        The batch's highest number in the store, what to tell of exemplars, and where people stand by project.
+
+    Raises:
+        InputError: a label of a map that its person was not handed in that project, or of another class set.
     """
     moment = now or utc_now()
     events = [{**event, "stored": moment, "happened": likely_time(event.get("happened"), moment)} for event in events]

@@ -36,8 +36,14 @@ def checked_method(name: str | None) -> Method | None:
 def votes_of(db: Database, class_set: str, project: str | None = None) -> pd.DataFrame:
     """Labels as `core.patterns.truth` and `agreement` read them, classes as they are called now.
 
-    project: the labels given in it, surplus ones too, repeats as a second pass, with the adjudications of its maps;
-    gold and exemplars, whose class is known, are left out. None: all that stand in the class set.
+    Args:
+        db: where labels are stored.
+        class_set: its name.
+        project: only the labels given in it, surplus ones too, repeats as a second pass, with the adjudications of its
+            maps; gold and exemplars, whose class is known, are left out. None for all that stand in the class set.
+
+    Returns:
+        A row a label, oldest first, with map_id, annotator, class and pass among the columns.
     """
     standing = standing_labels(db, class_set)
     if project is None:

@@ -15,10 +15,18 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events of a class set with their maps, and a card with counts; returns the number of events.
+    """Write the label events of a class set with their maps, and a card with counts.
+
+    Args:
+        db: where labels are stored.
+        folder: where to; new or empty.
+        class_set: its name.
+
+    Returns:
+        The number of events.
 
     Raises:
-        InputError: where the folder holds something already, or nothing is labelled.
+        InputError: the folder holds something already, or nothing is labelled in the class set.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"A dataset needs a folder that is new or empty, but {folder} is not; name another one.")

@@ -25,10 +25,19 @@ MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Store the maps of an .npz with their lines of facts; returns (maps in the file, new ones). All or none.
+    """Store the maps of an .npz with their lines of facts, all or none.
+
+    Args:
+        db: where maps are stored.
+        maps: the .npz file, a square array of weights a key.
+        facts: the JSONL file, a line for each key.
+
+    Returns:
+        How many maps the file has, and how many of them are new.
 
     Raises:
         InputError: naming the map whose facts are missing, come twice, or are not those of a map.
+        RightsError: one who is no admin asks.
     """
     db.person.must("admin", "import maps")
     weights, lines = read_map_file(maps), _lines(facts)

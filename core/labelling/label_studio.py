@@ -158,7 +158,14 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """A map [query, key] of weights 0 to 1 as a grey PNG, dark where weight is, enlarged without smoothing."""
+    """A map as a grey PNG, dark where weight is, enlarged without smoothing.
+
+    Args:
+        weights: 0 to 1; what lies outside is cut to that. *Shape:* (query, key).
+
+    Returns:
+        The bytes of the file, at least PIXELS wide and high.
+    """
     side = max(1, -(-PIXELS // len(weights)))
     grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
     return png_bytes(grey)
@@ -172,8 +179,21 @@ def import_studio(
 ) -> Imported:
     """Read Label Studio's JSON; tasks of maps that are stored, or that our own export wrote.
 
-    people: names by Label Studio's ids of users, where annotations have no e-mail address. An annotation that cannot
-    be used (several choices, nobody known, no such class or map) is reported. Raises InputError for another file.
+    An annotation that cannot be used (several choices, nobody known, no such class or map) is reported.
+
+    Args:
+        db: where labels are stored.
+        file: the JSON file, a list of tasks.
+        class_set: which the annotations' choices are classes of.
+        people: names by Label Studio's ids of users, where annotations have no e-mail address.
+        keep_rest: take the other annotations where one cannot be used; otherwise one leaves the store as it was.
+
+    Returns:
+        What became of the annotations, with the reason for each that is refused.
+
+    Raises:
+        InputError: the file is no such list, or has more than MOST_ROWS rows.
+        RightsError: one who is no admin asks.
     """
     db.person.must("admin", "import labels")
     data = read_bytes(file)

@@ -45,10 +45,22 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Draw a project's maps and keep it; returns its id.
+    """Draw a project's maps and store it.
 
-    people_there: who could label, where that is known. hints: of a classifier, for the order "uncertain". Errors:
-    InputError for rules that cannot be met and for a recipe that finds nothing.
+    Args:
+        db: where maps, labels and projects are stored.
+        heading: title, class set and what else names it.
+        recipe: which stored maps it has.
+        rules: how its maps are handed out.
+        people_there: who could label; None where that is not known.
+        hints: what a classifier says of maps, for the order "uncertain"; None where none suggests.
+
+    Returns:
+        The project's id.
+
+    Raises:
+        InputError: the rules cannot be met, the order wants a classifier that is not there, or the recipe finds no map.
+        RightsError: one who is no admin asks.
     """
     db.person.must("admin", "make a project")
     check_rules(rules, people_there)
@@ -156,10 +168,20 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Hand the maps that want labels out by what the classifier is least sure of now; returns how many these are.
+    """Hand the maps that want labels out by what the classifier is least sure of now.
+
+    Args:
+        db: where the project is stored.
+        project: its id.
+        hints: what the classifier says of maps; None where none suggests.
+        annotator: who orders them, for the record.
+
+    Returns:
+        How many maps want labels.
 
     Raises:
-        InputError: when no classifier suggests (`hints`), or every map has its labels.
+        InputError: no classifier suggests, or every map has its labels.
+        RightsError: one who is no admin asks.
     """
     db.person.must("admin", "order the maps of a project")
     names = assignment_service.board_of(db, project).open_maps

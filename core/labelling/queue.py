@@ -25,10 +25,19 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """What a person asked for. order: random, uncertain, disagreement, adjudication or codebook.
-    None is everything.
+    """Which maps a person labels, and in what order. None is everything.
 
-    review: a class name shows the maps this person gave that class, instead of undecided ones.
+    Attributes:
+        class_set: the labels' class set.
+        annotator: the person.
+        passing: 1 for the first pass, 2 for the maps of the first once more.
+        order: random, uncertain, disagreement, adjudication or codebook.
+        seed: of the random order.
+        checkpoint: only its maps.
+        task: only maps of its rows.
+        layer: only this one, zero-based.
+        review: show the maps that this person gave the class of this name, instead of undecided ones.
+        leave_out_uniform: leave out maps whose largest weight is below NEARLY_UNIFORM.
     """
 
     class_set: str
@@ -48,8 +57,18 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
     random: by a hash of seed and map, so that the order holds when maps are added. uncertain: smallest margin of the
     classifier first. disagreement: maps whose raters differ first. adjudication: only those. codebook: maps first that
-    somebody gave a class which the codebook's measurements dispute. Raises InputError when an order needs a classifier
-    and none suggests.
+    somebody gave a class which the codebook's measurements dispute.
+
+    Args:
+        db: where maps and labels are stored.
+        options: filters and order.
+        hints: what a classifier says of maps; None where none suggests. A map that it leaves out comes last.
+
+    Returns:
+        The maps that this person has not decided on; for `review` those they gave that class; for adjudication all.
+
+    Raises:
+        InputError: the order is "uncertain" and no classifier suggests.
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
     shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())

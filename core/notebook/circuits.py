@@ -30,13 +30,16 @@ def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
 
 
 def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: str | None = None) -> nx.MultiDiGraph:
-    """A circuit as a directed graph: a node a component, an edge a way from one to another, keyed by the input it feeds
-    ("q", "k", "v", or "" of blocks and the output), with all columns of its row.
+    """A circuit as a directed graph: a node a component, an edge a way from one to another.
 
     Args:
         rows: as of `circuit_edges`.
         most: only so many of the strongest edges.
         verdict: only those with this one, as "matters".
+
+    Returns:
+        The graph. An edge is keyed by the input it feeds ("q", "k", "v", or "" of blocks and the output) and has all
+        columns of its row.
     """
     frame = circuit_edges(rows)
     frame = frame if verdict is None else frame[frame["verdict"] == verdict]

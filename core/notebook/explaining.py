@@ -75,6 +75,9 @@ def why_maps(
         side: whose contributions; the other side is whole.
         height: pixels.
 
+    Returns:
+        The widget, a pane for the map and one for each group.
+
     Raises:
         CheckpointError, InputError, InterventionError: as `why`.
     """

@@ -55,10 +55,20 @@ def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) 
 def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
     """Every score of every head of a checkpoint that is stored, shipped, or else measured now: one row a score.
 
-    checkpoint: a bundled name, a folder or a hub id. task: only scores of this task. Columns: those of
-    `core.atlas.rows.ScoreRow` (checkpoint, task, layer, head, score, value, low, high, n, baseline, q, source); a
-    frame of one score: `frame.pivot(index="layer", columns="head", values="value")`. While the app holds the
-    database, its results are left out, and a warning says so. Raises CheckpointError, InputError.
+    While the app holds the database, its results are left out, and a warning says so.
+
+    Args:
+        checkpoint: a bundled name, a folder or a hub id.
+        task: only scores of this task, and those that belong to none; None for all.
+        measure: where nothing is stored or shipped, measure a first set now (seconds).
+
+    Returns:
+        The columns of `core.atlas.rows.ScoreRow`: checkpoint, task, layer, head, score, value, low, high, n, baseline,
+        q, source. One score as a table of heads: `frame.pivot(index="layer", columns="head", values="value")`.
+
+    Raises:
+        CheckpointError: from measuring.
+        InputError: `checkpoint` is no text; also from measuring.
     """
     if not isinstance(checkpoint, str):
         raise InputError(

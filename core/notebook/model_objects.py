@@ -13,10 +13,17 @@ from core.models.encoding import Encoding
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """A checkpoint around a loaded model and its tokenizer, or opened where `model` is a name or folder.
+    """A checkpoint around a loaded model and its tokenizer, or one that is opened.
+
+    Args:
+        model: an object that from_pretrained returned, or a checkpoint's name or folder.
+        tokenizer: of the loaded model; not used with a name or folder.
+
+    Returns:
+        The checkpoint; a loaded model's is named after what it was loaded from, else after its family.
 
     Raises:
-        CheckpointError: where `model` is no Transformer of the transformers library, or its tokenizer is missing.
+        CheckpointError: `model` is no Transformer of the transformers library, or its tokenizer is missing.
     """
     if isinstance(model, str):
         return models.opening.open_checkpoint(model)
@@ -56,9 +63,16 @@ def borrowed(checkpoint: Checkpoint) -> Iterator[None]:
 def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
     """All maps of one input.
 
+    Args:
+        checkpoint: its model is put into eval mode for the pass, and left as it was.
+        encoding: the input.
+
+    Returns:
+        The maps of all layers and heads.
+
     Raises:
-        CheckpointError: where some layers do not go through transformers' attention interface (as when somebody
-            replaced a layer or its forward), so that their maps cannot be seen.
+        CheckpointError: some layers do not go through transformers' attention interface (as when somebody replaced a
+            layer or its forward), so that their maps cannot be seen.
     """
     with borrowed(checkpoint):
         try:
@@ -80,8 +94,17 @@ def _unseen(checkpoint: Checkpoint, layers: int) -> CheckpointError:
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
     """Split a text into pieces; with a tokenizer that has no character offsets too, then without words.
 
+    Args:
+        checkpoint: whose tokenizer splits it.
+        text: a sentence, or the first of a pair.
+        pair: the second one; None for a single text.
+        most: pieces, special tokens included; longer inputs are cut. None for as many as the model takes.
+
+    Returns:
+        The input, with how many pieces were cut.
+
     Raises:
-        InputError: for an empty text.
+        InputError: a text is empty or blank.
     """
     if checkpoint.tokenizer.is_fast:
         return checkpoint.encode(text, pair, max_length=most)

@@ -41,8 +41,15 @@ class MapsWidget(anywidget.AnyWidget):
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
         """Write the maps as one HTML file that needs no server; what does not fit is said in it.
 
+        Args:
+            file: where to.
+            megabytes: the most that the file may have, in millions of bytes.
+
+        Returns:
+            The file.
+
         Raises:
-            InputError: where the file cannot be written.
+            InputError: the file cannot be written.
         """
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
@@ -73,6 +80,9 @@ def show(
         words: between words instead of pieces.
         height: pixels.
         most: pieces; longer inputs are cut, and the widget says so.
+
+    Returns:
+        The widget, with the most telling head enlarged.
 
     Raises:
         CheckpointError, InputError: the model cannot be opened or seen into; there is no text.

@@ -24,12 +24,15 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """What other settings left on each task that `results` fine-tune on, from the same weights and rows.
+    """Stored fine-tuning with other SETTINGS, on each task that `results` fine-tune on, from the same weights and rows.
 
     Args:
         results: what the plan measured.
         stored: runs of `finetune`, as the store describes them, the newest first.
         rows_of: the rows of a run.
+
+    Returns:
+        A result for each setting and task that a run was found for and that `results` lack; its rows are of that task.
     """
     known = [run | {"options": from_json(run["options"])} for run in stored]
     there = {(result.step.checkpoint, result.step.part, result.task) for result in results}

@@ -8,9 +8,15 @@ from core.store.database import Database
 def atlas_rows(db: Database, *, checkpoint: str, weights: str | None, task: str | None = None) -> pd.DataFrame:
     """Which head of these weights scored what: one row a head, score and task, from the newest run that measured it.
 
-    weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of the
-    newest run then, so that scores of two never mix. task: only this. Scores that belong to no task (frames, say) are
-    given with any task.
+    Args:
+        db: whose view `atlas` is read.
+        checkpoint: as runs name it.
+        weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of
+            the newest run then, so that scores of two never mix.
+        task: only its scores and those that belong to no task (frames, say); None for all.
+
+    Returns:
+        The columns of the view, by task, score, layer and head.
     """
     return db.read(
         """SELECT * FROM atlas
@@ -34,6 +40,6 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
 
 
 def atlas_stamp(db: Database) -> tuple[int, ...]:
-    """What is other once scores were stored or deleted: how many runs, the newest, how many scores."""
+    """How many runs, the newest one's ordinal, how many scores: another triple once scores were stored or deleted."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
     return tuple(int(value) for value in counts.iloc[0])

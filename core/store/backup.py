@@ -39,11 +39,19 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the database to `file` as it is at this moment; returns the copy's size in bytes.
+    """Copy the database to a file as it is at this moment, and read the copy to its end.
 
     Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
-    The copy is read to its end. Raises StoreError where a file is there already, where none can be written, or where
-    the database itself is damaged.
+
+    Args:
+        db: the database, held by this process.
+        file: where nothing lies yet.
+
+    Returns:
+        The copy's size in bytes.
+
+    Raises:
+        StoreError: a file is there already, none can be written, or the database itself is damaged.
     """
     target = Path(file).expanduser().resolve()
     _must_be_new(target, "A backup")
@@ -74,10 +82,17 @@ def _copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path) -> int:
-    """Put the copy `file` where `database` is to be; returns how many events of labels it holds.
+    """Put a copy where a database is to be.
+
+    Args:
+        file: the copy, as `back_up` wrote it.
+        database: where nothing lies yet.
+
+    Returns:
+        How many events of labels it holds.
 
     Raises:
-        StoreError: where `file` is no database of ours that opens whole, or where something lies at `database`.
+        StoreError: `file` is no database of ours that opens whole, or something lies at `database`.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not source.is_file():
@@ -150,10 +165,18 @@ def _fold(part: Path) -> None:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Have the process that holds `database` copy it to `file`; returns the copy's size in bytes.
+    """Have the process that holds a database copy it to a file.
+
+    Args:
+        database: the held file.
+        file: where nothing lies yet.
+        seconds: how long to wait for the copy.
+
+    Returns:
+        The copy's size in bytes.
 
     Raises:
-        StoreError: with the holder's own sentence, or where it does not answer within `seconds`.
+        StoreError: with the holder's own sentence, or where it does not answer in time.
     """
     folder = runs_folder(database.expanduser().resolve())
     folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +224,14 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 
 
 def back_up_now(database: Path, file: str | Path) -> int:
-    """Copy the database to `file`, whether another process holds it or none does; returns the copy's size in bytes.
+    """Copy a database to a file, whether another process holds it or none does.
+
+    Args:
+        database: its file.
+        file: where nothing lies yet.
+
+    Returns:
+        The copy's size in bytes.
 
     Raises:
         StoreError: there is no database, or the copy cannot be made or written.

@@ -40,10 +40,18 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Add what happened to a class set elsewhere, where nothing else happened to it here; returns how many were new.
+    """Add what happened to a class set elsewhere, where nothing else happened to it here.
+
+    Args:
+        cursor: in a transaction.
+        class_set: its name.
+        history: changes of its classes, oldest first, as `class_history` gives them.
+
+    Returns:
+        How many were new; 0 where something else happened here.
 
     Raises:
-        InputError: when `history` is no list of changes of classes.
+        InputError: `history` is no list of changes of classes.
     """
     if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
         raise InputError("What happened to classes is a list of changes, as an export writes it; this row has another.")

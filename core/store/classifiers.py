@@ -147,10 +147,17 @@ def is_turned_off(db: Database, class_set: str) -> bool:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """How many labels stand that the newest classifier of a class set has not seen; all where there is none.
+    """How many labels stand that the newest classifier of a class set has not seen.
 
     New is what came after the newest of the labels that it was trained on, or that were looked at and tied; where the
     store has none of those (they came with the project), what came after the classifier itself.
+
+    Args:
+        db: where labels and classifiers are stored.
+        class_set: its name.
+
+    Returns:
+        Their number; of all that stand where there is no classifier.
     """
     newest = db.cursor().execute(
         "SELECT snapshot, stored, scores->>'newest' FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1",

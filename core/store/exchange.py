@@ -39,11 +39,18 @@ def tables(db: Database) -> list[str]:
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Write every table to `folder`/<table>.parquet as it is at one moment; returns rows by table.
+    """Write every table to `folder`/<table>.parquet as it is at one moment.
+
+    Args:
+        db: whose tables.
+        folder: new or empty.
+
+    Returns:
+        Rows by table.
 
     Raises:
-        InputError: when the folder holds something already.
-        StoreError: when it cannot be written.
+        InputError: the folder holds something already.
+        StoreError: it cannot be written.
     """
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -137,10 +144,18 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table by column name; returns how many rows.
+    """Append an Arrow table by column name.
+
+    Args:
+        cursor: in a transaction.
+        table: its name in the database.
+        rows: some or all of its columns.
+
+    Returns:
+        How many rows.
 
     Raises:
-        InputError: for a column that the table has not, and for a row that cannot be one of it.
+        InputError: a column that the table has not, or a row that cannot be one of it.
     """
     listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     check_columns(table, rows, [name for (name,) in listed])

@@ -18,10 +18,17 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
 def damaged_blocks(path: Path, free: int) -> list[int]:
-    """Numbers of the blocks in use of the closed file at `path` that are not what was written, or not there.
+    """Numbers of the blocks in use of a closed file that are not what was written, or not there.
 
-    free: how many blocks DuckDB says are free. Where the list of them cannot be read so, in a form that is not known
-    here, nothing is said of any block. Raises OSError.
+    Args:
+        path: the database file.
+        free: how many of its blocks DuckDB says are free.
+
+    Returns:
+        Zero-based numbers, rising; none where the list of free blocks is in a form that is not known here.
+
+    Raises:
+        OSError: the file cannot be read.
     """
     with path.open("rb") as stream:
         there = (path.stat().st_size - _FIRST) // _BLOCK

@@ -54,8 +54,16 @@ class Imported:
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
     """Every event with its map's facts, oldest first.
 
-    The first event of each map brings its weights (bytes) and when it was stored, the first of each class set what
-    happened to its classes.
+    The first event of each map brings its weights and when it was stored, the first of each class set what happened to
+    its classes.
+
+    Args:
+        db: where labels are stored.
+        class_set: only its events; None for all.
+        weights: whether maps bring their weights (bytes).
+
+    Returns:
+        Rows with the columns COLUMNS; what a row does not bring is None.
     """
     events = all_events(db, class_set)
     maps = {row["map_id"]: row for row in maps_of(db, list(dict.fromkeys(event["map_id"] for event in events)))}
@@ -71,10 +79,19 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Write labels to a .jsonl or .parquet file, whole or not at all; returns the number of events.
+    """Write labels to a file, whole or not at all.
+
+    Args:
+        db: where labels are stored.
+        file: ends in .jsonl or .parquet, which says the form.
+        class_set: only its events; None for all.
+        weights: whether maps bring their weights.
+
+    Returns:
+        The number of events.
 
     Raises:
-        InputError: for another ending, and for a place that cannot be written.
+        InputError: the file has another ending, or cannot be written.
     """
     ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
     if ending == ".parquet":
@@ -122,11 +139,19 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Add the labels of a file; a row that cannot be used is reported with its number and the reason.
+    """Add the labels of a file; importing it twice changes nothing.
 
-    keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was.
-    Importing a file twice changes nothing. Raises InputError for a file that
-    cannot be read at all, or is larger than LARGEST or MOST_ROWS.
+    Args:
+        db: where labels are stored.
+        file: ends in .jsonl or .parquet, which says the form.
+        keep_rest: take the other rows where one cannot be used; otherwise one bad row leaves the store as it was.
+
+    Returns:
+        What became of the rows, with number and reason for each that is refused.
+
+    Raises:
+        InputError: the file cannot be read at all, or is larger than LARGEST or MOST_ROWS.
+        RightsError: one who is no admin asks.
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)

@@ -108,11 +108,20 @@ class Saved:
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Add label events of one batch; those that are stored already are passed over.
+    """Add label events of one batch, all or none; those that are stored already are passed over.
 
-    Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo, retire); the rest is
-    optional. secret: what the sending browser keeps to itself; the batch is then its own, or of whoever is signed in.
-    All or none are stored. Raises InputError naming the first event that cannot be.
+    Args:
+        db: where labels are stored.
+        events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
+            retire); the rest is optional.
+        secret: what the sending browser keeps to itself; the batch is then its own, or of whoever is signed in.
+
+    Returns:
+        How many were new, and the highest sequence number of these.
+
+    Raises:
+        InputError: naming the first event that cannot be stored.
+        RightsError: the person may not label under that name, or retire.
     """
     rows = [checked_event(event) for event in events]
     if not rows:

@@ -23,10 +23,17 @@ BUSY = 10.0  # seconds that statements of other threads are waited for, before t
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """A new database at `path`, where there is none: whole or not at all.
+    """A new database at a path, where there is none: whole or not at all.
 
     DuckDB writes a new file in four steps, and opens nothing that a kill leaves between them. Where this fails, DuckDB
     says why when it is asked for `path` itself.
+
+    Args:
+        path: the database file; one that is there stays as it is.
+        config: DuckDB's settings.
+
+    Raises:
+        StoreError: whether there is a file cannot be told.
     """
     try:
         if path.exists():

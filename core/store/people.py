@@ -60,11 +60,17 @@ OWNER = Person()  # whoever opens the file itself: a terminal, a worker, the app
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """The name under which somebody signed in is known, "" for nobody: the e-mail address, else `sub:` and the `sub`.
+    """The name under which somebody signed in is known: the e-mail address, else `sub:` and the `sub`.
 
-    claims: of the ID token. An address counts only where the provider does not say that it is unverified; only
-    letters of ASCII are compared without case, so that no other letter folds into one of them. A `sub` can never
-    spell an address; with several providers (by_subject False) it names nobody, because each has its own.
+    An address counts only where the provider does not say that it is unverified; only letters of ASCII are compared
+    without case, so that no other letter folds into one of them. A `sub` can never spell an address.
+
+    Args:
+        claims: of the ID token.
+        by_subject: whether a `sub` names somebody; False with several providers, because each has its own.
+
+    Returns:
+        The name; "" for nobody.
     """
     if "email_verified" in claims and claims["email_verified"] not in (True, "true"):
         return ""
@@ -79,11 +85,19 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """The role of a signed-in person by the configured `roles`: lists of names by role, and "default".
+    """The role of a signed-in person, by the configuration.
 
     The highest role that lists the name counts, "none" among them; addresses compare without case, a `sub:` exactly.
-    Nobody listed, no default: "none". Raises RightsError when `roles` is not of this form, so that a slip never
-    gives more than was meant.
+
+    Args:
+        name: as `name_of` gives it.
+        roles: lists of names by role, and the role of everybody else as "default".
+
+    Returns:
+        One of ROLES; "none" where nothing lists the name and there is no default.
+
+    Raises:
+        RightsError: `roles` is not of this form, so that a slip never gives more than was meant.
     """
     listed = []
     for role, names in roles.items():

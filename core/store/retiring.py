@@ -15,10 +15,20 @@ _ABOUT = "class_set, map_id, pass"
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
-    """Take back labels, skips, flags or notes by their event, whoever made them; `annotator` is who does it.
+    """Take back labels, skips, flags or notes, whoever made them; what stood before each stands again.
 
-    What stood before each stands again. Raises RightsError unless an admin acts; InputError for an event that is not
-    stored or is itself an undo, and without a reason; then nothing is retired.
+    Args:
+        db: where labels are stored.
+        events: ids of the events; one that comes twice counts once.
+        annotator: who does it.
+        why: the reason, kept with each.
+
+    Returns:
+        How many retirements were stored, and the batch's highest number.
+
+    Raises:
+        RightsError: one who is no admin asks.
+        InputError: an event is not stored or is itself an undo, or the reason is empty; then nothing is retired.
     """
     db.person.must("admin", "retire labels of others")
     if not why.strip():

@@ -185,8 +185,17 @@ def head_scores(
 ) -> "pd.DataFrame":
     """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
 
-    Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part
-    (of an encoder-decoder the set of heads: encoder, decoder or cross; else None).
+    Args:
+        db: whose runs.
+        statistic: only this one; None for all, as with the next four.
+        feature: only this one.
+        task: only runs on it.
+        study: only runs of it, by name.
+        run: only this one, by id.
+
+    Returns:
+        The newest run first. Columns: run study checkpoint task created statistic feature layer head value low high n
+        baseline p q part (of an encoder-decoder the set of heads: encoder, decoder or cross; else None).
     """
     return db.read(
         """SELECT run, study, run.checkpoint, run.task, created, every_score.* EXCLUDE (run, checkpoint, task)

@@ -80,6 +80,13 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
     The mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which
     is no stripe. A map whose largest weight stays below a tenth is blank to the eye.
+
+    Args:
+        evidence: of the checkpoint.
+        result: of its study of features.
+
+    Returns:
+        The outcome; None where no score has a baseline to be held against.
     """
     scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
     effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]

@@ -39,9 +39,16 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """A word, and for an undecided one how many times the rows would decide it; None where no number would. statistic:
-    the number that decided, with its interval (of several parts the one that the word hangs on), margin: what it was
-    held against; None where it is not one number; seeds: how many of fine-tuning would, where more rows would not."""
+    """A word of a test, and what it hangs on.
+
+    Attributes:
+        word: one of OutcomeWord.
+        times: of an undecided one how many times the rows would decide it; None where no number would.
+        statistic: the number that decided, with its interval (of several parts the one that the word hangs on); None
+            where it is not one number.
+        margin: what it was held against.
+        seeds: how many of fine-tuning would decide it, where more rows would not.
+    """
 
     word: OutcomeWord
     times: float | None = None
@@ -61,10 +68,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them;
-    times: see `Decision`; statistic: what was tested, with its interval, where it is one number; margin: what it was
-    tested against; seeds: of fine-tuning behind it, where the rows say so; needed_seeds: how many of each would decide
-    it, where more rows alone would not."""
+    """What a test found.
+
+    Attributes:
+        outcome: the word.
+        said: the numbers in a sentence.
+        task: None where it has no one task.
+        n: of what was counted, as rows or tokens.
+        run: id of the run that it is from.
+        times: see `Decision`.
+        statistic: what was tested, with its interval; None where it is not one number.
+        margin: what it was tested against.
+        seeds: of fine-tuning behind it, where the rows say so.
+        needed_seeds: how many of each would decide it, where more rows alone would not.
+    """
 
     outcome: OutcomeWord
     said: str
@@ -171,8 +188,14 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     """Of "there are heads above `bound`": HOLDS where one lies above it, FAILS where all lie below it, else UNDECIDED.
 
-    Corrected over them (Bonferroni) for picking the largest: so many intervals are widened. A head that has no
-    interval is not decided.
+    Corrected over them (Bonferroni) for picking the largest: so many intervals are widened.
+
+    Args:
+        effects: one a head; a head that has no interval is not decided.
+        bound: in the effects' unit.
+
+    Returns:
+        The decision, its statistic the head that it hangs on; UNDECIDED without any effect.
     """
     if not effects:
         return Decision(UNDECIDED)
@@ -320,14 +343,20 @@ def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Ou
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Make a test of one result the test of every result of a part (of these tasks); one outcome that says why where
-    there is none.
+    """Make a test of one result the test of every result of a part.
 
-    swept: they are sweeps of single heads, or layers, or pruning curves; where there is one on all train rows, that
-    one. starts: they are scores of fine-tuning from these initialisations; where there are such on all train rows,
-    those. loses: it is a
-    test of losses, untested where the fine-tuned checkpoint has nothing to lose. not_causal: why a decoder cannot be
-    tested, if so.
+    Args:
+        part: of the report's plan.
+        tasks: only results on these; none for all.
+        swept: they are sweeps of single heads, or layers, or pruning curves; where there is one on all train rows, that
+            one.
+        loses: it is a test of losses, untested where the fine-tuned checkpoint has nothing to lose.
+        starts: they are scores of fine-tuning from these initialisations; where there are such on all train rows,
+            those.
+        not_causal: why a decoder cannot be tested; "" where it can.
+
+    Returns:
+        A decorator. The test it makes gives an outcome a result, or one that says why where there is none.
     """
 
     def made(test: Callable[[Evidence, StepResult], Outcome | None]) -> Test:

@@ -77,10 +77,17 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy the closed file (and its log) beside itself before `step` changes it; returns the copy.
+    """Copy a closed database file (and its log) beside itself before a step changes it.
+
+    Args:
+        path: the database file.
+        step: the step, whose number the copy's name has.
+
+    Returns:
+        The copy.
 
     Raises:
-        StoreError: when that cannot be done whole; then no copy is left, and the file is as it was.
+        StoreError: that cannot be done whole; then no copy is left, and the file is as it was.
     """
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
