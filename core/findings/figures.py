@@ -1,106 +1,83 @@
-"""What a run's rows say in numbers and pictures, whatever study they are of; pictures are Vega-Lite specifications."""
+"""What a run's records say in numbers and pictures; pictures are Vega-Lite specifications."""
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from core.attention import AttentionMaps, Head
+from core.errors import JobError
 from core.store.findings import Number
 from core.store.rows import Row
+from core.studies.lookup import find_study
 
 SHOWN = 20  # numbers of a picture; the table has more
 KEPT = 400  # numbers of a finding
 CELL, WIDE = 22, 420  # pixels of a head, and of the intervals' picture
 LONGEST = 40  # tokens of a map that is drawn with them
-ABOUT = ("class", "feature", "relation", "element", "unit", "task", "metric")  # columns that tell one row from another
+_HEAD = re.compile(r"L\d+H\d+")
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
-def numbers_of(rows: Sequence[Row]) -> tuple[Number, ...]:
+def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
     """The figures of a run's rows, those furthest from 0 first within each thing measured, at most KEPT.
 
-    Rows have a value under "value" with "low" and "high", or under "<metric>_change" with "<metric>_low" and
-    "<metric>_high"; rows with neither give none.
+    Args:
+        study: by name; one that is gone has no figures.
+        rows: as they are stored; a record of the study says which of its fields is its number, or that it has none.
+
+    Returns:
+        Numbers that are finite.
     """
-    kinds = _by_kind(rows)
+    kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]
 
 
-def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
+def has_numbers(study: str, rows: Sequence[Row]) -> bool:
+    """Whether there is any figure; quicker than to ask for all."""
+    return next(_numbers(study, rows), None) is not None
+
+
+def _numbers(study: str, rows: Sequence[Row]) -> Iterator[Number]:
+    try:
+        records = find_study(study).records(rows)
+    except JobError:  # of an earlier version
+        return
+    for record in records:
+        yield from (number for number in record.numbers() if _is_finite(number.value))
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
     """Every number of the rows by what was measured, largest first."""
     kinds: dict[str, list[Number]] = {}
-    for row in rows:
-        for number in _of_row(row):
-            kinds.setdefault(number.what, []).append(number)
+    for number in _numbers(study, rows):
+        kinds.setdefault(number.what, []).append(number)
     return [sorted(group, key=_size, reverse=True) for group in kinds.values()]
-
-
-def _of_row(row: Row) -> list[Number]:
-    name = _name(row)
-    if _is_number(row.get("value")):
-        kind = "Shapley value" if row.get("orders") else row.get("kind")
-        said = str(row.get("statistic") or kind or row.get("part") or "value")
-        about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
-        return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
-    known = defaultdict(lambda: None, row)
-    for column, *words in _OTHERS:
-        what, value = (word.format_map(known) for word in words)
-        if row.get(column) and _is_number(row.get(value)):
-            return [_number(row, name, what, value, "low", "high")]
-    metrics = [key.removesuffix("_change") for key in row if key.endswith("_change") and _is_number(row[key])]
-    return [
-        _number(row, name, f"change of {metric}", f"{metric}_change", f"{metric}_low", f"{metric}_high")
-        for metric in metrics
-    ]
-
-
-_OTHERS = (  # by a column that such rows have: what their number is, and the column that has it
-    ("order", "{metric}, heads removed by {order}", "score"),
-    ("class", "{part} of maps of {checkpoint}", "share"),
-    ("initialisation", "{metric} on {task}", "{metric}"),
-    ("compare", "similarity to the counterpart in {compare}", "similarity"),
-    ("first_head", "interaction of two heads", "interaction"),
-    ("edge_kind", "effect of an edge", "effect"),
-    ("gate_class", "loss that taking the head out adds", "effect"),
-)
-_HEAD = re.compile(r"L\d+H\d+")
-
-
-def _name(row: Row) -> str:
-    if isinstance(row.get("layer"), int) and isinstance(row.get("head"), int):
-        return str(Head(row["layer"], row["head"]))
-    if row.get("order") and _is_number(row.get("share")):
-        return f"{row['share']:.0%} of heads"
-    tuned = row.get("initialisation") and f"{row['initialisation']} {row.get('kind')} {row.get('seed') or ''}".strip()
-    return str(row.get("name") or row.get("class") or tuned or row.get("checkpoint") or row.get("layer") or "all")
-
-
-def _number(row: Row, name: str, what: str, value: str, low: str, high: str) -> Number:
-    ends = [row[key] if _is_number(row.get(key)) else None for key in (low, high)]
-    p = next((row[key] for key in ("q", "p") if _is_number(row.get(key))), None)
-    n = row.get("n")
-    return Number(
-        name, what, float(row[value]), ends[0], ends[1], p, int(n) if n is not None and _is_number(n) else None
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _size(number: Number) -> float:
     return abs(number.value or 0.0)
 
 
-def pictures_of(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Of the first thing measured: a layer x head picture of all of it where it is of heads, and the largest with
-    intervals."""
-    kinds = _by_kind(rows)
+    intervals.
+
+    Args:
+        study: by name.
+        rows: as they are stored.
+
+    Returns:
+        Vega-Lite specifications, none without numbers.
+    """
+    kinds = _by_kind(study, rows)
     if not kinds:
         return ()
     mine, what = kinds[0], kinds[0][0].what

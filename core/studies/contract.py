@@ -17,7 +17,7 @@ import enum
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
@@ -29,7 +29,7 @@ from core.store.rows import Row, plain
 from core.store.runs import Provenance
 from core.studies.head_facts import Fact, HeadScores
 from core.studies.headline import Headline
-from core.studies.records import Result
+from core.studies.records import Result, records_among
 
 WITHDRAWN = frozenset({"device"})  # options of earlier versions, in stored jobs and runs: ATLAS_DEVICE alone says it
 
@@ -98,7 +98,8 @@ class Finished(Generic[O, P]):
 class Study(Generic[O, P]):
     """An experiment. The first line of the class's docstring is its help.
 
-    name: as typed in the terminal. options, partial: its types. arguments: the type of its units' arguments. renamed:
+    name: as typed in the terminal. options, partial: its types. kinds: the records that its rows are, the most
+    particular last. arguments: the type of its units' arguments. renamed:
     earlier names of options, for jobs that were stored under them: {"folder": "data"}. needs: what its checkpoint and
     rows must have. counts: what the sizes of its units count. p_is_corrected: whether p of its rows is corrected over
     all heads already, so that the atlas takes it as q. called: the title of its jobs, with options by name in braces.
@@ -110,6 +111,7 @@ class Study(Generic[O, P]):
     name: ClassVar[str]
     options: ClassVar[type]
     partial: ClassVar[type]
+    kinds: ClassVar[tuple[type[Result], ...]] = ()
     arguments: ClassVar[type] = dict
     renamed: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[frozenset[Need]] = frozenset()
@@ -167,6 +169,10 @@ class Study(Generic[O, P]):
     def rows(self, options: O, merged: P) -> list[Row]:
         """The results as rows, which is how they are stored."""
         return [result.as_row() for result in self.results(options, merged)]
+
+    def records(self, rows: Iterable[Row]) -> Iterator[Result]:
+        """Stored rows as the records that they are, without those of earlier versions that lack a column."""
+        return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier

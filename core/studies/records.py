@@ -5,7 +5,9 @@ default must be in the row, so that a misspelt or renamed column fails where row
 missing, because not every row of the study has it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -14,7 +16,9 @@ from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from core.attention import Head
 from core.errors import StoreError
+from core.store.findings import Number
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Result")
@@ -33,12 +37,29 @@ def stated(default: Any = None) -> Any:
     return field(default=default, metadata={"stated": True})
 
 
+@dataclass(frozen=True)
+class Figure:
+    """The number of a record that findings and pictures show.
+
+    Attributes:
+        value: the field that has it; None where the record finds it itself (`Result.estimates`).
+        words: what was measured. Fields stand in braces; parts between bars that say nothing, or the same again, go.
+        whose: what it is the number of, likewise; "": the record's head, else its name.
+    """
+
+    value: str | None
+    words: str
+    whose: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One row of a study. KINDS: what its column `BY` says; none where the study has one kind of row only."""
+    """One row of a study. KINDS: what its column `BY` says; none where the study has one kind of row only. FIGURE: its
+    number, where it has one to show."""
 
     BY: ClassVar[str] = "kind"
     KINDS: ClassVar[tuple[str, ...]] = ()
+    FIGURE: ClassVar[Figure | None] = None
 
     @classmethod
     def of(cls: type[R], row: Mapping[str, Any]) -> R:
@@ -62,6 +83,64 @@ class Result:
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
         """The records of those rows that are of its kind, in order. Raises StoreError as `of`."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
+
+    def numbers(self) -> list[Number]:
+        """The numbers that findings and pictures show of it."""
+        if self.FIGURE is None or self.FIGURE.value is None:
+            return []
+        value = getattr(self, self.FIGURE.value)
+        return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
+
+    def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
+        """One number of it: whose it is, its p and n are the record's.
+
+        Args:
+            value: None or NaN where it is undefined.
+            words: what was measured, as `Figure.words`.
+            low: end of its 95 % interval, None without one.
+            high: likewise.
+
+        Returns:
+            The number as findings keep it.
+        """
+        told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
+        parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
+        corrected = getattr(self, "q", None)
+        whose = self.FIGURE.whose if self.FIGURE else ""
+        return Number(
+            " ".join(whose.format_map(told).split()) or self._head_or_name,
+            " ".join(dict.fromkeys(part for part in parts if part)),
+            value,
+            low,
+            high,
+            getattr(self, "p", None) if corrected is None else corrected,
+            getattr(self, "n", None),
+        )
+
+    @property
+    def _head_or_name(self) -> str:
+        layer, head = getattr(self, "layer", None), getattr(self, "head", None)
+        if layer is not None and head is not None:
+            return str(Head(layer, head))
+        return str(getattr(self, "name", "") or getattr(self, "checkpoint", "") or "all")
+
+
+def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
+    """Rows as records, in order, without those that are of none of the kinds or lack a column.
+
+    Args:
+        kinds: of records; a row is of the last that it fits, so the most particular come last.
+        rows: of one study, as they are stored.
+
+    Yields:
+        A record a row.
+    """
+    for row in rows:
+        for kind in reversed(kinds):
+            if not kind.KINDS or row.get(kind.BY) in kind.KINDS:
+                with contextlib.suppress(StoreError):  # of an earlier version
+                    yield kind.of(row)
+                break
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:

@@ -17,7 +17,7 @@ from core.drawing import theme
 from core.drawing.maps_page import MapsSource, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
-from core.findings.figures import numbers_of, pictures_of
+from core.findings.figures import has_numbers, numbers_of, pictures_of
 from core.findings.result_page import result_page
 from core.store import findings, runs
 from core.store.database import Database
@@ -118,18 +118,32 @@ def test_a_viewer_pins_nothing_and_nobody_takes_away_what_another_pinned(db):
 
 def test_changes_of_a_sweep_are_numbers_too():
     change = {"accuracy": 0.9, "accuracy_change": -0.02, "accuracy_low": -0.04, "accuracy_high": 0.0, "p": 0.3}
-    rows = [{"kind": "variant", "layer": 0, "head": 0, "n": 100} | change, {"kind": "baseline", "accuracy": 0.92}]
-    (number,) = numbers_of(rows)
-    assert (number.name, number.what, number.value, number.low, number.high, number.p) == (
-        "L1H1",
-        "change of accuracy",
-        -0.02,
-        -0.04,
-        0.0,
-        0.3,
+    rows = [
+        {"kind": "variant", "name": "layer 1", "layer": 0, "n": 100} | change,
+        {"kind": "baseline", "accuracy": 0.92, "n": 100},
+    ]
+    assert numbers_of("disable", rows) == (Number("layer 1", "change of accuracy", -0.02, -0.04, 0.0, 0.3, 100),)
+    assert numbers_of("disable", [{"note": "no number"}]) == ()
+    assert numbers_of("a study that is gone", rows) == ()
+    assert not has_numbers("disable", rows[1:])
+    assert has_numbers("disable", rows)
+    assert pictures_of("disable", ()) == ()
+
+
+def test_a_number_says_what_was_measured_once_and_whose_it_is():
+    """Words that say nothing, or the same again, are left out; p is the corrected one where there are two."""
+    score = {"statistic": "cosine", "feature": "sst2", "task": "sst2", "layer": 1, "head": 2, "value": 0.5, "n": 9}
+    (number,) = numbers_of("statistics", [score | {"low": 0.4, "high": 0.6, "p": 0.01, "q": 0.04}])
+    assert number == Number("L2H3", "cosine sst2", 0.5, 0.4, 0.6, 0.04, 9)
+    undefined = [score | {"value": None}, score | {"value": float("nan")}]
+    assert numbers_of("statistics", undefined) == ()
+    steps = [
+        {"kind": "step", "order": "random 1", "metric": "f1", "n": 8, "baseline": 1.0, "removed": 3, "share": 0.25,
+         "score": 0.5, "change": -0.5, "low": 0.25, "high": 0.75},
+    ]  # fmt: skip
+    assert numbers_of("prune", steps) == (
+        Number("25% of heads", "f1, heads removed by random 1", 0.5, 0.25, 0.75, n=8),
     )
-    assert numbers_of([{"note": "no number"}]) == ()
-    assert pictures_of(()) == ()
 
 
 @pytest.mark.shipped
@@ -150,11 +164,15 @@ def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_t
 
 
 def test_two_heads_together_are_no_head():
+    effects = {"first": 0.1, "second": 0.2, "both": 0.4, "loss_interaction": 0.0, "verdict": "open", "p": 0.5}
     rows = [
-        {
+        effects
+        | {
             "kind": "pair",
             "name": f"L1H1 and L2H{k}",
             "first_head": "L1H1",
+            "second_head": f"L2H{k}",
+            "operator": "zero",
             "interaction": k / 9,
             "low": 0.0,
             "high": 1.0,
@@ -162,11 +180,11 @@ def test_two_heads_together_are_no_head():
         }
         for k in range(1, 3)
     ]
-    assert [(number.name, number.value) for number in numbers_of(rows)] == [
+    assert [(number.name, number.value) for number in numbers_of("pairs", rows)] == [
         ("L1H1 and L2H2", 2 / 9),
         ("L1H1 and L2H1", 1 / 9),
     ]
-    (picture,) = pictures_of(rows)
+    (picture,) = pictures_of("pairs", rows)
     assert "interaction of two heads" in json.dumps(picture)
 
 
@@ -238,10 +256,10 @@ def test_a_picture_has_every_head_where_the_table_has_the_largest(db):
         for kind in range(30)
         for k in range(144)
     ]
-    heads, intervals = pictures_of(kinds)
+    heads, intervals = pictures_of("statistics", kinds)
     assert len(heads["data"]["values"]) == 144
     assert len(intervals["data"]["values"]) == 20
-    numbers = numbers_of(kinds)
+    numbers = numbers_of("statistics", kinds)
     assert len(numbers) <= 400
     assert {one.what for one in numbers} == {f"s{kind} mrpc" for kind in range(30)}
 

@@ -331,7 +331,7 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
     ]
     assert {score.statistic for score in headlines.heads_of([{"note": "none"}, *rows])} == {"entropy"}
     assert headlines.heads_of([{"note": "none"}]) == []
-    assert result_card.picture(rows).to_dict()["title"] == ["a · sst2"]
+    assert result_card.picture("statistics", rows).to_dict()["title"] == ["a · sst2"]
 
 
 @pytest.mark.shipped

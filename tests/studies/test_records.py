@@ -9,38 +9,14 @@ from core.errors import StoreError
 from core.store import shipped_record
 from core.studies.ablation import pruning_records as pruning
 from core.studies.ablation import records as disabling
-from core.studies.attention import records as scores
 from core.studies.contract import Study
 from core.studies.estimate import Estimate
-from core.studies.frames import records as frames
 from core.studies.lookup import find_study, study_modules
 from core.studies.metric_columns import RANKING, Metric, Metrics
-from core.studies.patterns import records as patterns
 from core.studies.records import Result
-from core.studies.tuning import records as tuning
 from tests.sources import files_of, nodes_of
+from tests.studies.test_earlier_rows import EARLIER
 
-SHIPPED: dict[str, tuple[type[Result], ...]] = {
-    "change": (scores.ChangeScore,),
-    "classify-maps": (
-        patterns.ClassShare,
-        patterns.HeadClass,
-        patterns.HeadClassShare,
-        patterns.ClassNote,
-        patterns.MovedShare,
-    ),
-    "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf, disabling.MeanOverHeads),
-    "effective": (scores.EffectiveScore, scores.LengthCorrelation),
-    "features": (scores.Score,),
-    "finetune": (tuning.TunedScore,),
-    "frame-heads": (frames.FrameSummary, frames.FrameHead, frames.FrameSentence),
-    "importance": (pruning.ImportantHead, pruning.RankCorrelation),
-    "perturb": (disabling.Untouched, disabling.Perturbation),
-    "prune": (pruning.PruneStep,),
-    "relations": (scores.RelationScore,),
-    "separators": (disabling.Untouched, disabling.SeparatorLayer),
-    "statistics": (scores.PlaceScore,),
-}
 OF_METRICS = {f"{name}{end}" for name in RANKING for end in ("", "_change", "_low", "_high", "_full")}
 
 
@@ -48,18 +24,35 @@ def columns_of(kind: type[Result]) -> set[str]:
     return {known.metadata.get("column", known.name) for known in kind.__dataclass_fields__.values()} | OF_METRICS
 
 
-@pytest.mark.parametrize("study", SHIPPED)
+def kind_of(study: str, row) -> type[Result]:
+    return [kind for kind in find_study(study).kinds if not kind.KINDS or row.get(kind.BY) in kind.KINDS][-1]
+
+
+@pytest.mark.parametrize("study", [name for name in study_modules() if len(shipped_record.runs(name))])
 def test_every_row_that_ships_is_read_and_has_no_column_that_is_unknown(study):
     rows = [row for run in shipped_record.runs(study)["run"] for row in shipped_record.run_rows(run)]
-    assert rows
-    for row in rows:
-        fitting = [kind for kind in SHIPPED[study] if not kind.KINDS or row.get(kind.BY) in kind.KINDS]
-        assert fitting, row
-        record = fitting[-1].of(row)
-        columns = columns_of(fitting[-1]) | {fitting[-1].BY, "kind", "name"}
+    records = list(find_study(study).records(rows))
+    assert len(records) == len(rows) > 0
+    for row, record in zip(rows, records, strict=True):
+        assert type(record) is kind_of(study, row)
+        columns = columns_of(type(record)) | {record.BY, "kind", "name"}
         assert set(row) <= columns, f"{type(record).__name__} lacks {set(row) - columns}"
-        for name in set(row) & set(fitting[-1].__dataclass_fields__) - {"metrics"}:
+        for name in set(row) & set(type(record).__dataclass_fields__) - {"metrics"}:
             assert getattr(record, name) == row[name], name
+
+
+def test_every_study_says_which_records_its_rows_are():
+    told = {name: find_study(name).kinds for name in study_modules()}
+    assert all(told.values())
+    for earlier in EARLIER:
+        assert len(list(find_study(earlier["study"]).records(earlier["rows"]))) == len(earlier["rows"])
+
+
+def test_rows_of_an_earlier_version_that_lack_a_column_are_left_out():
+    whole = {"kind": "step", "order": "importance", "metric": "accuracy", "n": 8, "baseline": 1, "removed": 0,
+             "share": 0.0, "score": 1, "change": 0.0, "low": None, "high": None}  # fmt: skip
+    lost = {name: value for name, value in whole.items() if name != "share"}
+    assert list(find_study("prune").records([lost, whole, {"kind": "of nobody"}])) == [pruning.PruneStep.of(whole)]
 
 
 def test_no_study_writes_a_kind_of_row_by_hand():

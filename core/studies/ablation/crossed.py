@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import cross_fitting, disable, disabling
 from core.studies.ablation.headlines import sweep_headline
-from core.studies.ablation.records import SweptVariant
+from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.ablation.seed_records import CrossedPart
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
@@ -66,6 +66,7 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
     """Disable every head, or layer, on all train rows, each by a model fine-tuned on the other parts of them."""
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
+    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossedPart)
     called = "Cross-fitted sweep of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 

@@ -27,7 +27,7 @@ from core.studies.options import Seeds
 from core.studies.outcomes import in_order
 from core.studies.provenance import provenance
 from core.studies.tuning.finetuning_results import TunedRun, table_scores
-from core.studies.tuning.records import TunedScore, finetuned_task
+from core.studies.tuning.records import TunedRunScore, TunedScore, finetuned_task
 from core.tasks.glue import Task, task_of
 from core.tasks.metrics import majority, metrics
 from core.tuning.recipe import check_initialisation
@@ -87,6 +87,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
     """Fine-tune from initialisations and seeds; score all train rows, each by a model of the other parts of them."""
 
     name, options, partial, arguments = "crossed-scores", CrossedScoresOptions, TestedParts, LeftOut
+    kinds = (TunedScore, TunedRunScore)
     called = "Cross-fitted scores of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 

@@ -85,6 +85,7 @@ class Disable(Study[DisableOptions, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
+    kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
     called = "Disable {what} of {checkpoint}"
     section = "effect"
     said_at = 7

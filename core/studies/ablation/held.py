@@ -28,7 +28,7 @@ from core.studies.records import Result
 from core.studies.tuning import finetune
 from core.studies.tuning.finetune import RunArguments
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_scores
-from core.studies.tuning.records import HeldChange
+from core.studies.tuning.records import HeldChange, TunedRunScore, TunedScore
 from core.tasks.glue import task_of
 from core.tuning.recipe import Recipe
 from core.tuning.recipe import Seeds as RunSeeds
@@ -60,6 +60,7 @@ class Held(Study[HeldOptions, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
     name, options, partial, arguments = "held", HeldOptions, TunedRuns, RunArguments
+    kinds = (TunedScore, TunedRunScore, HeldChange)
     called = "Fixed patterns"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}

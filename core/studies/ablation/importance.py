@@ -75,6 +75,7 @@ class Importance(Study[ImportanceOptions, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
+    kinds = (ImportantHead, RankCorrelation)
     called = "Importance of heads"
     section = "effect"
     said_at = 8

@@ -18,7 +18,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions, units_of
 from core.studies.ablation.headlines import cut_headline
-from core.studies.ablation.records import EdgeCut, Untouched
+from core.studies.ablation.records import EdgeCut, LinkContrast, Untouched
 from core.studies.ablation.word_links import Link, contrasts, is_of_words, leads, links_of, matched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
@@ -73,6 +73,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
     """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
 
     name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, disabling.Slice
+    kinds = (Untouched, EdgeCut, LinkContrast)
     called = "Knockout of {edges} in {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 

@@ -67,6 +67,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
+    kinds = (Untouched, OperatorEffect, OperatorAgreement)
     called = "Heads of {checkpoint} under {operators}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

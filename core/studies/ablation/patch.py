@@ -60,6 +60,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
+    kinds = (Patched,)
     called = "Patched {what} of {checkpoint}, {kind}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

@@ -65,6 +65,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
     """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
 
     name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, disabling.Slice
+    kinds = (Untouched, Perturbation)
     called = "Perturbed inputs of {task} in {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 

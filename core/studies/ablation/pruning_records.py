@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,6 +11,7 @@ class ImportantHead(Result):
     """A head's importance, normalised as asked, and the bare gradient. rank: 1 is the most important."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "importance|{task}")
     name: str
     layer: int
     head: int
@@ -41,6 +42,7 @@ class PruneStep(Result):
     """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the score, not of its change."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
+    FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
     order: str
     task: str | None = None
     metric: str

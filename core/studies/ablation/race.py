@@ -19,7 +19,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling, races, references
 from core.studies.ablation.race_table import table
 from core.studies.ablation.races import Race, RaceOptions, Round, Taken
-from core.studies.ablation.records import RaceSummary, RaceVerdict
+from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.provenance import provenance
@@ -37,6 +37,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
+    kinds = (RaceSummary, RaceVerdict, RaceLook)
     called = "Race {what} of {checkpoint}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

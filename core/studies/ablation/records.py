@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from core.scoring.effects import FEW_FLIPS, rows_for_flips
+from core.store.findings import Number
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
-from core.studies.records import Result, column, stated
+from core.studies.records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,11 @@ def too_few_flips(flipped: int | None, n: int) -> str:
     )
 
 
+def _changes(record: Result, metrics: Metrics) -> list[Number]:
+    changes = [(metric.name, metric.change) for metric in metrics.every if metric.change is not None]
+    return [record.number(change.value, f"change of {name}", change.low, change.high) for name, change in changes]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweptVariant(Component):
     """What `disable` says of one variant. p: corrected over all; flipped: predictions that changed, mcnemar: its p,
@@ -64,6 +70,7 @@ class SweptVariant(Component):
     folds, its parts, and folds_agree, those in which the change has the sign of the whole."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     operator: str | None = None
     what: str | None = None
     task: str | None = None
@@ -81,6 +88,10 @@ class SweptVariant(Component):
     baseline: float | None = None
     folds: int | None = None
     folds_agree: int | None = None
+
+    def numbers(self) -> list[Number]:
+        """A head's change by the metric that ranks; of anything else the changes of all metrics."""
+        return super().numbers() if self.value is not None else _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +123,7 @@ class MeanOverHeads(Result):
     of the n rows, which keeps what heads have in common; heads: how many."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
+    FIGURE = Figure("value", "mean change of {metric}|{task}")
     name: str = stated("mean over heads")
     operator: str | None = None
     what: str | None = None
@@ -135,6 +147,7 @@ class OperatorEffect(Result):
     squared errors of the mean, of zero and of the optimal constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     name: str
     layer: int
     head: int
@@ -216,6 +229,7 @@ class RaceVerdict(Component):
     always holds; exact_first, gradient_first: on the rows of the first look."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     task: str
     what: str
     operator: str
@@ -272,6 +286,10 @@ class Changed(Result):
     mcnemar: float | None = stated()
     p: float | None = stated()
 
+    def numbers(self) -> list[Number]:
+        """The changes of all metrics."""
+        return _changes(self, self.metrics)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
@@ -297,6 +315,7 @@ class LinkContrast(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("link contrast",)
+    FIGURE = Figure("value", "link contrast|{task}", "{first}, {other}")
     task: str
     first: str
     other: str
@@ -338,6 +357,7 @@ class Patched(Component):
     corrected; under_floor, not_made: pairs left out."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
+    FIGURE = Figure("recovered", "share recovered|{task}")
     recovered: float
     low: float | None
     high: float | None
@@ -367,3 +387,8 @@ class Perturbation(Changed):
     probability_change: float | None = None
     constant: float | None = None
     note: str | None = None
+
+    def numbers(self) -> list[Number]:
+        """The changes of all metrics, and that of the predicted class's probability."""
+        of_class = [self.number(self.probability_change, "change of probability", None, None)]
+        return super().numbers() + (of_class if self.probability_change is not None else [])

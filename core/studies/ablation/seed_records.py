@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result
+from core.studies.records import Figure, Result
 
 SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
 
@@ -33,6 +33,7 @@ class SeedSource(Result):
     """A seed's part in the spread of the scores (core.scoring.seeds.VarianceSource); "rest": what none explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
+    FIGURE = Figure("share", "share of the spread|{task}|{metric}")
     name: str
     task: str | None = None
     metric: str
@@ -75,6 +76,7 @@ class HeadOverlap(Result):
     """Shared most important heads, as a share of `top`, over pairs of runs; by_chance: of two random choices."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
+    FIGURE = Figure("value", "overlap of the most important heads|{task}")
     name: str
     top: int
     value: float

@@ -87,6 +87,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, Seeds
+    kinds = (SeededRun, SeedSource, SeedSpread, HeadOverlap, StableHead)
     called = "Seed variance: {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {}

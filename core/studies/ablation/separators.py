@@ -63,6 +63,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
     """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
 
     name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, disabling.Slice
+    kinds = (Untouched, SeparatorLayer)
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: SeparatorsOptions) -> list[Unit]:

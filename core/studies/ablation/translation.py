@@ -90,6 +90,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
 
     name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, What
+    kinds = (UntouchedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result
+from core.studies.records import Figure, Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class ZeroedHead(TranslationHead):
     """A head zeroed: the change of exact rows (value), of tokens, and rows that flipped. p: corrected over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
+    FIGURE = Figure("value", "change of exact rows", "{name}")
     low: float | None
     high: float | None
     n: int
@@ -49,6 +50,7 @@ class ImportantTranslationHead(TranslationHead):
     """A head's importance."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("importance",)
+    FIGURE = Figure("value", "importance", "{name}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ class AlignedHead(TranslationHead):
     positions (baseline) and what it has more (above). best: the head that was right most often on train rows."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("alignment",)
+    FIGURE = Figure("value", "alignment", "{name}")
     low: float | None
     high: float | None
     n: int

@@ -74,6 +74,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], TreebankChunk
+    kinds = (DependencyScore,)
 
     def units(self, options: DependenciesOptions) -> list[Unit]:
         """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""

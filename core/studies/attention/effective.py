@@ -43,6 +43,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
+    kinds = (EffectiveScore, LengthCorrelation)
     section = "beyond weights"
     gives = "effective attention"
 

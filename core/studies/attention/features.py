@@ -65,6 +65,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
+    kinds = (Score,)
     section = "where it looks"
     said_at = 3
     gives = "attention to features"

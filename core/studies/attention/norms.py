@@ -42,6 +42,7 @@ class Norms(Attending[NormsOptions, NormSums]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", NormsOptions, Pieces[NormSums]
+    kinds = (Score,)
     section = "beyond weights"
     gives = "the same by norms |alpha f(x)|"
 

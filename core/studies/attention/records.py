@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from core.attention import Head
 from core.studies.estimate import Estimate
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 S = TypeVar("S", bound="Score")
 
@@ -21,6 +21,7 @@ class Score(Result):
     study says; None in rows of before it was asked for. note: why there is no number.
     """
 
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     checkpoint: str | None = None
     task: str | None = None
     statistic: str | None = None
@@ -158,6 +159,7 @@ class ChangeScore(Result):
     """How alike a head's maps (kind "head") or a layer's ("layer") are before and after fine-tuning, over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     kind: str
     before: str | None = None
     after: str
@@ -191,6 +193,7 @@ class AlikeHead(Result):
     """A head, the one that is nearest to it (`other`, at the distance `value`), its group, how clearly it belongs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "distance to the nearest head|{task}")
     checkpoint: str
     task: str
     layer: int
@@ -211,6 +214,7 @@ class GroupMember(Result):
     belongs there ("clear")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
+    FIGURE = Figure("value", "{statistic}|{task}")
     checkpoint: str
     task: str
     layer: int
@@ -228,6 +232,7 @@ class RepeatedHead(Result):
     interval over n pairs of inputs. other: that head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
+    FIGURE = Figure("value", "nearer to another head than to itself|{task}")
     checkpoint: str
     task: str
     kind: str = stated("repeated")
@@ -295,6 +300,7 @@ class LayerSimilarity(Result):
     """One statistic of the words' vectors in a layer, over n rows."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
+    FIGURE = Figure("value", "{similarity}|{task}")
     similarity: str
     layer: int
     name: str

@@ -47,6 +47,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
+    kinds = (AlikeHead, GroupMember, RepeatedHead, RepeatedShare, HeadGroup, LikenessKept)
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
 

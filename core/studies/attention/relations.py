@@ -53,6 +53,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
+    kinds = (RelationScore,)
     section = "relations and frames"
     said_at = 4
     gives = "attention along relations"

@@ -48,6 +48,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
+    kinds = (RoleScore,)
     section = "where it looks"
     said_at = 2
     gives = "roles against baselines"

@@ -41,6 +41,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
+    kinds = (PlaceScore,)
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
 

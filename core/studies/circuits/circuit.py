@@ -27,7 +27,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions
 from core.studies.circuits import circuit_pairs, circuit_race, circuit_table, foils
 from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
-from core.studies.circuits.records import CircuitEdge, CircuitSummary
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
@@ -68,6 +68,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     """Find the edges between components that carry the difference between two inputs, with error control."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, Wanted
+    kinds = (CircuitSummary, CircuitEdge, Faithfulness, CircuitPair)
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "pairs"
 

@@ -54,6 +54,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     """Take what one head tells another from another row: how far does the logit difference fall?"""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
+    kinds = (EdgeEffect,)
     called = "Edges {edges} of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "rows"

@@ -24,7 +24,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions
 from core.studies.ablation.races import SHARE, constant_loss
 from core.studies.circuits import gate_table
-from core.studies.circuits.records import GatedHead, TogetherCheck
+from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
@@ -88,6 +88,7 @@ class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, Stage
+    kinds = (GatedHead, TogetherCheck, PricePoint, RankingCorrelation)
     called = "Gates on the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "fits"

@@ -83,6 +83,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
     """Take heads out two by two: which stand in for each other, which work together?"""
 
     name, options, partial, arguments = "pairs", PairsOptions, PairPartial, PairRows
+    kinds = (HeadPair, PairSample)
     called = "Pairs of heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True

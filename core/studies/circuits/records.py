@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +13,7 @@ class GatedHead(Result):
     its importance by gradient there."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("effect", "loss that taking the head out adds")
     name: str
     layer: int
     head: int
@@ -69,6 +70,7 @@ class RankingCorrelation(Result):
     """Spearman's correlation over n heads of two ways to rank them, with its interval over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
+    FIGURE = Figure("value", "rank correlation")
     name: str
     first: str
     second: str
@@ -86,6 +88,7 @@ class HeadPair(Result):
     drawn at random instead of chosen."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
+    FIGURE = Figure("interaction", "interaction of two heads")
     name: str
     first_head: str
     second_head: str
@@ -122,6 +125,7 @@ class ShapleyHead(Result):
     both; effect: of taking it out alone; gradient: importance by gradient. rank: 1 adds most."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "Shapley value")
     name: str
     layer: int
     head: int
@@ -153,6 +157,7 @@ class OrderStep(Result):
     first; low, high: its interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
+    FIGURE = Figure("value", "logit difference, heads removed by {order}", "{removed} heads")
     order: str
     removed: int
     value: float
@@ -167,6 +172,7 @@ class OrderContrast(Result):
     its interval; verdict: which order keeps more, or no difference beyond luck."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
+    FIGURE = Figure("value", "kept beyond the order by gradient")
     value: float
     low: float | None = stated()
     high: float | None = stated()
@@ -184,6 +190,7 @@ class CircuitEdge(Result):
     mean effect on pairs of the same answer."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge",)
+    FIGURE = Figure("effect", "effect of an edge")
     name: str
     sender: str
     receiver: str
@@ -212,6 +219,7 @@ class EdgeEffect(Result):
     of different answers with its interval; same: over those of the same; difference: mean m(A) - m(B) of the n."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
+    FIGURE = Figure("effect", "effect of an edge")
     name: str
     sender: str
     receiver: str
@@ -273,6 +281,7 @@ class Faithfulness(Result):
     "effect" (the strongest edges), "random" (mean of draws), or "without L3" (every edge but those into a layer)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
+    FIGURE = Figure("value", "faithfulness, edges by {order}", "{size} edges")
     order: str
     size: int
     value: float

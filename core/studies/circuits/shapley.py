@@ -23,7 +23,7 @@ from core.studies.ablation import disabling, references
 from core.studies.circuits import shapley_table
 from core.studies.circuits.logit_differences import label_differences
 from core.studies.circuits.pairs import check_operator
-from core.studies.circuits.records import OrderContrast, ShapleyHead
+from core.studies.circuits.records import OrderContrast, OrderStep, RankingCorrelation, ShapleyHead, ShapleySum
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import DrawnRows, Limit
@@ -77,6 +77,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     """What each head adds with the others on or off at random, and which order of pruning keeps more."""
 
     name, options, partial, arguments = "shapley", ShapleyOptions, ShapleyPartial, ShapleyRows
+    kinds = (ShapleyHead, ShapleySum, RankingCorrelation, OrderStep, OrderContrast)
     called = "Shapley values of the heads of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 

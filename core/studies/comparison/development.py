@@ -86,6 +86,7 @@ class Development(Study[DevelopmentOptions, Stages]):
     """Heads over training: when heads begin to look where they look, on snapshots in order."""
 
     name, options, partial, arguments = "development", DevelopmentOptions, Stages, Stage
+    kinds = (CurvePoint, Beginning, RoleBeginnings)
 
     def title(self, options: DevelopmentOptions) -> str:
         """Name the first and the last."""

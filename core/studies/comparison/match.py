@@ -19,7 +19,7 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, sources
 from core.studies.comparison import recurrence
-from core.studies.comparison.records import Counterpart, MatchSummary, RecurrenceSummary
+from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import SURE, Headline
 from core.studies.options import Limit
@@ -105,6 +105,7 @@ class Match(Study[MatchOptions, MatchPartial]):
     """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
 
     name, options, partial, arguments = "match", MatchOptions, MatchPartial, MatchChunk
+    kinds = (Counterpart, MatchSummary, Recurrence, RecurrenceSummary)
 
     def title(self, options: MatchOptions) -> str:
         """Name both, or say how many there are."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class Counterpart(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("counterpart",)
+    FIGURE = Figure("similarity", "similarity to the counterpart in {compare}")
     checkpoint: str
     compare: str
     layer: int
@@ -142,6 +143,7 @@ class CurvePoint(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
+    FIGURE = Figure("value", "{score} at {snapshot}")
     snapshot: str
     order: int
     score: str

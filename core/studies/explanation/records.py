@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,7 @@ class SortScore(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head score",)
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
     kind: str = stated("head score")
     statistic: str = stated("score share")
     checkpoint: str

@@ -95,6 +95,7 @@ class Why(Study[WhyOptions, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
+    kinds = (ScoreShare, RemovalAgreement, SortScore)
     section = "why it looks there"
     said_at = 6
 

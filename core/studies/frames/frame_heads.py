@@ -74,6 +74,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
+    kinds = (FrameSummary, FrameHead, FrameSentence)
     called = "Frame heads of {checkpoint}"
     section = "relations and frames"
     said_at = 5

@@ -75,6 +75,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
 
     name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, Slice
+    kinds = (IndexedSlice,)
     called = "Index of FrameNet"
     counts = "lexical units"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}

@@ -78,6 +78,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
 
     name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, RunUnit
+    kinds = (Criterion, CriteriaMet)
     section = "hypotheses"
     gives = "criteria that hypotheses meet"
 

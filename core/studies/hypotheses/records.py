@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result, stated
+from core.studies.records import Figure, Result, stated
 
 CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
 LEVELLED = ("held out", "explained")  # whose p are corrected within the batch and compared with its level
@@ -48,6 +48,7 @@ class CriteriaMet(Result):
     whether one of them is both held out and causal (1 or 0). A head score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
+    FIGURE = Figure("value", "{statistic}")
     checkpoint: str
     name: str
     layer: int

@@ -83,6 +83,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
+    kinds = (ClassShare, HeadClass, HeadClassShare, ClassNote, MovedShare)
     called = "Class shares, {task}"
     section = "pattern class"
     said_at = 1

@@ -88,6 +88,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     """Draw attention maps to label."""
 
     name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, Inputs
+    kinds = (DrawnMaps,)
     counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 

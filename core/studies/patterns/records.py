@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.studies.estimate import Estimate
-from core.studies.records import Result, column, stated
+from core.studies.records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class ClassShare(ClassRow):
     confusions ("corrected"). maps: of this class."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
+    FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
     name: str = column("class")
     share: float
     low: float | None = stated()
@@ -44,6 +45,7 @@ class HeadClass(ClassRow):
     """A head's majority class, how often it has it (share), and its maps of every class (counts)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "{statistic} {name}|{task}")
     layer: int
     head: int
     part: str = stated("head")
@@ -62,6 +64,7 @@ class HeadClassShare(ClassRow):
     """A head's share of maps of one class, of n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head share",)
+    FIGURE = Figure("value", "{statistic} {name}|{task}")
     layer: int
     head: int
     part: str = stated("head share")
@@ -95,6 +98,7 @@ class MovedShare(ClassRow):
     high_all: one that holds for all classes together."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
+    FIGURE = Figure("share", "change of the share of maps of {checkpoint}", "{name}")
     part: str = stated("moved")
     before: str | None = None
     name: str = column("class")
@@ -157,6 +161,7 @@ class ClassScore(Result):
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
+    FIGURE = Figure("f1", "F1")
     name: str = column("class")
     precision: float | None
     recall: float | None
@@ -220,6 +225,7 @@ class LearningPoint(Result):
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
+    FIGURE = Figure("macro_f1", "macro F1", "{labels} labels")
     labels: int
     macro_f1: float
     low: float | None

@@ -24,7 +24,16 @@ from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Seed
-from core.studies.patterns.records import FinalClassifier
+from core.studies.patterns.records import (
+    Calibration,
+    ClassScore,
+    Confusion,
+    FinalClassifier,
+    HeldOutAnswers,
+    HeldOutMap,
+    HeldOutScore,
+    LearningPoint,
+)
 from core.studies.patterns.trained_classifier import ON, RECIPE, keep_classifier
 from core.studies.patterns.training_rows import Fold, Predictions, answers_of, curve, details, of_checkpoints, scored
 from core.studies.records import Result
@@ -82,6 +91,16 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
 
     name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, Fold
+    kinds = (
+        HeldOutScore,
+        ClassScore,
+        Confusion,
+        Calibration,
+        HeldOutMap,
+        HeldOutAnswers,
+        LearningPoint,
+        FinalClassifier,
+    )
     counts = "maps"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:

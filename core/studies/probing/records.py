@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result
+from core.studies.records import Figure, Result
 from core.studies.valued_records import Valued
 
 
@@ -15,6 +15,7 @@ class ProbedLayer(Valued):
     what the word, or the commonest class, tells; linear_rule: how often the linear rule would be right."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
+    FIGURE = Figure("value", "{probe} probe of {property}")
     property: str
     probe: str
     layer: int
@@ -38,6 +39,7 @@ class MixingWeight(Result):
     ("centre"). uniform: what equal weights give."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
+    FIGURE = Figure("value", "{kind} of {property}")
     kind: str
     property: str
     name: str
@@ -58,6 +60,7 @@ class ParsedScore(Valued):
     error. train, dev, test: sentences."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
+    FIGURE = Figure("value", "UAS|{kind}")
     kind: str
     undirected: float | None = None
     undirected_low: float | None = None
@@ -73,6 +76,7 @@ class HeadTree(Valued):
     """A head's undirected UAS on test, with dev's beside it."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "undirected UAS")
     layer: int
     head: int
     dev: float
@@ -85,6 +89,7 @@ class BestHeadTree(Valued):
     """The head that is best on dev, on test: its undirected UAS, and rooted."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
+    FIGURE = Figure("value", "undirected UAS of the best head")
     whole_trees: float
     rooted: float | None = None
     rooted_low: float | None = None
@@ -96,6 +101,7 @@ class TreeDifference(Valued):
     """Undirected UAS that all heads together have more than the best one, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
+    FIGURE = Figure("value", "difference in undirected UAS")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
 
     name, options, partial = "representation", RepresentationOptions, Alike
+    kinds = (LayerSimilarity,)
     called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.studies.estimate import Estimate
-from core.studies.records import Result, column
+from core.studies.records import Figure, Result, column
 from core.studies.valued_records import Valued
 
 
@@ -15,6 +15,7 @@ class Subnetwork(Valued):
     predictor ("baseline"). share: of the weights that went; constant: the constant predictor's score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
+    FIGURE = Figure("value", "{kind}|{metric}")
     kind: str
     metric: str | None = None
     seeds: int | None = None
@@ -38,6 +39,7 @@ class SubnetworkComponent(Result):
     1 the first to go."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
+    FIGURE = Figure("value", "share of seeds that it survives")
     name: str
     value: float
     n: int
@@ -51,4 +53,5 @@ class SurvivorClass(Valued):
     survivors."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
+    FIGURE = Figure("value", "share among survivors beyond the others")
     share: float

@@ -135,6 +135,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
     name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
+    kinds = (Subnetwork, SubnetworkComponent, SurvivorClass)
     called = "Subnetworks of {checkpoint}, {task}"
     needs = frozenset({Need.LABELS})
 

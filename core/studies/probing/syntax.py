@@ -132,6 +132,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
+    kinds = (ParsedScore, HeadTree, BestHeadTree, TreeDifference, LeftOutSentences, DrawnTree)
     called = "Syntax in the attention of {checkpoint}"
     counts = "words"
 

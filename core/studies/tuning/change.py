@@ -76,6 +76,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
+    kinds = (ChangeScore,)
     called = "Change of {before}"
     section = "fine-tuning"
     said_at = 9

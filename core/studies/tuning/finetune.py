@@ -22,7 +22,7 @@ from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.studies.tuning.constant_comparison import not_shown
 from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_scores
-from core.studies.tuning.records import TunedScore, constant_score, finetuned_task
+from core.studies.tuning.records import TunedRunScore, TunedScore, constant_score, finetuned_task
 from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
@@ -63,6 +63,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, RunArguments
+    kinds = (TunedScore, TunedRunScore)
     called = "Fine-tune {checkpoint} on {tasks}"
     needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from core.store.findings import Number
 from core.store.rows import Row
-from core.studies.records import Result, picked, stated
+from core.studies.records import Figure, Result, picked, stated
 from core.studies.valued_records import Valued
 
 
@@ -17,6 +18,7 @@ class TunedScore(Result):
     it is undefined, which is written as nothing."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
+    FIGURE = Figure(None, "{metric} on {task}", "{initialisation} {kind} {seed}")
     kind: str
     task: str
     initialisation: str | None = None
@@ -56,6 +58,11 @@ class TunedScore(Result):
         """The standard deviation over runs by one metric; None of fewer than two."""
         return self._by_metric[metric][1]
 
+    def numbers(self) -> list[Number]:
+        """The score by the metric that ranks."""
+        score = self.of_metric(self.metric)
+        return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
+
     @property
     def _by_metric(self) -> dict[str, tuple[float | None, float | None]]:
         return {
@@ -83,6 +90,7 @@ class HeldChange(Result):
     averaged over seeds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
+    FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
     task: str
     initialisation: str | None = None
     metric: str
@@ -103,6 +111,7 @@ class Transferred(Valued):
     first layers frozen ("frozen"), or the constant predictor ("baseline")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
+    FIGURE = Figure("value", "{kind}|{task}|{metric}")
     kind: str
     task: str
     metric: str
@@ -127,6 +136,7 @@ class BestLayer(Valued):
     """Of one reading the layer that is best on every other dev row: what it has more than the last, on the rest."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
+    FIGURE = Figure("value", "best layer beyond the last|{task}|{metric}")
     task: str | None = None
     reading: str
     layer: int

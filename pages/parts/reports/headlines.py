@@ -51,5 +51,5 @@ def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:
 
 @st.cache_resource(show_spinner=False, max_entries=400)
 def _has_picture(run: str, holder: str) -> bool:
-    rows = stored_run(run).result_rows
-    return bool(heads_of(rows) or figures.numbers_of(rows))
+    stored = stored_run(run)
+    return bool(heads_of(stored.result_rows)) or figures.has_numbers(stored.study, stored.result_rows)

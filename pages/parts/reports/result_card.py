@@ -95,7 +95,8 @@ def _files(run: str, key: str) -> None:
 
     downloads: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
     if headlines.has_picture(run):
-        downloads += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
+        study = stored_run(run).study
+        downloads += [(kind, lambda kind=kind: exported(picture(study, rows()), kind)) for kind in ("svg", "png")]
     downloads.append(("html", lambda: _page(run)))
     for kind, make in downloads:
         st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
@@ -107,12 +108,12 @@ def _page(run: str) -> str:
     return findings.result_page.result_page(resources.database(), run)
 
 
-def picture(rows: Sequence[Row]) -> Any:
+def picture(study: str, rows: Sequence[Row]) -> Any:
     """Layer x head pictures of a run's first statistic, one a checkpoint and task; of a study of anything else its
     largest numbers with their intervals."""
     scores = headlines.heads_of(rows)
     if not scores:
-        return alt.Chart.from_dict(figures.pictures_of(rows)[0])
+        return alt.Chart.from_dict(figures.pictures_of(study, rows)[0])
     groups: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
         groups.setdefault(tuple(str(of) for of in (score.checkpoint, score.task) if of), []).append(score)
