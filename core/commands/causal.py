@@ -26,12 +26,12 @@ def said_of_operators(rows: list[Row]) -> str:
     for effect in effects:
         if effect.p < 0.05 and effect.value > 0:
             under.setdefault(effect.name, []).append(effect.operator)
-    every = [name for name, some in under.items() if len(some) == len(operators)]
-    some = [name for name in under if name not in every]
+    under_all = [name for name, rising_under in under.items() if len(rising_under) == len(operators)]
+    under_some = [name for name in under if name not in under_all]
     return (
         f"The loss rises beyond luck (p < 0.05, corrected over heads and operators) under every one of "
-        f"{len(operators)} operators for {', '.join(every) or 'no head'}; under some of them only for "
-        f"{', '.join(some) or 'no head'}."
+        f"{len(operators)} operators for {', '.join(under_all) or 'no head'}; under some of them only for "
+        f"{', '.join(under_some) or 'no head'}."
     )
 
 
@@ -49,9 +49,13 @@ def _short_patch(patched: Patched) -> Row:
 
 def _show_perturbations(ran: Ran) -> None:
     ran.show()
-    for made in Perturbation.among(ran.rows):
-        if made.note:
-            typer.echo(f"{made.kind} {made.name}: {made.note} ({made.n} of {made.of_rows}).", err=True)
+    for perturbation in Perturbation.among(ran.rows):
+        if perturbation.note:
+            typer.echo(
+                f"{perturbation.kind} {perturbation.name}: {perturbation.note} "
+                f"({perturbation.n} of {perturbation.of_rows}).",
+                err=True,
+            )
 
 
 operators = command(standing.STUDY, show=_show_operators)

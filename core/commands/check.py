@@ -27,16 +27,16 @@ def check(
     opened = models.opening.open_checkpoint(
         checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
     )
-    seen: list[capture.selfcheck.Finding] = []
+    findings: list[capture.selfcheck.Finding] = []
     for finding in capture.selfcheck.findings(opened):
-        seen.append(finding)
+        findings.append(finding)
         if form == "table":
             typer.echo(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")
     if form != "table":
-        rows = [{"check": finding.name, "passed": finding.passed, "seen": finding.seen} for finding in seen]
+        rows = [{"check": finding.name, "passed": finding.passed, "seen": finding.seen} for finding in findings]
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
         show_rows("check", provenance, rows, form)
-    failed = [finding.name for finding in seen if not finding.passed]
+    failed = [finding.name for finding in findings if not finding.passed]
     if failed:
         raise CheckpointError(
             f"Every check must pass before numbers from {checkpoint} mean anything; failed: "

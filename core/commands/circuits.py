@@ -47,10 +47,10 @@ def _show_circuit(ran: Ran) -> None:
     names = ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
     edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
     ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
-    (whole,) = CircuitSummary.among(ran.rows)
+    (summary,) = CircuitSummary.among(ran.rows)
     typer.echo(
-        f"{whole.matter} of {whole.raced} edges matter beyond {whole.margin:.3f} logits, {whole.open} are open; "
-        f"{said_of_stability(whole)}"
+        f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "
+        f"open; {said_of_stability(summary)}"
     )
 
 
@@ -61,11 +61,11 @@ def _show(ran: Ran, heads: list[Row]) -> None:
         return
     ran.show(heads)
     shown = {*GatedHead.KINDS, *HeadPair.KINDS, *OrderStep.KINDS}
-    others: dict[str, list[Row]] = {}
+    rows_by_kind: dict[str, list[Row]] = {}
     for row in ran.rows:
         if row.get("kind") not in shown:
-            others.setdefault(str(row.get("kind")), []).append(row)
-    for rows in others.values():
+            rows_by_kind.setdefault(str(row.get("kind")), []).append(row)
+    for rows in rows_by_kind.values():
         ran.show(rows)
 
 

@@ -37,32 +37,36 @@ class Beside(Racing):
 
 
 def _show_sweep(ran: Ran) -> None:
-    other = ran.ready
-    every = ran.rows if other is None else [*ran.rows, correlation(ran.rows, other)]
+    earlier_rows = ran.ready
+    shown_rows = ran.rows if earlier_rows is None else [*ran.rows, correlation(ran.rows, earlier_rows)]
     if ran.form in ("json", "csv"):
-        ran.show(every)
+        ran.show(shown_rows)
         return
     ran.show(_table(ran.rows))
     ran.say(said_of(ran.rows))
-    if other is not None:
-        ran.say("Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**correlation(ran.rows, other)))
+    if earlier_rows is not None:
+        ran.say(
+            "Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(
+                **correlation(ran.rows, earlier_rows)
+            )
+        )
 
 
 def earlier_sweep(run: str) -> list[Row]:
     """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
     with database() as db:
-        known = runs.runs(db, sweeps.STUDY.name)
-        if run in set(known.run):
+        stored_sweeps = runs.runs(db, sweeps.STUDY.name)
+        if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
-    there = "; ".join(f"{row.run} ({row.title})" for row in known.head(5).itertuples()) or "none"
+    there = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
     raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {there}.")
 
 
 def correlation(rows: list[Row], other: list[Row]) -> Row:
     """One row: how the ranks of two sweeps' changes agree."""
     pairs, agreement = shared_effects(rows, other)
-    both = sorted(pairs, key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
-    name = "most harm in both: " + ", ".join(variant.name for variant in both)
+    most_harmful = sorted(pairs, key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
+    name = "most harm in both: " + ", ".join(variant.name for variant in most_harmful)
     return RankCorrelation(
         name=name, spearman=agreement.spearman, kendall=agreement.kendall, p=agreement.p, n=agreement.n
     ).as_row()
@@ -103,8 +107,8 @@ def _short(variant: SweptVariant) -> Row:
 def said_of(rows: list[Row]) -> str:
     """What holds after the correction, and what the best one does on rows that did not choose it."""
     variants = SweptVariant.among(rows)
-    kept = [variant.name for variant in variants if variant.p < SURE]
-    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(kept) or 'none'}."
+    significant = [variant.name for variant in variants if variant.p < SURE]
+    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(significant) or 'none'}."
     for untouched in Untouched.among(rows):
         if untouched.effect_within is not None:
             sentence += (
@@ -162,7 +166,7 @@ disable = command(
     sweeps.STUDY,
     show=_show_sweep,
     own=Beside,
-    ready=lambda _, own: own.beside and earlier_sweep(own.beside),
+    ready=lambda _, own_options: own_options.beside and earlier_sweep(own_options.beside),
     instead=raced,
     show_instead=show_race,
 )

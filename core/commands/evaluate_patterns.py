@@ -66,8 +66,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     }
     second = read_label_file(asked.second, classifier.classes, set_name) if asked.second else []
     agreed = {(label.key, label.name) for label in second}
-    both = [label for label in labels if (label.key, label.name) in agreed]
-    where_agreed = judged_on(classifier, maps, both, asked.seed) if both else None
+    agreed_labels = [label for label in labels if (label.key, label.name) in agreed]
+    where_agreed = judged_on(classifier, maps, agreed_labels, asked.seed) if agreed_labels else None
     raters = kappa_of(labels, second, classifier.classes) if second else None
     if form == "json":
         beside = {"where_agreed": as_record(where_agreed) if where_agreed else None, "raters": raters}
@@ -134,9 +134,9 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
         for who, labels in (("first", first), ("second", second))
         for label in labels
     ]
-    given = pd.DataFrame(rows).assign(**{"pass": 1, "queue_order": "random", "task": "", "split": ""})
-    raters = patterns.agreement.agreement(given, "first", "second")
-    pairs = patterns.agreement.pair_agreements(given, "first", "second", names)
+    rated = pd.DataFrame(rows).assign(**{"pass": 1, "queue_order": "random", "task": "", "split": ""})
+    raters = patterns.agreement.agreement(rated, "first", "second")
+    pairs = patterns.agreement.pair_agreements(rated, "first", "second", names)
     return {
         **{name: getattr(raters, name) for name in ("maps", "share", "kappa", "low", "high")},
         "pairs": [
@@ -151,8 +151,8 @@ def class_set_with(source: str) -> str:
     for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
-    every = ", ".join(name for sources in labelled_folders().values() for name in sources)
-    raise InputError(f"A source left out is one of {every}; {source[:60]!r} is none: choose one of them.")
+    all_sources = ", ".join(name for sources in labelled_folders().values() for name in sources)
+    raise InputError(f"A source left out is one of {all_sources}; {source[:60]!r} is none: choose one of them.")
 
 
 def trained_without(source: str) -> "Classifier":
@@ -162,16 +162,16 @@ def trained_without(source: str) -> "Classifier":
     checkpoints = {row["checkpoint"] for row in rows}
     with database(held="empty") as db:
         bundled_labels(db, class_set)
-        known = snapshot(db, class_set)
-    chosen = [k for k, name in enumerate(known.column("checkpoint")) if name not in checkpoints]
-    origins, heads = known.column("checkpoint"), known.heads
+        labelled = snapshot(db, class_set)
+    chosen = [k for k, name in enumerate(labelled.column("checkpoint")) if name not in checkpoints]
+    origins, heads = labelled.column("checkpoint"), labelled.heads
     return patterns.training.fit(
-        [known.maps[k] for k in chosen],
-        [known.column("class")[k] for k in chosen],
-        known.classes,
+        [labelled.maps[k] for k in chosen],
+        [labelled.column("class")[k] for k in chosen],
+        labelled.classes,
         patterns.training.ClassifierRecipe(kind="trees"),
         known=patterns.training.Known(
-            None if known.soft is None else known.soft[chosen],
+            None if labelled.soft is None else labelled.soft[chosen],
             [origins[k] for k in chosen],
             [heads[k] for k in chosen],
         ),
@@ -190,7 +190,7 @@ def as_record(result: "Evaluated") -> Row:
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
     )  # fmt: skip
     confusion = {
-        name: {other: int(n) for other, n in zip(result.classes, row, strict=True)}
+        name: {predicted: int(n) for predicted, n in zip(result.classes, row, strict=True)}
         for name, row in zip(result.classes, result.confusion, strict=True)
     }
     return {name: getattr(result, name) for name in numbers} | {
@@ -222,7 +222,7 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
     """The class sets that have exactly these classes: shipped ones, then those that were made here."""
-    shipped = [known.name for known in SHIPPED.values() if known.names == classes]
+    shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped
     with database(held="copy") as db:

@@ -19,14 +19,16 @@ def _show(ran: Ran) -> None:
     heads = dict.fromkeys((share.checkpoint, share.task, share.layer, share.head) for share in pairs)
     rows: list[Row] = []
     for head in heads:
-        mine = [share for share in pairs if (share.checkpoint, share.task, share.layer, share.head) == head]
-        rows += [_named(share) for share in sorted(mine, key=lambda share: -share.share)[:LARGEST]]
+        head_shares = [share for share in pairs if (share.checkpoint, share.task, share.layer, share.head) == head]
+        rows += [_named(share) for share in sorted(head_shares, key=lambda share: -share.share)[:LARGEST]]
     ran.show(rows)
     for record in RemovalAgreement.among(ran.rows):
         if record.kind == "removal, median" and record.low is not None:
-            done = "with LayerNorms held as computed anew" if record.scale == COMPARED else "as their terms foretell"
+            condition = (
+                "with LayerNorms held as computed anew" if record.scale == COMPARED else "as their terms foretell"
+            )
             typer.echo(
-                f"Taking contributions away changes maps {done}: rank agreement {record.agreement:.2f}"
+                f"Taking contributions away changes maps {condition}: rank agreement {record.agreement:.2f}"
                 f" ({record.low:.2f} to {record.high:.2f}), median of {record.heads} heads, scale {record.scale}."
             )
 

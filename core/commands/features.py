@@ -41,8 +41,8 @@ class Only:
     ] = ()
 
 
-def _check_definitions(_: Any, own: Only) -> None:
-    for name in own.definition:
+def _check_definitions(_: Any, own_options: Only) -> None:
+    for name in own_options.definition:
         if name not in DEFINITIONS:
             raise InputError(f'A definition is one of {", ".join(DEFINITIONS)}; "{name[:60]}" is not: choose one.')
 

@@ -23,7 +23,7 @@ def _show(ran: Ran) -> None:
     about.show([{name: getattr(head, name) for name in SHOWN} for head in FrameHead.among(ran.rows)])
     if ran.form == "table":
         summary = FrameSummary.of(ran.rows[0])
-        kept = ", ".join(summary.survivors) or "no head"
+        survivors = ", ".join(summary.survivors) or "no head"
         weaker = ", ".join(summary.beat_places or ()) or "no head"
         for line in map(SkippedLine.of, summary.skipped_lines[:SAID]):
             typer.echo(f"skipped {line.where}: {line.why}", err=True)
@@ -31,7 +31,7 @@ def _show(ran: Ran) -> None:
         if summary.n < FEWEST:
             typer.echo(f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}.")
             return
-        typer.echo(f"{summary.n} {summary.average} scored; survive all four nulls: {kept}.")
+        typer.echo(f"{summary.n} {summary.average} scored; survive all four nulls: {survivors}.")
         typer.echo(f"Beat the two place nulls alone (any word may look there): {weaker}.")
 
 

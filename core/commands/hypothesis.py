@@ -72,16 +72,16 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
     """Test all hypotheses of a batch that were not withdrawn: which of seven criteria each meets."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
-    known, rows = ran(STUDY.name, as_json(options), where=where)
-    found = Criterion.among(rows)
+    provenance, rows = ran(STUDY.name, as_json(options), where=where)
+    criteria = Criterion.among(rows)
     if form != "table":
-        show_rows(STUDY.name, known, rows, form)
+        show_rows(STUDY.name, provenance, rows, form)
         return
-    for one in dict.fromkeys(criterion.hypothesis for criterion in found):
-        mine = [criterion for criterion in found if criterion.hypothesis == one]
-        typer.echo(f"{mine[0].sentence} ({one})")
+    for hypothesis in dict.fromkeys(criterion.hypothesis for criterion in criteria):
+        judged = [criterion for criterion in criteria if criterion.hypothesis == hypothesis]
+        typer.echo(f"{judged[0].sentence} ({hypothesis})")
         names = ("criterion", "state", "measure", "amount", "low", "high", "n", "adjusted", "level", "note")
-        show_rows(STUDY.name, {}, [{name: getattr(c, name) for name in names} for c in mine], form)
+        show_rows(STUDY.name, {}, [{name: getattr(c, name) for name in names} for c in judged], form)
 
 
 @app.command("withdraw")
@@ -107,21 +107,22 @@ def list_hypotheses(
 
 
 def _rows(db: Database, batch: str | None = None) -> list[Row]:
-    by_id = {one.batch: one for one in store.batches(db)}
+    by_id = {stored_batch.batch: stored_batch for stored_batch in store.batches(db)}
     chosen = (hypothesis for hypothesis in store.hypotheses(db) if batch in (None, hypothesis.batch))
-    return [_row(one, by_id[one.batch]) for one in chosen]
+    return [_row(hypothesis, by_id[hypothesis.batch]) for hypothesis in chosen]
 
 
-def _row(one: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
-    states: dict[str, Any] = {row["criterion"]: row["state"] for row in one.criteria}
+def _row(hypothesis: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
+    states: dict[str, Any] = {row["criterion"]: row["state"] for row in hypothesis.criteria}
     now = present_weights(batch.checkpoint)
     return {
-        "hypothesis": one.hypothesis, "batch": one.batch, "checkpoint": batch.checkpoint,
+        "hypothesis": hypothesis.hypothesis, "batch": hypothesis.batch, "checkpoint": batch.checkpoint,
         "weights_hash": batch.weights_hash, "weights": "other now" if now and now != batch.weights_hash else "present",
-        "head": str(hypothesis_of(one).subject), "says": hypothesis_of(one).sentence, "predicate": one.predicate,
+        "head": str(hypothesis_of(hypothesis).subject), "says": hypothesis_of(hypothesis).sentence,
+        "predicate": hypothesis.predicate,
         "thought": str(RowChoice(**batch.thought)), "judged": str(RowChoice(**batch.judged)),
         "batch_number": batch.number, "level": batch.level, "author": batch.annotator, "registered": batch.stored,
-        "withdrawn": one.withdrawn, "run": one.run,
+        "withdrawn": hypothesis.withdrawn, "run": hypothesis.run,
         **{name.replace(" ", "_"): states.get(name, "not tested") for name in CRITERIA},
     }  # fmt: skip
 
@@ -141,11 +142,11 @@ def verify_crate(crate: Annotated[Path, typer.Argument(help="a crate, or a folde
     """Compute every criterion of a crate again; what differs is named, and the exit status is then 2."""
     differing = False
     for folder in hypothesis_crate.crates(crate):
-        compared, found = hypothesis_crate.verify(folder)
-        for difference in found:
+        compared, differences = hypothesis_crate.verify(folder)
+        for difference in differences:
             typer.echo(f"{folder.name}: {difference.what} was {difference.then} and is {difference.now}.", err=True)
-        if not found:
+        if not differences:
             typer.echo(f"{folder.name}: {compared} criteria are as they were, to {hypothesis_crate.TOLERANCE:g}.")
-        differing |= bool(found)
+        differing |= bool(differences)
     if differing:
         raise typer.Exit(2)

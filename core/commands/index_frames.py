@@ -11,7 +11,7 @@ from core.studies.frames.index_frames import STUDY
 from core.studies.frames.records import IndexedSlice
 
 
-def _needs_the_database(_: Any, own: NoOptions) -> None:
+def _needs_the_database(_: Any, own_options: NoOptions) -> None:
     """An index is stored, not printed: LockedError where another process holds the database."""
     with database():
         pass

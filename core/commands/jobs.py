@@ -62,14 +62,14 @@ class Starting:
 @of_record(Starting, beside=PLACES | FORMS)
 def start(asked: Starting, form: Form, where: JobPlacement) -> None:
     """Run any study with the options given; the others keep their defaults."""
-    known, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
-    show_rows(asked.study, known, rows, form)
+    provenance, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
+    show_rows(asked.study, provenance, rows, form)
 
 
-def _option(said: str) -> tuple[str, Any]:
-    name, equals, value = said.partition("=")
+def _option(typed: str) -> tuple[str, Any]:
+    name, equals, value = typed.partition("=")
     if not equals or not re.fullmatch(r"\w+", name):
-        raise InputError(f"An option is written NAME=VALUE, but {said!r} is not; for example --set limit=100.")
+        raise InputError(f"An option is written NAME=VALUE, but {typed!r} is not; for example --set limit=100.")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -109,8 +109,8 @@ def cancel(job: Id) -> None:
 def show(job: Id, *, form: Form) -> None:
     """The units of a job: what became of each, with its error."""
     with _opened() as db:
-        known = store.one_job(db, job)
-        show_rows(one_job(db, job).title, known, _records(store.unit_outcomes(db, job)), form)
+        job_record = store.one_job(db, job)
+        show_rows(one_job(db, job).title, job_record, _records(store.unit_outcomes(db, job)), form)
 
 
 @contextmanager

@@ -36,8 +36,8 @@ def export_command(
         raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
     with database() as db:
         count = _exported(db, file, class_set, weights)
-    what = "tasks" if file.suffix.lower() == ".json" else "events"
-    _say("labels-export", [{"file": str(file), what: count}], form, f"{count} {what} in {file}", class_set=class_set)
+    noun = "tasks" if file.suffix.lower() == ".json" else "events"
+    _say("labels-export", [{"file": str(file), noun: count}], form, f"{count} {noun} in {file}", class_set=class_set)
 
 
 def _exported(db: Database, file: Path, class_set: str | None, weights: bool) -> int:
@@ -82,8 +82,8 @@ def import_command(asked: Importing, form: Form) -> None:
             report = label_files.import_labels(db, file, keep_rest=keep_rest)
     if form != "table":
         rows = [{"row": number, "reason": reason} for number, reason in report.refused]
-        said = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}
-        show_rows("labels-import", said | {"file": str(file)}, rows, form)
+        counts = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}
+        show_rows("labels-import", counts | {"file": str(file)}, rows, form)
     else:
         for number, reason in report.refused:
             typer.echo(f"row {number}: {reason}", err=True)
@@ -123,10 +123,10 @@ def retire_command(asked: Retiring, form: Form) -> None:
         typer.echo(f"{count} labels retired")
 
 
-def _named(said: str) -> tuple[str, str]:
-    number, equals, name = said.partition("=")
+def _named(typed: str) -> tuple[str, str]:
+    number, equals, name = typed.partition("=")
     if not equals or not number.strip() or not name.strip():
-        raise InputError(f"A person is written ID=NAME, but {said[:60]!r} is not; for example --person 3=ada.")
+        raise InputError(f"A person is written ID=NAME, but {typed[:60]!r} is not; for example --person 3=ada.")
     return number.strip(), name.strip()
 
 
@@ -160,9 +160,9 @@ def truth_command(asked: Judging, form: Form) -> None:
     """One class a map from many people's labels, with the probability of each class; or who can be relied on."""
     chosen = crowd.checked_method(asked.method) or "majority"
     with database() as db:
-        known = _titled(db, asked.project) if asked.project else None
-        class_set = known.class_set if known else asked.class_set
-        judged = crowd.truth_of(db, class_set, chosen, known.project if known else None)
+        project = _titled(db, asked.project) if asked.project else None
+        class_set = project.class_set if project else asked.class_set
+        judged = crowd.truth_of(db, class_set, chosen, project.project if project else None)
         pace = labels.pace(db, class_set)
     table = crowd.people_table(judged, pace)
     if not asked.people:
@@ -175,12 +175,12 @@ def truth_command(asked: Judging, form: Form) -> None:
 
 
 def _titled(db: Database, title: str) -> projects.Project:
-    known = projects.projects(db)
-    titled = next((project for project in known if title in (project.title, project.project)), None)
+    all_projects = projects.projects(db)
+    titled = next((project for project in all_projects if title in (project.title, project.project)), None)
     if titled is None:
         raise InputError(
             f"A project is named by its title; {title[:60]!r} is none of "
-            f"{', '.join(project.title for project in known)[:200] or 'none yet'}: correct it."
+            f"{', '.join(project.title for project in all_projects)[:200] or 'none yet'}: correct it."
         )
     return titled
 
@@ -195,6 +195,6 @@ def erase_command(
 ) -> None:
     """Take a person's name out of the whole record, or their label events too; that it was done is recorded."""
     with database() as db:
-        done = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
-    sentence = f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched."
-    _say("labels-erase", [vars(done)], form, sentence + " Copies made before (backups, exports) still have it.")
+        erased = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
+    sentence = f"Done: {erased.pseudonym} stands in the place of the name; {erased.events} rows were touched."
+    _say("labels-erase", [vars(erased)], form, sentence + " Copies made before (backups, exports) still have it.")

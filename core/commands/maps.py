@@ -80,9 +80,9 @@ def maps(asked: MapsOptions, form: Form) -> None:
     else:
         _write_weights(out, captured, opened.weights_hash)
     if form != "table":
-        known = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
+        provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
         written = {"file": str(out), "layers": captured.layers, "heads": captured.heads}
-        show_rows("maps", known | {"tokens": len(captured), "cut": encoding.cut}, [written], form)
+        show_rows("maps", provenance | {"tokens": len(captured), "cut": encoding.cut}, [written], form)
         return
     cut = f"; {encoding.cut} tokens were cut to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
@@ -102,18 +102,18 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
 
 
 def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: MapsSource, most: int) -> None:
-    own = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
-    first, separators = special_positions_of(own, words=source.words)
+    part_encoding = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
+    first, separators = special_positions_of(part_encoding, words=source.words)
     pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
     write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}, maps.part), most=most))
 
 
-def _input(asked: MapsOptions) -> tuple[str, str | None]:
-    if (asked.text is None) == (asked.task is None):
+def _input(options: MapsOptions) -> tuple[str, str | None]:
+    if (options.text is None) == (options.task is None):
         raise InputError("Maps are of one sentence or row: give either --text or --task.")
-    if asked.text is not None:
-        return asked.text, asked.pair
-    rows = read_rows(str(asked.task), "dev")
-    if asked.row > len(rows):
-        raise InputError(f"--row is from 1 to {len(rows)} for {asked.task}; {asked.row} was given.")
-    return rows[asked.row - 1].text, rows[asked.row - 1].pair
+    if options.text is not None:
+        return options.text, options.pair
+    rows = read_rows(str(options.task), "dev")
+    if options.row > len(rows):
+        raise InputError(f"--row is from 1 to {len(rows)} for {options.task}; {options.row} was given.")
+    return rows[options.row - 1].text, rows[options.row - 1].pair

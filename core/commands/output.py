@@ -140,8 +140,8 @@ def cell(value: Any) -> Text:
         return Text("–")
     if isinstance(value, datetime):
         value = value.isoformat(sep=" ", timespec="seconds")
-    said = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return Text("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in said))
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return Text("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text))
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
@@ -175,7 +175,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
         run = follow(db, job := _job(db, study, options, title, where))
         if where.cluster:
             _say(_who_did_what(db, job))
-        known, rows = runs.one_run(db, run), runs.run_rows(db, run)
+        provenance, rows = runs.one_run(db, run), runs.run_rows(db, run)
         left = exchange.export_run(db, run, _file_of(run, study)) if holder else None
     finally:
         api.runner(db).close()
@@ -183,13 +183,15 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
     if left:
         remove(db.path)
         _say(f"{holder} The rows are in {left} too: import them on the Jobs page.")
-    return known, rows
+    return provenance, rows
 
 
 def _who_did_what(db: Database, job: str) -> str:
     rows = jobs.by_worker(db, job).itertuples()
-    said = [f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "") for row in rows]
-    return f"Units by worker: {', '.join(said)}; `jobs show {job}` lists each."
+    worker_counts = [
+        f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "") for row in rows
+    ]
+    return f"Units by worker: {', '.join(worker_counts)}; `jobs show {job}` lists each."
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
@@ -310,6 +312,6 @@ def ask_to_cancel(job: str) -> bool:
     end = time.monotonic() + CANCELLED_WITHIN
     while request.exists() and time.monotonic() < end:
         time.sleep(0.05)  # the other process looks for it ten times a second
-    taken = not request.exists()
+    was_taken = not request.exists()
     request.unlink(missing_ok=True)
-    return taken
+    return was_taken

@@ -61,26 +61,26 @@ class Training:
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
     """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
-    known, rows = ran(
+    provenance, rows = ran(
         train_patterns.STUDY.name, _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where
     )
-    run = StoredRun.of(known)
+    run = StoredRun.of(provenance)
     about = {"seed": run.seed, "created": run.created, "code_version": run.code_version}
     about |= {"classifier": run.run[:12], "class_set": asked.class_set, "kind": asked.kind, "epochs": asked.epochs}
     print_scores(asked.class_set, rows, about, form)
 
 
-def _training(asked: Training) -> Row:
+def _training(options: Training) -> Row:
     """The study's options, the labels beside them frozen in a snapshot."""
-    with database(held="empty" if asked.labels else "copy") as db:
-        if asked.labels is None:
-            bundled_labels(db, asked.class_set)
-            kept = snapshot(db, asked.class_set, method=checked_method(asked.truth))
+    with database(held="empty" if options.labels else "copy") as db:
+        if options.labels is None:
+            bundled_labels(db, options.class_set)
+            labelled = snapshot(db, options.class_set, method=checked_method(options.truth))
         else:
-            kept = from_file(asked.labels, asked.class_set)
+            labelled = from_file(options.labels, options.class_set)
         return training_options(
-            db, kept, kind=asked.kind, epochs=asked.epochs, folds=asked.folds, class_weights=asked.class_weights,
-            seed=asked.seed, curve=asked.beside, beside=asked.beside,
+            db, labelled, kind=options.kind, epochs=options.epochs, folds=options.folds,
+            class_weights=options.class_weights, seed=options.seed, curve=options.beside, beside=options.beside,
         )  # fmt: skip
 
 
@@ -148,9 +148,9 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
             f'The classifier {name} knows the classes of "{class_set}", not "{asked.class_set}": choose another '
             "classifier or leave --class-set out."
         )
-    known, rows = ran(classify_maps.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
+    provenance, rows = ran(classify_maps.STUDY.name, options, title=f"Class shares, {asked.task}", where=where)
     shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
-    about = {key: value for key, value in known.items() if key != "options"}
+    about = {key: value for key, value in provenance.items() if key != "options"}
     show_rows("shares", about | {"classifier": name, "class_set": class_set}, shown, form)
 
 

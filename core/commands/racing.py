@@ -40,8 +40,8 @@ def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, RaceOptions] | N
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip
-    given = {name: getattr(options, name) for name in shared}
-    return racing.STUDY, racing.STUDY.read(given | {"margin": own.margin, "anytime": own.anytime})
+    shared_options = {name: getattr(options, name) for name in shared}
+    return racing.STUDY, racing.STUDY.read(shared_options | {"margin": own.margin, "anytime": own.anytime})
 
 
 @short_in("table", "latex")

@@ -73,9 +73,9 @@ class ReproduceOptions:
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }
         shared |= {name: shared[name] or None for name in NO_LIMIT_AT_0}
-        data = self.data and str(Path(self.data).expanduser().resolve())
+        data_folder = self.data and str(Path(self.data).expanduser().resolve())
         named = {"checkpoints": self.checkpoints or [], "tasks": self.task or [], "parts": self.part or []}
-        return ReportOptions.read(shared | named | {"data": data})
+        return ReportOptions.read(shared | named | {"data": data_folder})
 
 
 @of_record(ReproduceOptions, beside=FORMS | PLACES)
@@ -93,29 +93,31 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
     try:
         api.runner(db, where)
         run = _make(db, options, anew=asked.anew, stored=asked.stored)
-        known, records = runs.one_run(db, run), records_of(runs.run_rows(db, run))
+        provenance, records = runs.one_run(db, run), records_of(runs.run_rows(db, run))
         left = _leave(db, run, records) if holder else []
     finally:
         api.runner(db).close()
         db.close()
     if left:
         typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
-    about = {name: value for name, value in known.items() if name != "row_ids"}
-    _end(asked, About.of(known), records, about, form, started)
+    about = {name: value for name, value in provenance.items() if name != "row_ids"}
+    _end(asked, About.of(provenance), records, about, form, started)
 
 
-def _of_the_record(asked: ReproduceOptions, form: Form, started: float) -> None:
+def _of_the_record(options: ReproduceOptions, form: Form, started: float) -> None:
     """Write the report of what ships; of these checkpoints, or of all."""
-    evidence = recorded_report.recorded_evidence(asked.checkpoints or ())
+    evidence = recorded_report.recorded_evidence(options.checkpoints or ())
     about, records = recorded_report.about_record(evidence), report.records_of(evidence)
-    known = {"title": about.title, "created": about.created, "record": shipped_record.about()}
-    _end(asked, about, records, known, form, started)
+    provenance = {"title": about.title, "created": about.created, "record": shipped_record.about()}
+    _end(options, about, records, provenance, form, started)
 
 
-def _end(asked: ReproduceOptions, about: About, records: Records, known: Row, form: Form, started: float) -> None:
+def _end(
+    options: ReproduceOptions, about: About, records: Records, provenance: Row, form: Form, started: float
+) -> None:
     """Write the files, and print the claims, what they say together, and how long it took."""
-    page = rendering.html.write_report(asked.out.expanduser(), about, records, figures=asked.figures)
-    show_rows("reproduce", known, [_short(claim) for claim in records.claims], form)
+    page = rendering.html.write_report(options.out.expanduser(), about, records, figures=options.figures)
+    show_rows("reproduce", provenance, [_short(claim) for claim in records.claims], form)
     typer.echo(together(records.claims), err=True)
     seconds = time.monotonic() - started
     typer.echo(f"{page} is written, with its rows as Parquet in the same folder. ({seconds:.0f} s)", err=True)
@@ -123,20 +125,20 @@ def _end(asked: ReproduceOptions, about: About, records: Records, known: Row, fo
 
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
     """Run the steps, a line each; then the report's own run."""
-    wanted = report.prepared(db, options)
-    asked = [JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
+    planned = report.prepared(db, options)
+    requests = [JobRequest(step.study, step.asked, step.title) for step in planned.steps]
     if stored:
-        return report.finish(db, wanted, [(api.finished_like(db, job.study, job.options), "") for job in asked])
+        return report.finish(db, planned, [(api.finished_like(db, job.study, job.options), "") for job in requests])
 
     def before(number: int, job: str | None) -> None:
-        what = "stored already" if job is None else "running"
-        typer.echo(f"{number + 1}/{len(asked)} {asked[number].title}: {what}", err=True)
+        state = "stored already" if job is None else "running"
+        typer.echo(f"{number + 1}/{len(requests)} {requests[number].title}: {state}", err=True)
 
-    ended = run_in_turn(db, asked, watch=_watch, before=before, anew=anew)
-    for step, end in zip(wanted.steps, ended, strict=True):
+    ended = run_in_turn(db, requests, watch=_watch, before=before, anew=anew)
+    for step, end in zip(planned.steps, ended, strict=True):
         if end.error:
             typer.echo(f"{step.title}: {end.error}", err=True)
-    return report.finish(db, wanted, [(end.run, end.error) for end in ended])
+    return report.finish(db, planned, [(end.run, end.error) for end in ended])
 
 
 def _watch(db: Database, job: str) -> None:

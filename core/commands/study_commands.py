@@ -56,8 +56,8 @@ def command(
     *,
     show: Callable[[Ran], None] = Ran.show,
     own: type = NoOptions,
-    ready: Callable[[Any, Any], Any] = lambda options, own: None,
-    instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own: None,
+    ready: Callable[[Any, Any], Any] = lambda options, own_options: None,
+    instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own_options: None,
     show_instead: Callable[[Ran], None] = Ran.show,
 ) -> Callable[..., None]:
     """The function that typer makes a command of. Below a table it prints the sentence that the run's card has, too.
@@ -76,16 +76,18 @@ def command(
     """
     options, extra = declared(study.options), declared(own)
 
-    def run(**given: Any) -> None:
-        form = _form(given)
-        chosen = study.read(_given(options, given))
-        own_chosen: Any = read_options(own, study.name, _given(extra, given))
+    def run(**typed: Any) -> None:
+        form = _form(typed)
+        chosen = study.read(_given(options, typed))
+        own_chosen: Any = read_options(own, study.name, _given(extra, typed))
         made_ready = ready(chosen, own_chosen)
-        other = instead(chosen, own_chosen)
-        doing, asked = other or (study, chosen)
-        known, rows = ran(doing.name, as_json(asked), title=doing.title(asked), where=_where(given))
-        shown = Ran(doing.name, asked, own_chosen, made_ready, known, rows, form)
-        (show_instead if other else show)(shown)
+        substitute = instead(chosen, own_chosen)
+        doing, chosen_options = substitute or (study, chosen)
+        provenance, rows = ran(
+            doing.name, as_json(chosen_options), title=doing.title(chosen_options), where=_where(typed)
+        )
+        shown = Ran(doing.name, chosen_options, own_chosen, made_ready, provenance, rows, form)
+        (show_instead if substitute else show)(shown)
         shown.say(headline(doing.name, rows).sentence if has_headline(doing.name) else None)
 
     run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
@@ -105,31 +107,31 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
     """
     options = declared(kind)
 
-    def made(do: Callable[..., None]) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            places = [_where(given)] if beside.keys() >= PLACES.keys() else []
-            form = _form(given)
-            do(read_options(kind, do.__name__, _given(options, given)), form, *places)
+    def decorate(do: Callable[..., None]) -> Callable[..., None]:
+        def run(**typed: Any) -> None:
+            places = [_where(typed)] if beside.keys() >= PLACES.keys() else []
+            form = _form(typed)
+            do(read_options(kind, do.__name__, _given(options, typed)), form, *places)
 
         run.__name__, run.__doc__ = do.__name__, do.__doc__
         return _told(run, tuple(options.values()), beside)
 
-    return made
+    return decorate
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function whose `form` is one of three options of typer, and whose `where`, if it has one, is
     what the options of the place say; its other parameters are typer's own."""
-    own = dict(inspect.signature(do).parameters)
-    beside = PLACES | FORMS if own.pop("where", None) else FORMS
-    del own["form"]
+    parameters = dict(inspect.signature(do).parameters)
+    beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
+    del parameters["form"]
 
     @functools.wraps(do)
-    def run(**given: Any) -> None:
-        told = {"form": _form(given)} | ({"where": _where(given)} if beside is not FORMS else {})
-        do(**{name: given[name] for name in own}, **told)
+    def run(**typed: Any) -> None:
+        told = {"form": _form(typed)} | ({"where": _where(typed)} if beside is not FORMS else {})
+        do(**{name: typed[name] for name in parameters}, **told)
 
-    return _signed(run, [*own.values(), *_beside(beside)])
+    return _signed(run, [*parameters.values(), *_beside(beside)])
 
 
 def short_in(*forms: Form) -> Callable[[Callable[[Ran], None]], Callable[[Ran], None]]:
@@ -150,18 +152,18 @@ def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Ca
     return run
 
 
-def _form(given: Mapping[str, Any]) -> Form:
-    return form_of(*(bool(given.get(name)) for name in FORMS))
+def _form(typed: Mapping[str, Any]) -> Form:
+    return form_of(*(bool(typed.get(name)) for name in FORMS))
 
 
-def _where(given: Mapping[str, Any]) -> JobPlacement:
-    return place(*(given.get(name) for name in PLACES))
+def _where(typed: Mapping[str, Any]) -> JobPlacement:
+    return place(*(typed.get(name) for name in PLACES))
 
 
-def _given(options: dict[str, Declared], given: dict[str, Any]) -> Row:
+def _given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
     """What the terminal said of these options; what it left out keeps its declared default."""
-    said = {name: given.get(name) for name, option in options.items() if option.flag}
-    return {name: value for name, value in said.items() if value is not None and value != []}
+    values = {name: typed.get(name) for name, option in options.items() if option.flag}
+    return {name: value for name, value in values.items() if value is not None and value != []}
 
 
 def _parameter(option: Declared) -> inspect.Parameter:

@@ -46,20 +46,21 @@ def disputes(db: Database, class_set: str, project: str | None = None) -> list[D
         if not (name in settled.index and settled[name] >= when)
     }
     plain = votes[votes.queue_order != "adjudication"]
-    given = plain[plain.map_id.isin({*disputed(votes), *open_doubts})]
-    made = [
+    disputed_votes = plain[plain.map_id.isin({*disputed(votes), *open_doubts})]
+    unsettled = [
         Dispute(
             str(name),
             tuple(
-                (rater(who, number), cls) for who, number, cls in own[["annotator", "pass", "class"]].itertuples(False)
+                (rater(who, number), cls)
+                for who, number, cls in map_votes[["annotator", "pass", "class"]].itertuples(False)
             ),
             tuple(notes.get(str(name), ())),
             open_doubts.get(str(name)),
         )
-        for name, own in given.groupby("map_id", sort=True)
+        for name, map_votes in disputed_votes.groupby("map_id", sort=True)
     ]
     return sorted(
-        made, key=lambda dispute: (-len({cls for _, cls in dispute.votes}), dispute.doubt is None, dispute.map_id)
+        unsettled, key=lambda dispute: (-len({cls for _, cls in dispute.votes}), dispute.doubt is None, dispute.map_id)
     )
 
 
@@ -89,13 +90,13 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
     Raises InputError when there is too little to train on.
     """
     snapshot = snapshot.without_ties()  # a tie is listed as one, among what raters part on
-    given, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
-    patterns.training.check_labels(given, snapshot.classes, groups, folds=FOLDS)
-    likely = np.zeros((len(given), len(snapshot.classes)))
-    for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=0):
+    label_names, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
+    patterns.training.check_labels(label_names, snapshot.classes, groups, folds=FOLDS)
+    likely = np.zeros((len(label_names), len(snapshot.classes)))
+    for train, test in patterns.training.folds(label_names, groups, count=FOLDS, seed=0):
         classifier = patterns.training.fit(
             [snapshot.maps[k] for k in train],
-            [given[k] for k in train],
+            [label_names[k] for k in train],
             snapshot.classes,
             patterns.training.ClassifierRecipe(kind="trees", seed=0),
             known=patterns.training.Known(origins=[origins[k] for k in train]),
@@ -103,7 +104,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
         likely[test] = patterns.suggestions.judged(classifier, [snapshot.maps[k] for k in test]).probabilities
     names = snapshot.column("map_id")
     return label_errors(
-        pd.Series(given, index=names), pd.DataFrame(likely, index=names, columns=list(snapshot.classes))
+        pd.Series(label_names, index=names), pd.DataFrame(likely, index=names, columns=list(snapshot.classes))
     )
 
 
@@ -112,11 +113,11 @@ def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, a
 
     Queueing the same doubts again changes nothing. InputError for a class that the set does not have.
     """
-    known = known_class_set(db, class_set)
-    wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in known.names]
+    classes = known_class_set(db, class_set)
+    wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in classes.names]
     if wrong:
         raise InputError(
-            f"A doubt suggests a class of {class_set!r} ({', '.join(known.names)}); {wrong[0][:60]!r} is none: train "
+            f"A doubt suggests a class of {class_set!r} ({', '.join(classes.names)}); {wrong[0][:60]!r} is none: train "
             "on the classes as they are now."
         )
     text = "\n".join(f"{suspect.map_id} {suspect.given} {suspect.suggested}" for suspect in suspects)

@@ -50,7 +50,7 @@ class Board:
         self.rules, self.gold, self.exemplars = rules, dict(gold or {}), dict(exemplars or {})
         self.present: Mapping[str, str] = {}
         self._names = list(maps)
-        self._slots = {name: Slot(place) for place, name in enumerate(self._names)}
+        self._slots = {name: Slot(position) for position, name in enumerate(self._names)}
         self._open = list(range(len(self._names)))  # places of maps with fewer than k counted labels, sorted
         self._disputed: set[int] = set()
         self._people: dict[str, Participant] = {}
@@ -88,8 +88,8 @@ class Board:
         self._bulk = False
         votes = [slot.votes() for slot in self._slots.values()]
         self.counted = sum(map(len, votes))
-        self._open = [place for place, given in enumerate(votes) if len(given) < self.rules.k]
-        self._disputed = {place for place in self._open if len(set(votes[place].values())) > 1}
+        self._open = [position for position, slot_votes in enumerate(votes) if len(slot_votes) < self.rules.k]
+        self._disputed = {position for position in self._open if len(set(votes[position].values())) > 1}
 
     def _person(self, name: str) -> Participant:
         if name not in self._people:
@@ -170,24 +170,24 @@ class Board:
     def _undone(self, event: str, at: float | None) -> None:
         if event in self._by:
             recent = self._person(self._by[event]).recent
-            for entry in [candidate for candidate in recent if candidate[0] == event]:
-                recent.remove(entry)
+            for answer in [candidate for candidate in recent if candidate[0] == event]:
+                recent.remove(answer)
         if event not in self._events:
             return
         map_id, name = self._events.pop(event)
         slot = self._slots[map_id]
         before = len(slot.votes())
-        kept = [entry for entry in slot.answers[name] if entry[0] != event]
-        if kept:
-            slot.answers[name] = kept
+        remaining = [answer for answer in slot.answers[name] if answer[0] != event]
+        if remaining:
+            slot.answers[name] = remaining
         else:
             del slot.answers[name]
             if name in slot.held:
                 self._person(name).open[map_id] = slot.held[name]
         places = len(slot.votes()) + (0 if at is None else len(self._firm(slot, at)))
-        if places > self.rules.k and kept:  # an older label stands again, and its place was given away
-            slot.answers[name][-1] = (*kept[-1][:2], False)
-            self.demoted.append(kept[-1][0])
+        if places > self.rules.k and remaining:  # an older label stands again, and its place was given away
+            slot.answers[name][-1] = (*remaining[-1][:2], False)
+            self.demoted.append(remaining[-1][0])
         self._recount(slot, before)
 
     def _recount(self, slot: Slot, before: int) -> None:
@@ -224,40 +224,42 @@ class Board:
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
         """What this person was handed this map for, or None when they never were."""
-        known = self._people.get(person)
-        if known is None:
+        participant = self._people.get(person)
+        if participant is None:
             return None
         slot = self._slots.get(map_id)
         if passing == 1 and slot and (person in slot.held or person in slot.answers):
             return Choice(map_id)
-        return next((c for c in known.special if c.map_id == map_id and c.passing == passing), None)
+        return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
         """What this person was handed and has not answered, their live claims, oldest first."""
-        known = self._people.get(person)
-        if known is None:
+        participant = self._people.get(person)
+        if participant is None:
             return []
-        special = [choice for choice, until in known.special.items() if until > now and choice not in known.done]
-        return special + [Choice(map_id) for map_id, until in known.open.items() if until > now]
+        special = [
+            choice for choice, until in participant.special.items() if until > now and choice not in participant.done
+        ]
+        return special + [Choice(map_id) for map_id, until in participant.open.items() if until > now]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
         """The newest answers of this person that can be taken back, oldest of them first: event, what for, class."""
-        known = self._people.get(person)
-        return list(known.recent)[-most:] if known else []
+        participant = self._people.get(person)
+        return list(participant.recent)[-most:] if participant else []
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
         """Up to `count` maps to hand to this person now, none of which they hold or have answered."""
-        known, standing = self._people.get(person) or Participant(), self.standing(person)
+        participant, standing = self._people.get(person) or Participant(), self.standing(person)
         if standing.phase == "paused" or count < 1:
             return []
         if standing.phase == "training":
-            round_ = (Choice(name, "training", known.round) for name in self.exemplars)
-            return [c for c in round_ if c not in known.done and known.special.get(c, 0) <= now][:count]
-        ordinary = self._ordinary_for(person, known, now)
+            round_ = (Choice(name, "training", participant.round) for name in self.exemplars)
+            return [c for c in round_ if c not in participant.done and participant.special.get(c, 0) <= now][:count]
+        ordinary = self._ordinary_for(person, participant, now)
         chosen: list[Choice] = []
         upcoming = next(ordinary, None)
         while upcoming is not None and len(chosen) < count:
-            extra = self._extra(person, known, known.handed + len(chosen), chosen)
+            extra = self._extra(person, participant, participant.handed + len(chosen), chosen)
             chosen.append(extra or Choice(upcoming))
             if extra is None:
                 upcoming = next(ordinary, None)
@@ -268,37 +270,37 @@ class Board:
     def _held_by_newcomers(self, person: str, now: float) -> list[Choice]:
         """One map, where all free places are held by people who have labelled nothing here: nobody goes away empty
         because of names that do not work."""
-        for place in self._open:
-            name = self._names[place]
+        for position in self._open:
+            name = self._names[position]
             slot = self._slots[name]
             if person not in slot.answers and len(slot.votes()) + len(self._firm(slot, now)) < self.rules.k:
                 return [Choice(name)]
         return []
 
-    def _ordinary_for(self, person: str, known: Participant, now: float) -> Iterator[str]:
+    def _ordinary_for(self, person: str, participant: Participant, now: float) -> Iterator[str]:
         """Maps with a free place, in order: those in dispute first where the project says so."""
         first = sorted(self._disputed) if self.rules.order == "disagreement" else []
         passed_over = set(first)
-        rest = (place for place in self._open if place not in passed_over) if first else iter(self._open)
-        for places in (first, rest):
-            for place in places:
-                name = self._names[place]
+        ordinary = (position for position in self._open if position not in passed_over) if first else iter(self._open)
+        for places in (first, ordinary):
+            for position in places:
+                name = self._names[position]
                 slot = self._slots[name]
-                if person in slot.answers or known.open.get(name, 0) > now:
+                if person in slot.answers or participant.open.get(name, 0) > now:
                     continue
                 if len(slot.held) + len(slot.answers) < self.rules.k or len(slot.taken(now)) < self.rules.k:
                     yield name
 
-    def _extra(self, person: str, known: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
+    def _extra(self, person: str, participant: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
         """Gold or a repeat in the place of an ordinary map, by chance that seed, person and number fix."""
         draw = _chance(self.rules.seed, person, number)
         if draw < self.rules.gold_rate:
             unseen = [Choice(name, "gold") for name in self.gold]
-            unseen = [choice for choice in unseen if choice not in known.special and choice not in chosen]
+            unseen = [choice for choice in unseen if choice not in participant.special and choice not in chosen]
             return unseen[int(draw / self.rules.gold_rate * len(unseen))] if unseen else None
         draw -= self.rules.gold_rate
         if draw < self.rules.repeat_rate:
-            early = [name for name in known.labelled[:-REPEAT_AFTER] if name not in known.repeated]
+            early = [name for name in participant.labelled[:-REPEAT_AFTER] if name not in participant.repeated]
             again = [Choice(name, "repeat", REPEAT_PASS) for name in early]
             again = [choice for choice in again if choice not in chosen]
             return again[int(draw / self.rules.repeat_rate * len(again))] if again else None
@@ -311,43 +313,45 @@ class Board:
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
-        answers = {name: given for (number, name), given in person.training.items() if number == person.round}
-        right = sum(self.right(known, answers.get(name)) for name, known in self.exemplars.items())
+        answers = {name: answer for (number, name), answer in person.training.items() if number == person.round}
+        right = sum(self.right(expected, answers.get(name)) for name, expected in self.exemplars.items())
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
     def standing(self, person: str) -> Standing:
         """Whether this person trains, labels or is paused, and why."""
-        known = self._people.get(person) or Participant()
-        recent = known.gold[-RECENT_GOLD:]
-        right = sum(self.right(self.gold[name], given) for name, given in recent)
-        answers = [(name, given) for (number, name), given in known.training.items() if number == known.round]
-        trained = sum(self.right(self.exemplars[name], given) for name, given in answers)
-        standing = Standing("training", "", len(recent), right, len(answers), trained, known.round)
-        phase, why, cause = self._phase(person, known, standing)
+        participant = self._people.get(person) or Participant()
+        recent = participant.gold[-RECENT_GOLD:]
+        right = sum(self.right(self.gold[name], answer) for name, answer in recent)
+        answers = [
+            (name, answer) for (number, name), answer in participant.training.items() if number == participant.round
+        ]
+        trained = sum(self.right(self.exemplars[name], answer) for name, answer in answers)
+        standing = Standing("training", "", len(recent), right, len(answers), trained, participant.round)
+        phase, why, cause = self._phase(person, participant, standing)
         return replace(standing, phase=phase, why=why, cause=cause)
 
-    def _phase(self, name: str, known: Participant, facts: Standing) -> tuple[Phase, str, Cause]:
+    def _phase(self, name: str, participant: Participant, facts: Standing) -> tuple[Phase, str, Cause]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
-            said = "This project is for named people, and you are not among them: ask an admin to be added."
-            return "paused", said, "people"
-        if known.verdict is False:
+            reason = "This project is for named people, and you are not among them: ask an admin to be added."
+            return "paused", reason, "people"
+        if participant.verdict is False:
             return "paused", "An admin has paused you in this project: ask them before you go on.", "admin"
         if facts.golds >= FEWEST_GOLD and facts.right < rules.threshold * facts.golds:
-            said = (
+            reason = (
                 f"You are paused: of the last {facts.golds} maps whose class is known you gave {facts.right} the right "
                 f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you "
                 "go on."
             )
-            return "paused", said, "gold"
-        if known.verdict or not exemplars or self._passed(known):
+            return "paused", reason, "gold"
+        if participant.verdict or not exemplars or self._passed(participant):
             return "labelling", "", ""
         if facts.exemplars == exemplars and facts.round >= ROUNDS:
-            said = (
+            reason = (
                 f"You are paused: {facts.trained} of {exemplars} exemplars were right in round {facts.round}, and this "
                 f"project asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
             )
-            return "paused", said, "exemplars"
+            return "paused", reason, "exemplars"
         return "training", "", ""
 
     @property
@@ -358,7 +362,7 @@ class Board:
     @property
     def open_maps(self) -> list[str]:
         """Maps with fewer than k labels, in the order they are handed out."""
-        return [self._names[place] for place in self._open]
+        return [self._names[position] for position in self._open]
 
     @property
     def needed(self) -> int:
@@ -383,9 +387,9 @@ class Board:
 
     def repeats(self, person: str) -> tuple[int, int]:
         """How many of the maps that came again this person gave the class they gave first, and how many came again."""
-        known = self._people.get(person) or Participant()
-        first = {name: self._slots[name].answers.get(person) for name in known.again}
-        judged = [(stack[-1][1], known.again[name]) for name, stack in first.items() if stack]
+        participant = self._people.get(person) or Participant()
+        first = {name: self._slots[name].answers.get(person) for name in participant.again}
+        judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:

@@ -86,14 +86,14 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
     check_annotator(person)
     moment = now or utc_now()
     with _changing(db), db.write() as cursor:
-        known = projects.one_project(db, project)
-        if known.state != "open":
+        project_record = projects.one_project(db, project)
+        if project_record.state != "open":
             raise InputError(
-                f"Maps are handed out while a project is open; {known.title!r} is {known.state}: choose another "
-                "project, or ask an admin to open it."
+                f"Maps are handed out while a project is open; {project_record.title!r} is {project_record.state}: "
+                "choose another project, or ask an admin to open it."
             )
-        kept = _followed(db, cursor, project)
-        board = kept.board
+        followed = _followed(db, cursor, project)
+        board = followed.board
         _store_demoted(cursor, project, board)
         held = board.claimed(person, seconds(moment))
         new = board.choose(person, seconds(moment), board.rules.ahead - len(held))
@@ -102,7 +102,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
         projects.add_claims(cursor, project, rows)
         for claim in new:
             board.apply(Claimed(person, claim, seconds(until)))
-        _wrote(db, cursor, kept)
+        _wrote(db, cursor, followed)
         standing = board.standing(person)
         choices = [*held, *new] if standing.phase != "paused" else []
         return Handed(choices, standing, board.complete, board.undoable(person, UNDO_STEPS))
@@ -168,9 +168,9 @@ class _Acted:
         """From an event that the store has taken, so that what must be there is there."""
         batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
-        given = event.get("class") if kind == "label" else None
+        class_name = event.get("class") if kind == "label" else None
         passing, at = int(event.get("pass") or 1), seconds(event["stored"])
-        return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, given, undoes, at)
+        return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, class_name, undoes, at)
 
 
 def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -180,10 +180,10 @@ def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
 def _check_class_sets(events: Sequence[Mapping[str, Any]], about: Mapping[str, projects.Project]) -> None:
     """InputError for a label of another class set than its project's: it would take a place and answer nothing."""
     for event in events:
-        known = about.get(str(event.get("project") or ""))
-        if known is not None and event.get("class_set") != known.class_set:
+        labelled_project = about.get(str(event.get("project") or ""))
+        if labelled_project is not None and event.get("class_set") != labelled_project.class_set:
             raise InputError(
-                f"A label of a project is of its class set, {known.class_set!r}; "
+                f"A label of a project is of its class set, {labelled_project.class_set!r}; "
                 f"{str(event.get('class_set'))[:60]!r} is another: open the project's Label page again."
             )
 
@@ -192,18 +192,18 @@ def _answer(
     db: Database, cursor: Any, board: Board, acted: _Acted, recorded: Recorded, *, counting: bool = True
 ) -> None:
     """Enter one stored event of a project into the record and the books. counting: whether labels still take places."""
-    project, person, now, given = acted.project, acted.person, acted.at, acted.given
+    project, person, now, class_name = acted.project, acted.person, acted.at, acted.given
     if acted.kind == "undo":
         board.apply(Undone(acted.undoes, now))
     elif acted.kind in ("label", "skip"):
         choice = _handed(cursor, board, acted)
-        counting = counting and choice.purpose == "label" and given is not None
+        counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.standing(person).phase != "paused"
         counted = counting and board.counts(person, choice.map_id, now)
         projects.add_answers(cursor, [projects.AnswerRow(acted.event, project, choice.purpose, counted)])
-        board.apply(Answered(acted.event, person, choice, given, counted, now))
+        board.apply(Answered(acted.event, person, choice, class_name, counted, now))
         if choice.purpose == "training":
-            recorded.feedback.append(_feedback(db, board, project, choice.map_id, given))
+            recorded.feedback.append(_feedback(db, board, project, choice.map_id, class_name))
     _store_demoted(cursor, project, board)
     recorded.standing[project] = board.standing(person)
 
@@ -221,11 +221,11 @@ def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:
     return choice
 
 
-def _feedback(db: Database, board: Board, project: str, map_id: str, given: str | None) -> Feedback:
+def _feedback(db: Database, board: Board, project: str, map_id: str, class_name: str | None) -> Feedback:
     classes = known_class_set(db, projects.one_project(db, project).class_set)
-    known = classes.named(board.exemplars[map_id])
-    said = classes.named(given).title if given is not None else None
-    return Feedback(map_id, said, known.title, board.right(known.name, given), known.eye)
+    expected = classes.named(board.exemplars[map_id])
+    title = classes.named(class_name).title if class_name is not None else None
+    return Feedback(map_id, title, expected.title, board.right(expected.name, class_name), expected.eye)
 
 
 def _store_demoted(cursor: Any, project: str, board: Board) -> None:
@@ -267,24 +267,28 @@ def _books(db: Database) -> "dict[str, _Kept]":
 def _followed(db: Database, cursor: Any, project: str) -> _Kept:
     """The books of a project after everything the store has; called under the write lock."""
     books = _books(db)
-    kept = books.get(project)
-    if kept is not None and kept.writes == db.writes:
-        return kept
-    marks = projects.marks(cursor, kept.marks if kept else projects.Marks())
-    if kept is None or kept.marks.erasures != marks.erasures or _ordered_anew(cursor, project, kept.marks, marks):
-        kept = _Kept(_new_board(db, project), projects.Marks())
-        with _no_collection(), kept.board.counting_after():
-            _follow(cursor, project, kept, anew=True)
+    followed = books.get(project)
+    if followed is not None and followed.writes == db.writes:
+        return followed
+    marks = projects.marks(cursor, followed.marks if followed else projects.Marks())
+    if (
+        followed is None
+        or followed.marks.erasures != marks.erasures
+        or _ordered_anew(cursor, project, followed.marks, marks)
+    ):
+        followed = _Kept(_new_board(db, project), projects.Marks())
+        with _no_collection(), followed.board.counting_after():
+            _follow(cursor, project, followed, anew=True)
         for person, count in projects.handed(cursor, project).items():
-            kept.board.set_handed(person, count)
-        books[project] = kept
-    elif kept.marks != marks:
-        _follow(cursor, project, kept)
-    if kept.marks.classes != marks.classes or not kept.board.present:
+            followed.board.set_handed(person, count)
+        books[project] = followed
+    elif followed.marks != marks:
+        _follow(cursor, project, followed)
+    if followed.marks.classes != marks.classes or not followed.board.present:
         classes = known_class_set(db, projects.one_project(db, project).class_set)
-        kept.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
-    kept.marks, kept.writes = marks, db.writes
-    return kept
+        followed.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
+    followed.marks, followed.writes = marks, db.writes
+    return followed
 
 
 @contextmanager
@@ -303,26 +307,29 @@ def _ordered_anew(cursor: Any, project: str, since: projects.Marks, until: proje
     return since != until and projects.ordered_since(cursor, project, since)
 
 
-def _wrote(db: Database, cursor: Any, kept: _Kept) -> None:
+def _wrote(db: Database, cursor: Any, followed: _Kept) -> None:
     """The books have what this transaction wrote, and nobody else writes until it is committed."""
-    kept.marks, kept.writes = projects.marks_after_own(cursor, kept.marks), db.writes + 1
+    followed.marks, followed.writes = projects.marks_after_own(cursor, followed.marks), db.writes + 1
 
 
 def _new_board(db: Database, project: str) -> Board:
-    known = projects.one_project(db, project)
+    project_record = projects.one_project(db, project)
     maps = projects.project_maps(db, project)
     by_kind = {
-        kind: {entry.map_id: entry.given or "" for entry in maps if entry.kind == kind} for kind in projects.MAP_KINDS
+        kind: {project_map.map_id: project_map.given or "" for project_map in maps if project_map.kind == kind}
+        for kind in projects.MAP_KINDS
     }
-    return Board(rules_of(known), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
+    return Board(rules_of(project_record), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
 
 
-def _follow(cursor: Any, project: str, kept: _Kept, *, anew: bool = False) -> None:
-    board, since = kept.board, kept.marks
+def _follow(cursor: Any, project: str, followed: _Kept, *, anew: bool = False) -> None:
+    board, since = followed.board, followed.marks
     for person, map_id, passing, purpose, until in projects.claims_since(cursor, project, since, answered=not anew):
         board.apply(Claimed(person, Choice(map_id, purpose, passing), until))
-    for event, person, map_id, passing, purpose, given, counted, at in projects.answers_since(cursor, project, since):
-        board.apply(Answered(event, person, Choice(map_id, purpose, passing), given, counted, at))
+    for event, person, map_id, passing, purpose, class_name, counted, at in projects.answers_since(
+        cursor, project, since
+    ):
+        board.apply(Answered(event, person, Choice(map_id, purpose, passing), class_name, counted, at))
     for event in projects.undone_since(cursor, since):
         board.apply(Undone(event))
     for person, admitted in projects.judgements_since(cursor, project, since):

@@ -19,7 +19,7 @@ class Slot:
     def votes(self) -> dict[str, str]:
         """Class by person, of the labels that count."""
         last = ((person, stack[-1]) for person, stack in self.answers.items())
-        return {person: given for person, (_, given, counted) in last if counted and given is not None}
+        return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float) -> list[str]:
         """Whose claims hold without an answer, in the order in which they were handed the map."""

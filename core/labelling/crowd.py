@@ -84,8 +84,8 @@ class Advice:
         if np.isnan(self.skill.value):
             return "Majority does as well: no map has labels of two people, so that nobody can be compared."
         about = (
-            f"beyond chance, agreement with others spreads over {self.people} people by {_said(self.skill)}, and how "
-            f"often they give a class by {_said(self.rates)}"
+            f"beyond chance, agreement with others spreads over {self.people} people by {_with_interval(self.skill)}, "
+            f"and how often they give a class by {_with_interval(self.rates)}"
         )
         if self.worth:
             return (
@@ -98,15 +98,15 @@ class Advice:
         )
 
 
-def _said(spread: Spread) -> str:
+def _with_interval(spread: Spread) -> str:
     return f"{spread.value:.2f} ({spread.low:.2f} to {spread.high:.2f})"
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
     """What tests/simulations/many_people.py says of labels like these. labels: as `votes_of` gives them."""
-    given = votes(labels, names)
-    counts = given["worker"].value_counts()
-    skill, rates = skill_spread(given), class_rate_spread(given)
+    vote_table = votes(labels, names)
+    counts = vote_table["worker"].value_counts()
+    skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
     enough = len(counts) >= 3 and counts.median() >= FEWEST_LABELS
     differ = skill.low >= SKILLS_DIFFER or rates.low >= RATES_DIFFER
     return Advice(bool(enough and differ), len(counts), float(counts.median()), skill, rates)
@@ -120,15 +120,15 @@ def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:
-        own = first.loc[person.name] if person.name in first.index else None
+        person_pace = first.loc[person.name] if person.name in first.index else None
         rows.append(
             {
                 "person": person.name,
                 "maps": person.maps,
                 "skill": person.skill,
                 "most confused": _most_confused(person.expected, list(judged.probabilities.columns)),
-                "median seconds": None if own is None else own.median_seconds,
-                "labels per hour": None if own is None else own.per_hour,
+                "median seconds": None if person_pace is None else person_pace.median_seconds,
+                "labels per hour": None if person_pace is None else person_pace.per_hour,
             }
         )
     return pd.DataFrame(rows)
@@ -136,5 +136,5 @@ def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
 
 def _most_confused(expected: pd.DataFrame, names: Sequence[str]) -> str:
     wrong = [(expected.loc[a, b], a, b) for a in names for b in names if a != b]
-    count, true, given = max(wrong, default=(0.0, "", ""))
-    return f"{true} given as {given}, {count:.1f} maps" if count >= 0.5 else ""
+    count, true, confused_with = max(wrong, default=(0.0, "", ""))
+    return f"{true} given as {confused_with}, {count:.1f} maps" if count >= 0.5 else ""

@@ -49,7 +49,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 def card(db: Database, class_set: str, events: int) -> str:
     """The dataset card: what its rows are, how many labels of each class, by whom. No licence is chosen for anybody."""
     labels, classes = standing_labels(db, class_set), known_class_set(db, class_set)
-    given, people = Counter(labels["class"]), Counter(labels.annotator)
+    label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {
         "pretty_name": f"Attention maps labelled in {class_set}",
         "tags": ["attention", "interpretability"],
@@ -57,7 +57,8 @@ def card(db: Database, class_set: str, events: int) -> str:
     }
     lines = [f"{name}: {json.dumps(value)}" for name, value in head.items()]
     classes_said = [
-        f"| {_cell(pattern.title)} | {given[pattern.name]} | {_cell(pattern.eye)} |" for pattern in classes.classes
+        f"| {_cell(pattern.title)} | {label_counts[pattern.name]} | {_cell(pattern.eye)} |"
+        for pattern in classes.classes
     ]
     people_said = [f"| {_cell(name)} | {count} |" for name, count in people.most_common()]
     return "\n".join(

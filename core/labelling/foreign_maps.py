@@ -43,9 +43,9 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
     weights, lines = read_map_file(maps), _lines(facts)
     unknown, missing = sorted(set(lines) - set(weights)), sorted(set(weights) - set(lines))
     if unknown or missing:
-        what = f"{unknown[0][:60]!r} has facts and no weights" if unknown else f"{missing[0][:60]!r} has no facts"
+        problem = f"{unknown[0][:60]!r} has facts and no weights" if unknown else f"{missing[0][:60]!r} has no facts"
         raise InputError(
-            f"Every map of {maps.name} has one line of facts in {facts.name} and every line a map; {what} "
+            f"Every map of {maps.name} has one line of facts in {facts.name} and every line a map; {problem} "
             f"({len(unknown) + len(missing)} such): pair the two files that belong together."
         )
     rows = [_row(key, weights[key], lines[key]) for key in weights]
@@ -64,44 +64,46 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        place = f"line {number} of {file.name}"
+        line_name = f"line {number} of {file.name}"
         try:
             facts = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"Each line of facts is a JSON object; {place} is none: mend it.") from error
+            raise InputError(f"Each line of facts is a JSON object; {line_name} is none: mend it.") from error
         if not isinstance(facts, dict) or any(facts.get(name) is None for name in NEEDED):
-            raise InputError(f"A line of facts has {', '.join(NEEDED)}; {place} lacks one of them: give it.")
-        if other := sorted(set(facts) - set(FACTS)):
+            raise InputError(f"A line of facts has {', '.join(NEEDED)}; {line_name} lacks one of them: give it.")
+        if unexpected := sorted(set(facts) - set(FACTS)):
             raise InputError(
-                f"A line of facts has {', '.join(FACTS)} and nothing else; {place} has {other[0][:40]!r}: correct or "
-                "remove it."
+                f"A line of facts has {', '.join(FACTS)} and nothing else; {line_name} has {unexpected[0][:40]!r}: "
+                "correct or remove it."
             )
         key = str(facts["key"])
         if key in origins:
-            raise InputError(f"A map has one line of facts; {place} is the second for {key[:60]!r}: keep one.")
+            raise InputError(f"A map has one line of facts; {line_name} is the second for {key[:60]!r}: keep one.")
         origins[key] = facts
     return origins
 
 
 def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
     """A map as the store keeps it; `store_maps` checks the rest."""
-    kept = np.ascontiguousarray(weights, dtype="<f2")
-    length, causal = len(kept), facts.get("causal", False)
-    inner = kept[1:] if causal and length > 1 else kept  # query 0 of a causal map has one weight, which is 1
+    stored_weights = np.ascontiguousarray(weights, dtype="<f2")
+    length, causal = len(stored_weights), facts.get("causal", False)
+    inner = (
+        stored_weights[1:] if causal and length > 1 else stored_weights
+    )  # query 0 of a causal map has one weight, which is 1
     told = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
-    digest = hashlib.sha256(json.dumps([key, told], sort_keys=True, default=str).encode() + kept.tobytes())
+    digest = hashlib.sha256(json.dumps([key, told], sort_keys=True, default=str).encode() + stored_weights.tobytes())
     return {
         "map_id": f"x{digest.hexdigest()[:15]}",
         "weights_hash": hashlib.sha256(str(facts["checkpoint"]).encode("utf-8", "replace")).hexdigest()[:16],
         "task": ELSEWHERE,
         "split": None,
         "row_id": key,
-        "tokens": [str(place) for place in range(length)],
+        "tokens": [str(position) for position in range(length)],
         "separators": [],
         "seed": None,
         **told,
         "length": length,
         "causal": causal,
         "maximum": round(float(inner.max()), 4),
-        "weights": kept.tobytes(),
+        "weights": stored_weights.tobytes(),
     }

@@ -35,11 +35,11 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     many tasks."""
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
-    for place, row in enumerate(exported(db, class_set)):
+    for position, row in enumerate(exported(db, class_set)):
         map_id, plain = str(row.get("map_id")), json.loads(as_line(row))
         if map_id not in tasks:  # the first event of a map brings its weights
             tasks[map_id] = _Task(_MapShown(*(row[column] for column in _SHOWN)), plain)
-        tasks[map_id].add(plain, place)
+        tasks[map_id].add(plain, position)
     listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
     write_whole(file, json.dumps(listed, ensure_ascii=False, indent=1))
     write_whole(file.with_suffix(".xml"), studio_config(classes))
@@ -117,9 +117,9 @@ class _Task:
         self._shown, self._events = shown, list[Row]()
         self._atlas: Row = {"map": facts, "events": self._events}
 
-    def add(self, row: Row, place: int) -> None:
+    def add(self, row: Row, position: int) -> None:
         """One more event of the map."""
-        self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": place})
+        self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": position})
         self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
@@ -196,26 +196,26 @@ def import_studio(
         RightsError: one who is no admin asks.
     """
     db.person.must("admin", "import labels")
-    data = read_bytes(file)
+    content = read_bytes(file)
     try:
-        tasks = json.loads(data)
+        tasks = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Label Studio's export is JSON; {file.name[:80]} is not: export it again as JSON.") from error
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InputError(f"Label Studio's JSON is a list of tasks; {file.name[:80]} is none: export it again as JSON.")
-    own = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
+    own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
     try:
         with db.write():
             imported = import_rows(
-                db, own, batch_of(data), keep_rest=keep_rest
+                db, own_rows, batch_of(content), keep_rest=keep_rest
             )  # brings the classes that the rest names
             classes = known_class_set(db, class_set)
-            rows = list(_added_rows(tasks, classes, dict(people or {}), own, batch_of(data)))
-            if len(own) + len(rows) > MOST_ROWS:
+            rows = list(_added_rows(tasks, classes, dict(people or {}), own_rows, batch_of(content)))
+            if len(own_rows) + len(rows) > MOST_ROWS:
                 raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
-            more = import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
-            refused = [*imported.refused, *((len(own) + number, why) for number, why in more.refused)]
-            total = Imported(len(own) + len(rows), imported.new + more.new, imported.already + more.already,
+            more = import_rows(db, rows, batch_of(content), keep_rest=keep_rest)
+            refused = [*imported.refused, *((len(own_rows) + number, why) for number, why in more.refused)]
+            total = Imported(len(own_rows) + len(rows), imported.new + more.new, imported.already + more.already,
                              imported.maps + more.maps, refused)  # fmt: skip
             if refused and not keep_rest:
                 raise _RefusedError
@@ -229,19 +229,19 @@ class _RefusedError(Exception):
 
 
 def _added_rows(
-    tasks: list[dict[str, Any]], classes: ClassSet, people: dict[str, str], own: list[Row], batch: str
+    tasks: list[dict[str, Any]], classes: ClassSet, people: dict[str, str], own_rows: list[Row], batch: str
 ) -> Iterator[Row | BaseException]:
     """What Label Studio added to our own events, with numbers of the file's batch."""
-    known = {row.get("event"): row for row in own}
+    own_by_event = {row.get("event"): row for row in own_rows}
     number = 0
-    for place, task in enumerate(tasks, start=1):
+    for task_number, task in enumerate(tasks, start=1):
         annotations = task.get("annotations")
         for annotation in annotations if isinstance(annotations, list) else []:
             number += 1
             try:
-                row = _added(task, annotation, classes, people, known)
+                row = _added(task, annotation, classes, people, own_by_event)
             except InputError as error:
-                yield InputError(f"Task {task.get('id', place)}: {error}")
+                yield InputError(f"Task {task.get('id', task_number)}: {error}")
                 continue
             if row is not None:
                 yield row | {"batch": batch, "sequence": number, "way": "file"}
@@ -249,9 +249,9 @@ def _added_rows(
 
 def _own_rows(task: dict[str, Any]) -> list[Row]:
     """The events that our export put into a task, the first with its map."""
-    data = task.get("data")
-    known = data.get("atlas") if isinstance(data, dict) else None
-    atlas: dict[str, Any] = known if isinstance(known, dict) else {}
+    task_data = task.get("data")
+    atlas_data = task_data.get("atlas") if isinstance(task_data, dict) else None
+    atlas: dict[str, Any] = atlas_data if isinstance(atlas_data, dict) else {}
     events = atlas.get("events")
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events) or not events:
         return []
@@ -263,18 +263,18 @@ def _own_rows(task: dict[str, Any]) -> list[Row]:
 
 
 def _added(
-    task: dict[str, Any], annotation: Any, classes: ClassSet, people: dict[str, str], known: dict[Any, Row]
+    task: dict[str, Any], annotation: Any, classes: ClassSet, people: dict[str, str], own_by_event: dict[Any, Row]
 ) -> Row | None:
     """A new event of an annotation, None for one that says what an event of ours said already."""
     if not isinstance(annotation, dict):
         raise InputError("An annotation is a JSON object; this one is not: export it again.")
-    data = task.get("data") if isinstance(task.get("data"), dict) else {}
-    map_id = data.get("map_id")  # type: ignore[union-attr]
+    task_data = task.get("data") if isinstance(task.get("data"), dict) else {}
+    map_id = task_data.get("map_id")  # type: ignore[union-attr]
     if not isinstance(map_id, str):
         raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
     chosen = _chosen(annotation, classes)
     meta = annotation.get("meta")
-    ours = known.get(meta.get("atlas")) if isinstance(meta, dict) else None
+    ours = own_by_event.get(meta.get("atlas")) if isinstance(meta, dict) else None
     before = None if ours is None else _Event.of(ours)
     if before is not None and (before.given if before.kind == "label" else None) == chosen:
         return None

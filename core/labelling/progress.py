@@ -36,8 +36,8 @@ class ProjectProgress:
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
     board = assignment_service.board_of(db, project)
-    given = projects.label_times(db, project)
-    counted = given[given.counted]
+    label_times = projects.label_times(db, project)
+    counted = label_times[label_times.counted]
     hourly = pace(counted.stored, now)
     left = board.needed - board.counted
     end = now + timedelta(hours=left / hourly) if hourly and left else None
@@ -46,8 +46,8 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
         board.needed,
         board.histogram(),
         board.waiting(assignment_service.seconds(now)),
-        int((~given.counted).sum()),
-        _people(board, given, now),
+        int((~label_times.counted).sum()),
+        _people(board, label_times, now),
         agreement_curve(counted),
         hourly,
         end,
@@ -81,15 +81,15 @@ def agreement_curve(given: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
+def _people(board: Board, label_times: pd.DataFrame, now: datetime) -> pd.DataFrame:
     """Who is where: everybody who was handed a map."""
-    groups = given.groupby("annotator")
+    groups = label_times.groupby("annotator")
     labels, last = groups.size(), groups.stored.max()
-    today = given[given.stored > now - timedelta(days=1)].groupby("annotator").size()
+    today = label_times[label_times.stored > now - timedelta(days=1)].groupby("annotator").size()
     rows = []
     for name in board.people:
         standing = board.standing(name)
-        same, again = board.repeats(name)
+        unchanged, again = board.repeats(name)
         rows.append(
             {
                 "person": name,
@@ -99,7 +99,7 @@ def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
                 "last label": last.get(name),
                 "holds": len(board.claimed(name, assignment_service.seconds(now))),
                 "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
-                "same again": f"{same} of {again}" if again else "",
+                "same again": f"{unchanged} of {again}" if again else "",
             }
         )
     columns = ["person", "phase", "labels", "in 24 hours", "last label", "holds", "gold right", "same again"]

@@ -66,8 +66,8 @@ def make_project(
     check_rules(rules, people_there)
     known_class_set(db, heading.class_set)
     facts = _fitting(labels.map_facts(db), recipe)
-    known = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
-    exemplars, gold = _known_maps(known, recipe)
+    class_of_map = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
+    exemplars, gold = _known_maps(class_of_map, recipe)
     ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
@@ -77,8 +77,8 @@ def make_project(
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
     maps = [projects.ProjectMap(name, "label") for name in ordinary]
-    maps += [projects.ProjectMap(name, "gold", known[name]) for name in gold]
-    maps += [projects.ProjectMap(name, "exemplar", known[name]) for name in exemplars]
+    maps += [projects.ProjectMap(name, "gold", class_of_map[name]) for name in gold]
+    maps += [projects.ProjectMap(name, "exemplar", class_of_map[name]) for name in exemplars]
     return projects.add_project(db, heading, recipe=asdict(recipe), rules=asdict(rules), maps=maps)
 
 
@@ -108,9 +108,9 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def _fitting(facts: pd.DataFrame, recipe: ProjectRecipe) -> pd.DataFrame:
-    for column, wanted in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
-        if wanted:
-            facts = facts[facts[column].isin(wanted)]
+    for column, choices in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
+        if choices:
+            facts = facts[facts[column].isin(choices)]
     return facts[facts.maximum >= NEARLY_UNIFORM] if recipe.leave_out_uniform else facts
 
 
@@ -124,22 +124,22 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     return dict(zip(labels.map_id, labels["class"], strict=True))
 
 
-def _known_maps(known: dict[str, str], recipe: ProjectRecipe) -> tuple[list[str], list[str]]:
+def _known_maps(class_of_map: dict[str, str], recipe: ProjectRecipe) -> tuple[list[str], list[str]]:
     """Exemplars and gold, apart from each other. InputError when there are too few maps of known class."""
-    wanted = recipe.exemplars + recipe.gold
-    if wanted > len(known):
+    count = recipe.exemplars + recipe.gold
+    if count > len(class_of_map):
         who = f"labels of {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            f"{wanted} exemplars and gold maps were asked for, but only {len(known)} maps have a class known by {who}: "
-            "ask for fewer, adjudicate more, or name another person whose labels count as known."
+            f"{count} exemplars and gold maps were asked for, but only {len(class_of_map)} maps have a class known by "
+            f"{who}: ask for fewer, adjudicate more, or name another person whose labels count as known."
         )
     by_class: dict[str, list[str]] = {}
-    for name in sorted(known, key=lambda map_id: shuffled(recipe.seed, map_id)):
-        by_class.setdefault(known[name], []).append(name)
+    for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
+        by_class.setdefault(class_of_map[name], []).append(name)
     columns = [by_class[name] for name in sorted(by_class)]
     deepest = max(map(len, columns), default=0)
     mixed = [column[row] for row in range(deepest) for column in columns if row < len(column)]
-    return mixed[: recipe.exemplars], mixed[recipe.exemplars : wanted]
+    return mixed[: recipe.exemplars], mixed[recipe.exemplars : count]
 
 
 def shuffled(seed: int, map_id: str) -> bytes:

@@ -92,8 +92,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
     """Why the codebook disputes a class that somebody gave, by map; maps without such a class are left out."""
-    given = standing_labels(db, class_set)
-    classes = given[given["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
+    standing = standing_labels(db, class_set)
+    classes = standing[standing["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
     for row in labels.maps_of(db, list(classes.index)):
         reasons = (dispute_of(class_set, str(name), row) for name in sorted(classes[row["map_id"]]))
@@ -105,8 +105,8 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
     """Why the codebook disputes a class given to a stored map, None where it does not. row: as the store has it."""
     weights = from_float16(row["weights"], row["length"])
-    found = measured(weights, separators=row["separators"], causal=row["causal"])
-    return dispute(class_set, name, found, sentences=sentences(row["separators"], row["length"]))
+    measurements = measured(weights, separators=row["separators"], causal=row["causal"])
+    return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
 
 
 class QueueProgress(NamedTuple):
@@ -118,23 +118,23 @@ class QueueProgress(NamedTuple):
 
 def progress(db: Database, options: QueueOptions) -> QueueProgress:
     """How far a person is with what they asked for; what they look through again is all done."""
-    names = _asked(db, options, _filtered(labels.map_facts(db), options))
-    mine = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
+    names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
+    decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
-        given = sum(mine.get(name) == options.review for name in names)
-        return QueueProgress(given, given)
-    return QueueProgress(sum(name in mine for name in names), len(names))
+        reviewed = sum(decisions.get(name) == options.review for name in names)
+        return QueueProgress(reviewed, reviewed)
+    return QueueProgress(sum(name in decisions for name in names), len(names))
 
 
 def _filtered(facts: pd.DataFrame, options: QueueOptions) -> pd.DataFrame:
     for column in ("checkpoint", "task", "layer"):
-        wanted = getattr(options, column)
-        if wanted is not None:
-            facts = facts[facts[column] == wanted]
+        choice = getattr(options, column)
+        if choice is not None:
+            facts = facts[facts[column] == choice]
     return facts[facts.maximum >= NEARLY_UNIFORM] if options.leave_out_uniform else facts
 
 
-def _asked(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
+def _maps_of_choice(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
     """The maps of a choice, decided or not; in a second pass those of the first."""
     names = list(facts.map_id)
     if options.order == "adjudication":
@@ -147,10 +147,10 @@ def _asked(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str
 
 
 def _undecided(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
-    names = _asked(db, options, facts)
+    names = _maps_of_choice(db, options, facts)
     if options.order == "adjudication" and options.review is None:
         return names
-    mine = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
+    decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
-        return [name for name in names if mine.get(name) == options.review]
-    return [name for name in names if name not in mine]
+        return [name for name in names if decisions.get(name) == options.review]
+    return [name for name in names if name not in decisions]
