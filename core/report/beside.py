@@ -34,30 +34,30 @@ def stored_beside(
     Returns:
         A result for each setting and task that a run was found for and that `results` lack; its rows are of that task.
     """
-    known = [run | {"options": from_json(run["options"])} for run in stored]
+    stored_runs = [run | {"options": from_json(run["options"])} for run in stored]
     there = {(result.step.checkpoint, result.step.part, result.task) for result in results}
-    found = []
+    beside_results = []
     for result in results:
         if result.step.part != Part.TUNING or result.run is None:
             continue
         for part, settings in SETTINGS.items():
-            run = next((run for run in known if _is_like(result, run, settings)), None)
+            run = next((run for run in stored_runs if _is_like(result, run, settings)), None)
             if run is not None and (result.step.checkpoint, part, result.task) not in there:
                 rows = tuple(row for row in rows_of(run["run"]) if row.get("task") == result.task)
-                found.append(_result(part, run, result, rows))
-    return found
+                beside_results.append(_result(part, run, result, rows))
+    return beside_results
 
 
 def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) -> bool:
     """Whether a run is as the plan's but for these settings."""
-    planned, made = result.step.asked, run["options"]
-    same = all(made.get(name) == planned.get(name) for name in ("checkpoint", "preset"))
+    planned, run_options = result.step.asked, run["options"]
+    starts_alike = all(run_options.get(name) == planned.get(name) for name in ("checkpoint", "preset"))
     return (
-        same
-        and made.get("settings") == {**planned["settings"], **settings}
-        and result.task in made.get("tasks", ())
-        and "pretrained" in made.get("initialisations", ())
-        and _place(made.get("data")) == _place(planned.get("data"))
+        starts_alike
+        and run_options.get("settings") == {**planned["settings"], **settings}
+        and result.task in run_options.get("tasks", ())
+        and "pretrained" in run_options.get("initialisations", ())
+        and _resolved(run_options.get("data")) == _resolved(planned.get("data"))
         and result.origin.weights_hash in (None, run.get("weights_hash"))
         and ("pooling" not in settings or _reads_first_token(planned))
     )
@@ -68,9 +68,9 @@ def _reads_first_token(planned: Mapping[str, Any]) -> bool:
     return Recipe.of(planned["preset"], planned["settings"]).pooling in ("auto", "cls")
 
 
-def _place(data: Any) -> str | None:
+def _resolved(folder: Any) -> str | None:
     """Where rows come from, as one path."""
-    return None if data is None else str(Path(str(data)).expanduser().resolve())
+    return None if folder is None else str(Path(str(folder)).expanduser().resolve())
 
 
 def _result(part: Part, run: Row, result: StepResult, rows: Sequence[Row]) -> StepResult:

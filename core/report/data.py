@@ -56,7 +56,7 @@ def find_data(folder: str | None, *, hub: bool = False) -> Data:
     if hub:
         return Data(HUB, tuple(TASKS), tuple(TASKS), tuple(TASKS), **lists, treebank=_treebank(root))
     places = [None] if root is None else [root / "glue", root]
-    glue = next((place for place in places if _tasks_in(place, "dev")), None)
+    glue = next((candidate for candidate in places if _tasks_in(candidate, "dev")), None)
     dev = _tasks_in(glue, "dev") if glue or root is None else ()
     if not dev:
         raise InputError(
@@ -88,7 +88,7 @@ def _has(key: str, split: str, glue: Path | None) -> bool:
 
 def _first(root: Path | None, name: str) -> str | None:
     places = [] if root is None else [root / name, root / "paper" / name, root.parent / "paper" / name]
-    return next((str(place) for place in places if place.is_file()), None)
+    return next((str(path) for path in places if path.is_file()), None)
 
 
 def _treebank(root: Path | None) -> str | None:
@@ -101,7 +101,7 @@ def _treebank(root: Path | None) -> str | None:
 def rows_in_both(task: str, folder: str | None) -> int:
     """How many dev rows of a task stand among its train rows, too, with the same texts."""
     train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
-    return sum(texts in known for known in [set(train)] for texts in dev)
+    return sum(texts in train_texts for train_texts in [set(train)] for texts in dev)
 
 
 def facts_of(checkpoint: str) -> Facts:

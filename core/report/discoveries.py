@@ -30,8 +30,8 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 def p_of(record: ClaimRecord) -> float | None:
     """p of a test, two-sided, as its interval has it; None of what rests on a count of heads, or has no interval."""
-    known = claim(record.claim)
-    if not was_tested(record) or known is None or known.correction.counts:
+    registered = claim(record.claim)
+    if not was_tested(record) or registered is None or registered.correction.counts:
         return None
     if None in (record.statistic, record.low, record.high, record.margin):
         return None
@@ -47,15 +47,19 @@ def together(records: Sequence[ClaimRecord]) -> str:
     if not tests:
         return ""
     stands = standing([p for _, p in tests])
-    decided = [(record, one) for (record, _), one in zip(tests, stands, strict=True) if record.outcome != UNDECIDED]
-    fallen = list(dict.fromkeys(record.claim for record, one in decided if not one))
+    decided = [
+        (record, is_standing)
+        for (record, _), is_standing in zip(tests, stands, strict=True)
+        if record.outcome != UNDECIDED
+    ]
+    fallen = list(dict.fromkeys(record.claim for record, is_standing in decided if not is_standing))
     counts = sum(
-        record.outcome in DECIDED and (known := claim(record.claim)) is not None and known.correction.counts
+        record.outcome in DECIDED and (registered := claim(record.claim)) is not None and registered.correction.counts
         for record in records
     )
     sentence = f"{power(records)} Of {len(tests)} tests that rest on an interval {len(decided)} are decided, each at "
     sentence += "5 % by itself; "
-    sentence += f"{sum(one for _, one in decided)} of these stand when the false discovery rate over all {len(tests)} "
-    sentence += "is held at 5 % (Benjamini and Yekutieli, whatever tests have in common)"
+    sentence += f"{sum(is_standing for _, is_standing in decided)} of these stand when the false discovery rate over "
+    sentence += f"all {len(tests)} is held at 5 % (Benjamini and Yekutieli, whatever tests have in common)"
     sentence += f"; not: {', '.join(fallen)}." if fallen else "."
     return sentence + (f" {counts} decided by counting heads or classes are not among them." if counts else "")

@@ -25,11 +25,11 @@ def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
     The mean of the ends is at least as wide as the interval of the mean, whatever heads have in common, because the
     standard deviation of a mean never exceeds the mean of the standard deviations.
     """
-    known = list(estimates)
-    if not known:
+    listed = list(estimates)
+    if not listed:
         return None
-    lows, highs = [estimate.low for estimate in known], [estimate.high for estimate in known]
-    return Estimate(float(np.mean([estimate.value for estimate in known])), _mean(lows), _mean(highs))
+    lows, highs = [estimate.low for estimate in listed], [estimate.high for estimate in listed]
+    return Estimate(float(np.mean([estimate.value for estimate in listed])), _mean(lows), _mean(highs))
 
 
 def _mean(ends: list[float | None]) -> float | None:

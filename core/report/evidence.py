@@ -82,8 +82,8 @@ class StepResult:
 
     def best(self, **wanted: object) -> Score | None:
         """The highest of some scores, or None."""
-        known = [score for score in picked(self.scores, **wanted) if score.value is not None]
-        return max(known, key=lambda score: score.value or 0.0, default=None)
+        scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
+        return max(scores, key=lambda score: score.value or 0.0, default=None)
 
 
 @dataclass(frozen=True)
@@ -101,21 +101,23 @@ class Evidence:
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
         """The results of a part that have rows, in the order of the plan; with `task`, those of that task."""
-        known = [result for result in self.results if result.step.part == part and result.rows]
-        return [result for result in known if task is None or result.task == task]
+        results = [result for result in self.results if result.step.part == part and result.rows]
+        return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
         """A result that is about a fine-tuned checkpoint, and with it those of other seeds by the same recipe on the
         same rows: one a fine-tuned checkpoint, the first one's own first."""
-        others = [
-            other for other in self.of(OTHER_SEEDS[result.step.part], result.task) if other.question == result.question
+        seed_results = [
+            candidate
+            for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
+            if candidate.question == result.question
         ]
-        found: dict[str, StepResult] = {}
-        for one in (result, *others):
-            for checkpoint, rows in one.by_tuned().items():
-                found.setdefault(checkpoint, replace(one, rows=rows))
-        recipe = _recipe_of(next(iter(found), ""))
-        return [one for checkpoint, one in found.items() if _recipe_of(checkpoint) == recipe]
+        by_checkpoint: dict[str, StepResult] = {}
+        for seed_result in (result, *seed_results):
+            for checkpoint, rows in seed_result.by_tuned().items():
+                by_checkpoint.setdefault(checkpoint, replace(seed_result, rows=rows))
+        recipe = _recipe_of(next(iter(by_checkpoint), ""))
+        return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
         """The sweeps of single heads, or layers, or pruning curves; of a task the cross-fitted one, on all train rows,
@@ -139,16 +141,18 @@ class Evidence:
 
     def by_task(self, part: Part) -> dict[str, StepResult]:
         """Of each task the first result of a part that has rows of it, where a step may have several tasks."""
-        found: dict[str, StepResult] = {}
+        first_results: dict[str, StepResult] = {}
         for result in self.of(part):
             for task in result.tasks():
-                found.setdefault(task, result)
-        return found
+                first_results.setdefault(task, result)
+        return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
         """Why there is nothing of a part (and task): its error, or that it was not part of the report."""
-        mine = [result for result in self.results if result.step.part == part]
-        errors = [result.error for result in mine if result.error and (task is None or result.task in (task, None))]
+        part_results = [result for result in self.results if result.step.part == part]
+        errors = [
+            result.error for result in part_results if result.error and (task is None or result.task in (task, None))
+        ]
         return errors[0] if errors else f"{task or part} was not measured"
 
 

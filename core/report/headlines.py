@@ -17,10 +17,10 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a
 def headline(study: str, rows: Sequence[Row]) -> Headline:
     """The headline of a run's rows; of a study that has none of its own, how many rows there are."""
     try:
-        said = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
+        study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
-        said = None
-    return said or Headline(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+        study_headline = None
+    return study_headline or Headline(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
 
 
 def has_headline(study: str) -> bool:
@@ -34,9 +34,11 @@ def _report(rows: Sequence[Row]) -> Headline:
         claim.outcome for claim in records.claims if claim.outcome != KNOWN_ERROR
     ]  # which no checkpoint decides
     counts = {name: outcomes.count(name) for name in dict.fromkeys(outcomes)}
-    said = ", ".join(f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items())
+    outcome_counts = ", ".join(
+        f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
+    )
     errors = len(records.claims) - len(outcomes)
     beside = f" Beside them {errors} known error{'' if errors == 1 else 's'} of the papers." if errors else ""
     return Headline(
-        f"Of {len(outcomes)} tests of the papers' sentences: {said}.{beside}", len(records.steps), "studies"
+        f"Of {len(outcomes)} tests of the papers' sentences: {outcome_counts}.{beside}", len(records.steps), "studies"
     )

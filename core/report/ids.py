@@ -102,9 +102,9 @@ class Quantity(StrEnum):
 
     def __new__(cls, id: str, words: str = "") -> "Quantity":
         """A member that is its id; its words stand beside it."""
-        made = str.__new__(cls, id)
-        made._value_, made.words = id, words
-        return made
+        member = str.__new__(cls, id)
+        member._value_, member.words = id, words
+        return member
 
     CLASS_SHARE = "class-share", "{subject}"
     CLASSIFIER_F1 = "classifier-f1", "F1 of the classifier, mean over classes"
@@ -143,8 +143,8 @@ class Item:
     def text(self) -> str:
         """As a reader sees it: "noun, layer 3 of 12"."""
         words = self.quantity.words
-        known = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
-        return f"{self.subject}, {known}" if self.subject and "{subject}" not in words else known
+        text = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
+        return f"{self.subject}, {text}" if self.subject and "{subject}" not in words else text
 
     @property
     def position(self) -> float | None:

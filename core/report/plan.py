@@ -107,17 +107,17 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
             f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "
             f"choose among {', '.join(data.dev)}."
         )
-    wanted = {Part(name) for name in options.parts or PARTS} - (set() if options.parts else set(BY_NAME))
-    wanted |= {Part.TUNING} if wanted & TUNED else set()
+    parts = {Part(name) for name in options.parts or PARTS} - (set() if options.parts else set(BY_NAME))
+    parts |= {Part.TUNING} if parts & TUNED else set()
     steps: list[ReportStep] = []
     for checkpoint in options.checkpoints:
         planned = _Planned(options, data, checkpoint, facts[checkpoint], tasks)
-        steps += [step for step in planned.steps(db, wanted) if _asked(step, wanted)]
+        steps += [step for step in planned.steps(db, parts) if _belongs(step, parts)]
     return steps
 
 
-def _asked(step: ReportStep, wanted: set[Part]) -> bool:
-    return COME_WITH.get(step.part, step.part) in wanted
+def _belongs(step: ReportStep, parts: set[Part]) -> bool:
+    return COME_WITH.get(step.part, step.part) in parts
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class _Planned:
     facts: Facts
     tasks: tuple[str, ...]
 
-    def steps(self, db: Database, wanted: set[Part]) -> list[ReportStep]:
-        tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in wanted]
+    def steps(self, db: Database, parts: set[Part]) -> list[ReportStep]:
+        tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in parts]
         steps = [*self._frames(), *self._untuned()]
         steps += [step for task in tuned for step in self._tuned(task)]
         steps += [step for task in self.tasks for step in self._features(task, task in tuned)]
-        if Part.SHARES in wanted:
+        if Part.SHARES in parts:
             steps += [self._shares(db, task, task in tuned) for task in self.tasks]
         steps += [step for task in tuned for step in self._disabled(task)]
         return [*steps, *self._probed(), *self._transferred()]
@@ -219,10 +219,10 @@ class _Planned:
 
     def _transferred(self) -> list[ReportStep]:
         """What layers and parts of the checkpoint are worth to one task: SST-2 where it is there."""
-        known = [task for task in self.tasks if task in self.data.train]
-        if not known:
+        trainable = [task for task in self.tasks if task in self.data.train]
+        if not trainable:
             return []
-        task = "sst2" if "sst2" in known else known[0]
+        task = "sst2" if "sst2" in trainable else trainable[0]
         tuned = self.tuning(task)
         shared = {name: getattr(tuned, name) for name in ("checkpoint", "data", "seeds", "preset")}
         shared["settings"] = self._settings()
@@ -273,12 +273,12 @@ class _Planned:
             limit=self.options.limit,
             seed=self.options.seed,
         )
-        others = tuple(self._folder(task, seed) for seed in self._other_seeds())
-        of_others = [self._step(Part.CHANGE_SEEDS, change.STUDY, replace(compared, after=others), task)]
+        other_folders = tuple(self._folder(task, seed) for seed in self._other_seeds())
+        of_others = [self._step(Part.CHANGE_SEEDS, change.STUDY, replace(compared, after=other_folders), task)]
         return [
             self._step(Part.TUNING, finetune.STUDY, self.tuning(task), task),
             self._step(Part.CHANGE, change.STUDY, compared, task),
-            *(of_others if others else ()),
+            *(of_others if other_folders else ()),
             self._found_again(task),
         ]
 
@@ -288,9 +288,11 @@ class _Planned:
 
     def _found_again(self, task: str) -> ReportStep:
         """Which heads every seed of fine-tuning has again."""
-        first, *others = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
+        first, *other_folders = (self._folder(task, seed) for seed in (0, *self._other_seeds()))
         limit = min(filter(None, (self.options.limit, match.MatchOptions.limit)))
-        options = replace(self._attending(match.MatchOptions, task, limit=limit), compare=first, also=tuple(others))
+        options = replace(
+            self._attending(match.MatchOptions, task, limit=limit), compare=first, also=tuple(other_folders)
+        )
         return self._step(Part.MATCH, match.STUDY, options, task)
 
     def _features(self, task: str, tuned: bool) -> list[ReportStep]:
@@ -301,12 +303,12 @@ class _Planned:
         if not tuned:
             return [self._step(Part.FEATURES, features.STUDY, options, task)]
         compared = [replace(options, compare=self._folder(task, seed)) for seed in (0, *self._other_seeds())]
-        first, *others = (self._step(Part.FEATURES, features.STUDY, each, task) for each in compared)
+        first, *seed_steps = (self._step(Part.FEATURES, features.STUDY, each, task) for each in compared)
         return [
             first,
             *(
-                replace(other, part=Part.FEATURES_SEEDS, title=f"{other.title}, seed {seed}")
-                for seed, other in zip(self._other_seeds(), others, strict=True)
+                replace(step, part=Part.FEATURES_SEEDS, title=f"{step.title}, seed {seed}")
+                for seed, step in zip(self._other_seeds(), seed_steps, strict=True)
             ),
         ]
 
@@ -381,5 +383,5 @@ class _Planned:
 
     def _together(self, task: str) -> list[ReportStep]:
         """What heads do together, in their studies' own sizes: logit differences of a task of labels."""
-        asked = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
-        return [self._step(part, module.STUDY, module.STUDY.read(asked), task) for part, module in BY_NAME.items()]
+        settings = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "seed": self.options.seed}
+        return [self._step(part, module.STUDY, module.STUDY.read(settings), task) for part, module in BY_NAME.items()]

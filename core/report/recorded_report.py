@@ -65,14 +65,21 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
         raise InputError(
             f"The record has reports on {there or 'nothing'}, but none on {lacking[0]}: choose among them."
         )
-    every = _newest([*steps, *_beyond_reports()])
-    return [_evidence(name, [step for step in every if step.checkpoint == name], reports.values()) for name in names]
+    newest_steps = _newest([*steps, *_beyond_reports()])
+    return [
+        _evidence(name, [step for step in newest_steps if step.checkpoint == name], reports.values()) for name in names
+    ]
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
     """What a report of this evidence is called, and of when its newest numbers are."""
-    names = [known.checkpoint for known in evidence]
-    dates = [result.origin.created for known in evidence for result in known.results if result.origin.created]
+    names = [checkpoint_evidence.checkpoint for checkpoint_evidence in evidence]
+    dates = [
+        result.origin.created
+        for checkpoint_evidence in evidence
+        for result in checkpoint_evidence.results
+        if result.origin.created
+    ]
     newest = max((datetime.fromisoformat(date) for date in dates), default=datetime(1970, 1, 1))
     return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
 
@@ -108,10 +115,12 @@ def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
     in which they stand."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
-        asked = {name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, *ROWS, *WITHDRAWN)}
-        same = json.dumps([step.part, step.study, step.checkpoint, step.task, asked], sort_keys=True)
-        if same not in chosen or _worth(step) > _worth(chosen[same]):
-            chosen[same] = step
+        compared_options = {
+            name: value for name, value in step.options.items() if name not in (*CLASSIFIERS, *ROWS, *WITHDRAWN)
+        }
+        identity = json.dumps([step.part, step.study, step.checkpoint, step.task, compared_options], sort_keys=True)
+        if identity not in chosen or _worth(step) > _worth(chosen[identity]):
+            chosen[identity] = step
     return list(chosen.values())
 
 

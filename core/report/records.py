@@ -138,23 +138,23 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 def rows_of(records: Records) -> list[Row]:
     """As the store keeps them."""
-    some: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
+    by_kind: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
         "step": records.steps,
         "value": records.values,
         "claim": records.claims,
         "head": records.heads,
     }
-    return [plain({"kind": kind, **asdict(record)}) for kind, several in some.items() for record in several]
+    return [plain({"kind": kind, **asdict(record)}) for kind, several in by_kind.items() for record in several]
 
 
 def records_of(rows: Iterable[Row]) -> Records:
     """Of stored rows; columns that a report of an earlier version lacks are None."""
-    every = list(rows)
+    all_rows = list(rows)
     return Records(
-        _read(StepRecord, "step", every),
-        _read(ValueRecord, "value", every),
-        _read(ClaimRecord, "claim", every),
-        _read(HeadRecord, "head", every),
+        _read(StepRecord, "step", all_rows),
+        _read(ValueRecord, "value", all_rows),
+        _read(ClaimRecord, "claim", all_rows),
+        _read(HeadRecord, "head", all_rows),
     )
 
 

@@ -63,16 +63,16 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
     """A step with the rows of its run."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
-    known = runs.one_run(db, run)
-    origin = Origin.of(known | {"seconds": jobs.seconds_of(db, run)})
+    run_row = runs.one_run(db, run)
+    origin = Origin.of(run_row | {"seconds": jobs.seconds_of(db, run)})
     return StepResult(step, run, tuple(runs.run_rows(db, run)), "", origin)
 
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
     """What was found, by checkpoint, in the plan's order."""
     tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
-    both = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
-    learned = {task: rows for task, rows in both.items() if rows}
+    doubled_rows = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
+    learned = {task: rows for task, rows in doubled_rows.items() if rows}
     return [
         Evidence(
             name,
@@ -94,25 +94,25 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
     parts: of the plan, that were asked for; exhibits and claims of others are left out (none: all).
     """
-    chosen = [item for item in exhibits() if not parts or set(item.parts) & _shown(parts)]
-    ids = {item.id for item in chosen}
+    chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & _shown(parts)]
+    ids = {exhibit.id for exhibit in chosen}
     return Records(
-        [_step(result) for known in evidence for result in known.results],
+        [_step(result) for checkpoint_evidence in evidence for result in checkpoint_evidence.results],
         [
             value
-            for item in chosen
-            for known in evidence
-            if known.causal in item.causal
-            for value in values(item, known)
+            for exhibit in chosen
+            for checkpoint_evidence in evidence
+            if checkpoint_evidence.causal in exhibit.causal
+            for value in values(exhibit, checkpoint_evidence)
         ],
         [
             outcome
             for claim in claims()
-            for known in evidence
-            if claim.exhibit in ids and known.causal in claim.causal
-            for outcome in outcomes(claim, known)
+            for checkpoint_evidence in evidence
+            if claim.exhibit in ids and checkpoint_evidence.causal in claim.causal
+            for outcome in outcomes(claim, checkpoint_evidence)
         ],
-        [head for known in evidence for head in head_maps(known)],
+        [head for checkpoint_evidence in evidence for head in head_maps(checkpoint_evidence)],
     )
 
 
@@ -136,8 +136,8 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
         if figure.exhibit == item.id and (figure.source == REPLICATION) == evidence.causal
     ]
     missing = {task: evidence.missing(item.parts[0], task) for task in dict.fromkeys(figure.task for figure in printed)}
-    place = MeasurementContext(evidence.checkpoint, evidence.official, evidence.missing(item.parts[0]))
-    return paired(printed, MEASURES[item.id](evidence), place, missing)
+    context = MeasurementContext(evidence.checkpoint, evidence.official, evidence.missing(item.parts[0]))
+    return paired(printed, MEASURES[item.id](evidence), context, missing)
 
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
@@ -168,8 +168,8 @@ def _learned(evidence: Evidence, outcome: Outcome) -> str:
 
 def _unseen(evidence: Evidence, outcome: Outcome) -> str:
     """That train rows stand beside the dev rows, which the checkpoint never saw."""
-    mine = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
-    if not any(getattr(result.step.options, "split", "") == SPLIT for result in mine):
+    run_results = [result for result in evidence.results if result.run is not None and result.run == outcome.run]
+    if not any(getattr(result.step.options, "split", "") == SPLIT for result in run_results):
         return ""
     return f"; on dev rows and on train rows with no {WORDS} words in a row that it was fine-tuned on"
 

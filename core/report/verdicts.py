@@ -104,9 +104,9 @@ def paired(
     used: set[Figure] = set()
     for ours in measured:
         key = (ours.task, ours.item, ours.condition)
-        mine = [figure for figure in figures if (figure.task, figure.item, figure.condition) == key]
-        used.update(mine)
-        values += [_value(figure, ours, place) for figure in mine] or [_value(None, ours, place)]
+        matching = [figure for figure in figures if (figure.task, figure.item, figure.condition) == key]
+        used.update(matching)
+        values += [_value(figure, ours, place) for figure in matching] or [_value(None, ours, place)]
     for figure in figures:
         if figure not in used:
             why = missing.get(figure.task, place.missing)
@@ -114,18 +114,18 @@ def paired(
     return values
 
 
-def _value(figure: Figure | None, ours: Measured | None, place: MeasurementContext) -> ValueRecord:
-    known = ours or figure
-    assert known is not None  # noqa: S101 - one of both is always there
-    word, why = verdict(figure, ours, place)
+def _value(figure: Figure | None, ours: Measured | None, context: MeasurementContext) -> ValueRecord:
+    shown = ours or figure
+    assert shown is not None  # noqa: S101 - one of both is always there
+    word, why = verdict(figure, ours, context)
     return ValueRecord(
-        exhibit=known.exhibit, checkpoint=place.checkpoint, task=known.task, item=known.item.text,
-        condition=known.condition,
+        exhibit=shown.exhibit, checkpoint=context.checkpoint, task=shown.task, item=shown.item.text,
+        condition=shown.condition,
         source=figure.source if figure else None, published=figure.value if figure else None,
         reading_error=figure.error if figure else None,
         value=ours.estimate.value if ours else None, low=ours.estimate.low if ours else None,
         high=ours.estimate.high if ours else None, n=ours.n if ours else None, of=ours.of if ours else None,
         run=ours.run if ours else None, note=ours.note if ours else None,
-        position=ours.position if ours else known.item.position,
+        position=ours.position if ours else shown.item.position,
         verdict=word, why=why,
     )  # fmt: skip

@@ -21,9 +21,9 @@ def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
 
 def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
     outcomes = [_compared(evidence, result) for result in evidence.of(part)]
-    known = [outcome for outcome in outcomes if outcome is not None]
+    tested = [outcome for outcome in outcomes if outcome is not None]
     command = f"python -m core finetune {evidence.checkpoint} --task rte {settings} --seeds 3"
-    return known or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
+    return tested or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
 
 
 def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
@@ -32,15 +32,15 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     why = nothing_to_lose(evidence, result.task)
     if usual is None or why:
         return Outcome(UNTESTED, why, result.task) if why else None
-    tunings = [finetuned_task(one.rows) for one in (result, usual)]
+    tunings = [finetuned_task(tuned.rows) for tuned in (result, usual)]
     metric, n = tunings[0].metric, min(tuning.rows for tuning in tunings)
     means = [tuning.mean("pretrained") for tuning in tunings]
     scores = [mean for mean in means if mean is not None and mean.of_metric(metric) is not None]
     if len(scores) < 2:
         return None
-    (rows, luck), (below, others) = (score_of(score, metric, n) for score in scores)
-    difference, both = rows + below.turned, welch(luck, others)
-    change = with_luck(difference, both)
+    (rows, luck), (below, usual_luck) = (score_of(score, metric, n) for score in scores)
+    difference, joint_luck = rows + below.turned, welch(luck, usual_luck)
+    change = with_luck(difference, joint_luck)
     sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
-    decision = needs(no_loss([change]), difference, both, -MARGIN)
+    decision = needs(no_loss([change]), difference, joint_luck, -MARGIN)
     return found_by(result, decision, sentence, n, seeds=min(score.n or 1 for score in scores))

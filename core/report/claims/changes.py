@@ -58,7 +58,7 @@ def all_but_first_two(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) -> Outcome | None:
-    seeds = [[score.estimate for score in cosines(one)] for one in evidence.each_seed(result)]
+    seeds = [[score.estimate for score in cosines(seed_result)] for seed_result in evidence.each_seed(result)]
     layers = list(zip(*seeds, strict=True))
     if len(layers) < 3:
         return None
@@ -79,8 +79,8 @@ def gain(result: StepResult, feature: str) -> Estimate | None:
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
     """`gain` of each seed; [] where the first has none."""
-    gains = [gain(one, feature) for one in evidence.each_seed(result)]
-    return [one for one in gains if one is not None] if gains[0] is not None else []
+    gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
+    return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
@@ -90,11 +90,11 @@ def said_of_seeds(gains: Sequence[Estimate]) -> str:
 
 def gained(evidence: Evidence, result: StepResult, features: Sequence[str]) -> Outcome | None:
     """Whether fine-tuning raises attention to all of these features."""
-    gains = {name: seen for name in features if (seen := gains_by_seed(evidence, result, name))}
+    gains = {name: seed_gains for name in features if (seed_gains := gains_by_seed(evidence, result, name))}
     if not gains:
         return None
-    sentence = "; ".join(f"{name} {said_of_seeds(seen)}" for name, seen in gains.items())
-    decision = all_of([decided_over_seeds(seen, len(gains)) for seen in gains.values()])
+    sentence = "; ".join(f"{name} {said_of_seeds(seed_gains)}" for name, seed_gains in gains.items())
+    decision = all_of([decided_over_seeds(seed_gains, len(gains)) for seed_gains in gains.values()])
     seeds = min(map(len, gains.values()))
     return found_by(result, decision, f"after less before, mean over heads: {sentence}", result.n, seeds=seeds)
 
@@ -104,8 +104,8 @@ def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Fine-tuning raises the attention of some heads to nouns, and of some to objects, corrected over heads. Of several
     seeds: in every seed's checkpoint, and more heads gain in all of them than would by chance (p at most .025), or
     heads gain on average, rows and seeds in the interval."""
-    every = [gains for one in evidence.each_seed(result) if (gains := _gains_of_heads(one))]
-    seeds = [gains for gains in every if gains.keys() == every[0].keys()]
+    gains_by_result = [gains for seed_result in evidence.each_seed(result) if (gains := _gains_of_heads(seed_result))]
+    seeds = [gains for gains in gains_by_result if gains.keys() == gains_by_result[0].keys()]
     if not seeds:
         return None
     decision = in_every_seed([all_of([exists(heads, 0.0) for heads in gains.values()]) for gains in seeds])
@@ -120,9 +120,9 @@ def _gains_of_heads(result: StepResult) -> dict[str, list[Estimate]]:
     gains: dict[str, list[Estimate]] = {}
     for feature in ("noun", "object"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint="difference")
-        known = [score.estimate.turned for score in scores if score.value is not None and score.low is not None]
-        if known:  # the study's difference is before less after
-            gains[feature] = known
+        head_gains = [score.estimate.turned for score in scores if score.value is not None and score.low is not None]
+        if head_gains:  # the study's difference is before less after
+            gains[feature] = head_gains
     return gains
 
 
@@ -149,7 +149,7 @@ def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:
 
 def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
     """Whether each head [seed, head] gains (HOLDS) or loses (FAILS), corrected over heads."""
-    return np.array([[decided(among(one, len(heads)), 0.0).word == word for one in heads] for heads in seeds])
+    return np.array([[decided(among(head, len(heads)), 0.0).word == word for head in heads] for heads in seeds])
 
 
 @for_each(Part.CHANGE)
@@ -158,8 +158,8 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
     interval. Of several seeds: in every seed's checkpoint, and the median head's cosine lies above LITTLE, rows and
     seeds in its interval."""
     seeds = [
-        [score.estimate for score in picked(one.scores, kind="head", statistic="cosine")]
-        for one in evidence.each_seed(result)
+        [score.estimate for score in picked(seed_result.scores, kind="head", statistic="cosine")]
+        for seed_result in evidence.each_seed(result)
     ]
     if not all(seeds):
         return None
@@ -179,7 +179,7 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
 def _median(heads: Sequence[Estimate]) -> Estimate:
     """The median of heads, and of both ends of their intervals: it lies between these where each head lies in its."""
     ends = [
-        [one.value if end is None else end for one, end in zip(heads, some, strict=True)]
-        for some in ((one.low for one in heads), (one.high for one in heads))
+        [head.value if end is None else end for head, end in zip(heads, side, strict=True)]
+        for side in ((head.low for head in heads), (head.high for head in heads))
     ]
-    return Estimate(float(np.median([one.value for one in heads])), *(float(np.median(some)) for some in ends))
+    return Estimate(float(np.median([head.value for head in heads])), *(float(np.median(side)) for side in ends))

@@ -47,5 +47,5 @@ class Claim:
     def meanings(self) -> tuple[str, ...]:
         """What holds, does not hold and undecided mean of it."""
         margin = "its floor" if self.margin is None else f"{self.margin:.3g}"
-        said = (self.correction.holds, self.correction.fails, self.correction.undecided)
-        return tuple(meaning.format(margin=margin) for meaning in said)
+        templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
+        return tuple(meaning.format(margin=margin) for meaning in templates)

@@ -69,19 +69,21 @@ def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool
     has them: its errors are the same before and after. joint: with intervals that hold for all classes together."""
     counted = [share.joint if joint else share.change for share in moved]
     held_out = _confusions(result, len(moved))
-    if held_out is None or any(None in (one.low, one.high) for one in counted):
-        return [_both_added(result, share.name, one) for share, one in zip(moved, counted, strict=True)]
-    halves = [max(one.value - (one.low or 0.0), (one.high or 0.0) - one.value) for one in counted]
-    values = np.array([one.value for one in counted])
+    if held_out is None or any(None in (estimate.low, estimate.high) for estimate in counted):
+        return [_both_added(result, share.name, estimate) for share, estimate in zip(moved, counted, strict=True)]
+    halves = [
+        max(estimate.value - (estimate.low or 0.0), (estimate.high or 0.0) - estimate.value) for estimate in counted
+    ]
+    values = np.array([estimate.value for estimate in counted])
     several = len(moved) if joint else 1
-    found = patterns.unmixing.true_changes(values, np.array(halves), held_out, several=several)
-    return [Estimate(*map(float, one)) for one in found.T]
+    corrected = patterns.unmixing.true_changes(values, np.array(halves), held_out, several=several)
+    return [Estimate(*map(float, column)) for column in corrected.T]
 
 
 def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
     """The classifier's held-out confusions, of which the step's options tell; None where they do not."""
-    known = np.array(getattr(result.step.options, "confusions", ())).astype(int)  # whole maps, in JSON 3.0
-    return known if known.ndim == 3 and known.shape[1:] == (classes, classes) else None
+    confusions = np.array(getattr(result.step.options, "confusions", ())).astype(int)  # whole maps, in JSON 3.0
+    return confusions if confusions.ndim == 3 and confusions.shape[1:] == (classes, classes) else None
 
 
 def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
@@ -115,14 +117,14 @@ def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
     if len(rows) < len(result.rows):
         return Outcome(UNTESTED, NO_COUNTS, result.task)
     heads = [head for head in HeadClass.among(rows) if head.checkpoint == evidence.checkpoint]
-    known = [head for head in heads if sum(head.counts.values())]
-    others, corrected = _meaningless(result, known)
-    if not others:
+    counted_heads = [head for head in heads if sum(head.counts.values())]
+    meaningless, corrected = _meaningless(result, counted_heads)
+    if not meaningless:
         return None
-    words = [decided(other, 0.5).word for other in others]
+    words = [decided(share, 0.5).word for share in meaningless]
     sentence = f"{words.count(FAILS)} of {len(words)} heads have maps that could carry meaning in more than half of "
     sentence += f"the inputs, {words.count(UNDECIDED)} may; {CONFUSED if corrected else UNCORRECTED}"
-    return found_by(result, enough_heads(others, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
+    return found_by(result, enough_heads(meaningless, 0.5, 0.5 + 1e-6), sentence, heads[0].inputs)
 
 
 def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[Estimate], bool]:
@@ -135,7 +137,10 @@ def _meaningless(result: StepResult, heads: Sequence[HeadClass]) -> tuple[list[E
     if held_out is None:
         return wilson, False
     least = np.array(
-        [[one.value - (one.low or 0.0) for one in wilson], [(one.high or 1.0) - one.value for one in wilson]]
+        [
+            [interval.value - (interval.low or 0.0) for interval in wilson],
+            [(interval.high or 1.0) - interval.value for interval in wilson],
+        ]
     )
-    found = patterns.unmixing.true_shares(counts, chosen, held_out, least=least)
-    return [Estimate(*map(float, one)) for one in found.T], True
+    corrected = patterns.unmixing.true_shares(counts, chosen, held_out, least=least)
+    return [Estimate(*map(float, column)) for column in corrected.T], True

@@ -57,17 +57,21 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
     """
     sweep = readings.sweep(result.rows)
-    held, known = sweep.held_out, sweep.known
-    if not known:
+    held, head_changes = sweep.held_out, sweep.known
+    if not head_changes:
         return None
-    clear = [pair for pair in known if pair[1].value > 0 and pair[0].p <= LEVEL]
-    best, change = min(clear, key=lambda pair: pair[0].p) if clear else max(known, key=lambda pair: pair[1].value)
-    sentence = f"{on_rows(result)}the {'clearest' if clear else 'largest'} gain of {len(known)} heads: {best.name} "
+    clear = [pair for pair in head_changes if pair[1].value > 0 and pair[0].p <= LEVEL]
+    best, change = (
+        min(clear, key=lambda pair: pair[0].p) if clear else max(head_changes, key=lambda pair: pair[1].value)
+    )
+    sentence = (
+        f"{on_rows(result)}the {'clearest' if clear else 'largest'} gain of {len(head_changes)} heads: {best.name} "
+    )
     sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
     if held is not None:
         sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
-    none = all(gained.high is not None and gained.high < MARGIN for _, gained in known)
-    corrected = among(change, len(known))
+    none = all(gained.high is not None and gained.high < MARGIN for _, gained in head_changes)
+    corrected = among(change, len(head_changes))
     decision = Decision(HOLDS) if clear else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
     return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
 
@@ -100,8 +104,8 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     if not either:
         return [Outcome(UNDECIDED, sentence, None, len(tasks[0]), stsb.run, margin=MOST_HEADS)]
     spared = [{variant.name for variant, change in losses if no_loss([change]).word == HOLDS} for losses in tasks]
-    both, apart = len(clear[0] & clear[1]), sum(any(name in some for some in spared) for name in either)
-    share = Estimate(both / len(either), both / len(either), 1 - apart / len(either))
+    shared, apart = len(clear[0] & clear[1]), sum(any(name in names for names in spared) for name in either)
+    share = Estimate(shared / len(either), shared / len(either), 1 - apart / len(either))
     decision = decided(share, MOST_HEADS)
     return [Outcome(decision.word, sentence, None, len(either), stsb.run, None, share, MOST_HEADS)]
 
@@ -115,13 +119,13 @@ def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
 def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling heads of GPT-2 leaves every prediction as it was: one that changes decides it."""
     sweep = readings.sweep(result.rows)
-    known, n = sweep.known, sweep.variants[0].n
-    flipped = [variant.flipped for variant, _ in known if variant.flipped is not None]
-    moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in known)
+    head_changes, n = sweep.known, sweep.variants[0].n
+    flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
+    moved = sum(flips > 0 for flips in flipped) if flipped else sum(change.value != 0 for _, change in head_changes)
     most = f", up to {max(flipped)} of {n} predictions" if flipped else ""
     share = share_interval(max(flipped) / n, n) if flipped and n else None
     decision = Decision(FAILS if moved else HOLDS, None, share, 0.0)
-    return found_by(result, decision, f"{moved} of {len(known)} heads change something{most}", n)
+    return found_by(result, decision, f"{moved} of {len(head_changes)} heads change something{most}", n)
 
 
 # ---------------------------------------------------------------- Michel et al.

@@ -67,12 +67,12 @@ def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome |
         return None
     shares = [seed.same_place / seed.heads for seed in seeds]
     heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
-    kept, decision = as_share(with_luck(heads, luck)), decided_with(heads, luck, MOST, more_rows=False)
+    kept_share, decision = as_share(with_luck(heads, luck)), decided_with(heads, luck, MOST, more_rows=False)
     sentence = (
-        f"{percent(kept)} of {seeds[0].heads} heads at their own place, "
+        f"{percent(kept_share)} of {seeds[0].heads} heads at their own place, "
         f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % at any, mean of {len(seeds)} seeds"
     )
-    return found_by(result, decision, sentence, seeds[0].n, statistic=kept, seeds=len(seeds))
+    return found_by(result, decision, sentence, seeds[0].n, statistic=kept_share, seeds=len(seeds))
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
@@ -108,18 +108,18 @@ GAINED = ("mrpc", "stsb", "sst2", "qqp", "rte", "qnli", "mnli")
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Disabling layer 5 (here: at that depth), not the first, raises the score on RTE most: it does, corrected over
     layers, and the first does not. It fails where that layer, which nothing but the sentence chose, lies below 0."""
-    known = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
-    if len(known) < 3:
+    layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
+    if len(layer_changes) < 3:
         return None
-    depth = max(layer for layer, _ in known) + 1
-    fifth = min(known, key=lambda pair: abs(pair[0] - FIFTH * depth))
-    first, best = min(known), max(known, key=lambda pair: pair[1].value)
-    gain, other = (decided(among(change, len(known))) for _, change in (fifth, first))
-    word = HOLDS if (gain.word, other.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
+    depth = max(layer for layer, _ in layer_changes) + 1
+    fifth = min(layer_changes, key=lambda pair: abs(pair[0] - FIFTH * depth))
+    first, best = min(layer_changes), max(layer_changes, key=lambda pair: pair[1].value)
+    gain, first_decision = (decided(among(change, len(layer_changes))) for _, change in (fifth, first))
+    word = HOLDS if (gain.word, first_decision.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
     lost = decided(fifth[1])
     if lost.word == FAILS:
         gain = lost
-    word = FAILS if gain.word == FAILS or (other.word == HOLDS and gain.word != HOLDS) else word
+    word = FAILS if gain.word == FAILS or (first_decision.word == HOLDS and gain.word != HOLDS) else word
     sentence = f"layer {fifth[0] + 1} of {depth} {points(fifth[1])}, layer 1 {points(first[1])}, the best, layer "
     sentence += f"{best[0] + 1}, {points(best[1])}"
     times = gain.times if word == UNDECIDED else None

@@ -100,8 +100,10 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
         f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
         f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
     )
-    found = Decision(FAILS, None, among(effect, len(effects)), level)
-    decision = found if striped else blank if blank.word != FAILS else replace(found, word=UNDECIDED)
+    striped_decision = Decision(FAILS, None, among(effect, len(effects)), level)
+    decision = (
+        striped_decision if striped else blank if blank.word != FAILS else replace(striped_decision, word=UNDECIDED)
+    )
     return found_by(result, decision, sentence, most.n)
 
 
@@ -121,29 +123,31 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
     scores = [
         score for result in results for score in result.scores if score.layer is not None and score.value is not None
     ]
-    whole = {
+    overall_role = {
         name: kind_of(_pooled(picked(scores, name=name))) for name in dict.fromkeys(score.name for score in scores)
     }
-    pairs = [(whole[score.name], score.kind) for score in picked(scores, statistic="place") if score.kind in ROLES]
+    pairs = [
+        (overall_role[score.name], score.kind) for score in picked(scores, statistic="place") if score.kind in ROLES
+    ]
     if not pairs:
         return [Outcome(UNTESTED, "no head has a role on any task")]
     heads = len({score.name for score in picked(scores, statistic="place") if score.kind in ROLES})
-    kept = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), heads)
+    kept_share = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), heads)
     sentence = (
-        f"of {len(pairs)} roles of {heads} heads on single tasks {percent(kept)} are their role over all {len(tasks)} "
-        "tasks, the roles of a head counted once in the interval"
+        f"of {len(pairs)} roles of {heads} heads on single tasks {percent(kept_share)} are their role over all "
+        f"{len(tasks)} tasks, the roles of a head counted once in the interval"
     )
-    word = decided(kept.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
-    return [Outcome(word, sentence, None, heads, results[0].run, statistic=kept, margin=0.5)]
+    word = decided(kept_share.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
+    return [Outcome(word, sentence, None, heads, results[0].run, statistic=kept_share, margin=0.5)]
 
 
 def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
     """Mean of each statistic of one head over the rows of all tasks."""
     pooled: dict[str, float | None] = {}
     for statistic in STATISTICS:
-        mine = picked(scores, statistic=statistic)
-        n = sum(score.n or 0 for score in mine)
-        pooled[statistic] = sum((score.value or 0.0) * (score.n or 0) for score in mine) / n if n else None
+        statistic_scores = picked(scores, statistic=statistic)
+        n = sum(score.n or 0 for score in statistic_scores)
+        pooled[statistic] = sum((score.value or 0.0) * (score.n or 0) for score in statistic_scores) / n if n else None
     return pooled
 
 

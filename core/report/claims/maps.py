@@ -53,10 +53,10 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
-    kept = ", ".join(summary.survivors) or "none"
+    survivors = ", ".join(summary.survivors) or "none"
     sentence = (
         f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
-        f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {kept}"
+        f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {survivors}"
     )
     return found_by(result, Decision(KNOWN_ERROR), sentence, summary.n)
 
@@ -122,9 +122,9 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     @for_each(Part.HEADS, loses=True)
     def test(evidence: Evidence, result: StepResult) -> Outcome:
         sweep = readings.sweep(result.rows)
-        mine = [(variant, change) for variant, change in sweep.known if variant.name in best]
-        sentence = "; ".join(f"{variant.name} {points(change)}" for variant, change in mine)
-        decision = no_loss([change for _, change in mine])
+        best_changes = [(variant, change) for variant, change in sweep.known if variant.name in best]
+        sentence = "; ".join(f"{variant.name} {points(change)}" for variant, change in best_changes)
+        decision = no_loss([change for _, change in best_changes])
         return found_by(result, decision, f"{sweep.metric}: {sentence}", sweep.variants[0].n)
 
     return test(evidence)
@@ -207,11 +207,16 @@ def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
     for score in scores:
         decision = decided(among(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
         decisions.setdefault(score.name, []).append(decision)
-    surely = sum(any(one.word == HOLDS for one in mine) for mine in decisions.values())
-    maybe = sum(any(one.word != FAILS for one in mine) for mine in decisions.values())
+    surely = sum(
+        any(at_feature.word == HOLDS for at_feature in head_decisions) for head_decisions in decisions.values()
+    )
+    maybe = sum(any(at_feature.word != FAILS for at_feature in head_decisions) for head_decisions in decisions.values())
     above = sum(
-        any(one.statistic is not None and one.statistic.value > NEARLY_UNIFORM for one in mine)
-        for mine in decisions.values()
+        any(
+            at_feature.statistic is not None and at_feature.statistic.value > NEARLY_UNIFORM
+            for at_feature in head_decisions
+        )
+        for head_decisions in decisions.values()
     )
     return surely / len(decisions), maybe / len(decisions), above / len(decisions)
 
@@ -225,10 +230,10 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
         return [Outcome(UNTESTED, evidence.missing(Part.FEATURES, "sst2"))]
     if len(weights) < 2:
         return [Outcome(UNTESTED, "one task is not enough")]
-    others = [weight for task, weight in weights.items() if task != "sst2"]
+    other_weights = [weight for task, weight in weights.items() if task != "sst2"]
     sentence = ", ".join(f"{task} {said(weight, 2)}" for task, weight in weights.items())
     result = results["sst2"]
-    decision = apart([weights["sst2"]], others)
+    decision = apart([weights["sst2"]], other_weights)
     about = (result.run, decision.times, decision.statistic, decision.margin)
     return [Outcome(decision.word, sentence, None, result.n, *about)]
 
@@ -237,18 +242,20 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
     """In the last layer [CLS] looks more at [SEP] than at any other feature, but at punctuation on STS-B, RTE and
     QNLI: above each of the others, mean over heads, of every seed's fine-tuned checkpoint."""
-    seeds = [_classifying(one, evidence.checkpoint) for one in evidence.each_seed(result)]
-    known = {name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in one for one in seeds)}
+    seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
+    seed_weights = {
+        name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)
+    }
     claimed = "punctuation" if result.task in ("stsb", "rte", "qnli") else "separator"
-    if not {"separator", "punctuation"} <= set(known):
+    if not {"separator", "punctuation"} <= set(seed_weights):
         return None
-    means = {name: with_luck(*mean_of_seeds(several)) for name, several in known.items()}
-    others = [name for name in known if name != claimed]
-    rival = max(others, key=lambda name: means[name].value)
+    means = {name: with_luck(*mean_of_seeds(several)) for name, several in seed_weights.items()}
+    rivals = [name for name in seed_weights if name != claimed]
+    rival = max(rivals, key=lambda name: means[name].value)
     sentence = f"[SEP] {said(means['separator'], 2)}, punctuation {said(means['punctuation'], 2)}, "
     sentence += f"the most of what is not claimed: {rival} {said(means[rival], 2)}; "
     sentence += f"claimed: {'punctuation' if claimed == 'punctuation' else '[SEP]'}"
-    decision = apart_over_seeds([known[claimed]], [known[name] for name in others])
+    decision = apart_over_seeds([seed_weights[claimed]], [seed_weights[name] for name in rivals])
     return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
 
 
@@ -287,8 +294,8 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
         f"{train}best {best.name} ({best.statistic}) {said(best.estimate)}, {best.baseline:.3f} at the same "
         f"distance elsewhere; it is a head of the kind {kind}; diagonal heads: {', '.join(diagonal) or 'none'}"
     )
-    others = [score for score in scores if (score.name in diagonal) != (best.name in diagonal)]
-    rival = max(others, key=lambda score: score.estimate.value, default=None)
+    rivals = [score for score in scores if (score.name in diagonal) != (best.name in diagonal)]
+    rival = max(rivals, key=lambda score: score.estimate.value, default=None)
     return found_by(relations, _best_of_its_sort(best, rival, diagonal, len(scores)), sentence, int(best.n or 0), task)
 
 

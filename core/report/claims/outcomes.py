@@ -148,22 +148,22 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
     """HOLDS where all of `upper` lie above all of `lower` with intervals apart, FAILS where some of `lower` lies above
     some of `upper` so, else UNDECIDED."""
-    every = [*upper, *lower]
-    if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in every):
+    estimates = [*upper, *lower]
+    if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
-    return _weakest([_pair(first, other) for first in upper for other in lower])
+    return _weakest([_pair(above, below) for above in upper for below in lower])
 
 
-def _pair(one: Estimate, other: Estimate) -> Decision:
-    """Whether `one` lies above `other`, with intervals apart: the interval of their difference leaves 0 out."""
-    difference = one + other.turned
-    if one.low is not None and other.high is not None and one.low > other.high:
+def _pair(upper: Estimate, lower: Estimate) -> Decision:
+    """Whether `upper` lies above `lower`, with intervals apart: the interval of their difference leaves 0 out."""
+    difference = upper + lower.turned
+    if upper.low is not None and lower.high is not None and upper.low > lower.high:
         return Decision(HOLDS, None, difference, 0.0)
-    if one.high is not None and other.low is not None and one.high < other.low:
+    if upper.high is not None and lower.low is not None and upper.high < lower.low:
         return Decision(FAILS, None, difference, 0.0)
-    above = one.value > other.value
-    halves = (_half(one, above=above), _half(other, above=not above))
-    times = None if None in halves else _times(one.value - other.value, sum(halves))  # type: ignore[arg-type]
+    above = upper.value > lower.value
+    halves = (_half(upper, above=above), _half(lower, above=not above))
+    times = None if None in halves else _times(upper.value - lower.value, sum(halves))  # type: ignore[arg-type]
     return Decision(UNDECIDED, times, difference, 0.0)
 
 
@@ -215,20 +215,20 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
     longer be reached; else UNDECIDED until enough of the open heads are decided."""
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
-    wanted = share * len(words) - 1e-9
+    required = share * len(words) - 1e-9
     above, below = words.count(HOLDS), words.count(FAILS)
     counted = _counted(weights, bound, above, below)
-    if above >= wanted:
+    if above >= required:
         return Decision(HOLDS, None, counted, share)
-    if len(words) - below < wanted:
+    if len(words) - below < required:
         return Decision(FAILS, None, counted, share)
     pairs = [(weight.value > bound, decision.times) for weight, decision in zip(weights, decisions, strict=True)]
     opened = [(up, times) for (up, times), word in zip(pairs, words, strict=True) if word == UNDECIDED]
-    rising = above + sum(up for up, _ in opened) >= wanted
-    missing = wanted - above if rising else len(words) - below - wanted
-    known = sorted(times for up, times in opened if up == rising and times is not None)
+    rising = above + sum(up for up, _ in opened) >= required
+    missing = required - above if rising else len(words) - below - required
+    open_times = sorted(times for up, times in opened if up == rising and times is not None)
     needed = max(1, int(missing) + (missing % 1 > 0 if rising else 1))
-    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None, counted, share)
+    return Decision(UNDECIDED, open_times[needed - 1] if len(open_times) >= needed else None, counted, share)
 
 
 def _counted(weights: Sequence[Estimate], bound: float, above: int, below: int) -> Estimate:
@@ -359,7 +359,7 @@ def for_each(
         A decorator. The test it makes gives an outcome a result, or one that says why where there is none.
     """
 
-    def made(test: Callable[[Evidence, StepResult], Outcome | None]) -> Test:
+    def decorate(test: Callable[[Evidence, StepResult], Outcome | None]) -> Test:
         @functools.wraps(test)
         def of_all(evidence: Evidence) -> list[Outcome]:
             if not_causal and evidence.causal:
@@ -370,9 +370,9 @@ def for_each(
             for result in (result for result in results if not tasks or result.task in tasks):
                 why = nothing_to_lose(evidence, result.task) if loses else None
                 outcomes.append(Outcome(UNTESTED, why, result.task) if why else test(evidence, result))
-            known = [outcome for outcome in outcomes if outcome is not None]
-            return known or untested(evidence, part, tasks[0] if tasks else None)
+            tested = [outcome for outcome in outcomes if outcome is not None]
+            return tested or untested(evidence, part, tasks[0] if tasks else None)
 
         return of_all
 
-    return made
+    return decorate

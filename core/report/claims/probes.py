@@ -44,12 +44,12 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
     """The probe of attention alone scores above branching, the best fixed distance and the probe of random weights."""
     scores = {score.name: score for score in ParsedScore.defined(result.rows)}
     names = ("right-branching", "left-branching", "one fixed offset", "attention, random weights")
-    own = scores.get("attention")
-    if own is None or not set(names) <= set(scores):
+    attention = scores.get("attention")
+    if attention is None or not set(names) <= set(scores):
         return None
-    decision = apart([own.estimate], [scores[name].estimate for name in names])
-    others = "; ".join(f"{name} {scores[name].value:.2f}" for name in names)
-    return found_by(result, decision, f"UAS {said(own.estimate, 2)}; {others}", own.n)
+    decision = apart([attention.estimate], [scores[name].estimate for name in names])
+    baselines = "; ".join(f"{name} {scores[name].value:.2f}" for name in names)
+    return found_by(result, decision, f"UAS {said(attention.estimate, 2)}; {baselines}", attention.n)
 
 
 @for_each(Part.PROBE)
@@ -92,7 +92,7 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     sentence = f"{layers[0].metric} of layers in the first third {said(first)}, the middle {said(middle)}, "
     sentence += f"the last {said(last)}"
-    best = next((one for one in BestLayer.defined(result.rows) if one.reading == READING), None)
+    best = next((layer for layer in BestLayer.defined(result.rows) if layer.reading == READING), None)
     if best is not None:
         sentence += f"; layer {best.layer} of {best.layers} is best on half of the rows, "
         sentence += f"{points(best.estimate)} above the last on the others"
@@ -101,12 +101,12 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def _nothing_to_lose(result: StepResult) -> Outcome | None:
     """UNTESTED where the unpruned checkpoint, fine-tuned, is not above the constant predictor; else None."""
-    known = [score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "curve")]
-    whole = [score for score in known if score.name == "full" or (score.kind == "curve" and not score.share)]
-    for score in whole[:1]:
+    networks = [score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "curve")]
+    unpruned = [score for score in networks if score.name == "full" or (score.kind == "curve" and not score.share)]
+    for score in unpruned[:1]:
         if score.constant is not None and (score.low is None or score.low <= score.constant):
-            seen = f"{said(score.estimate)} is not above the constant predictor's {_shown(score)}"
-            return Outcome(UNTESTED, f"nothing can be lost: the unpruned checkpoint's {seen}", result.task)
+            score_text = f"{said(score.estimate)} is not above the constant predictor's {_shown(score)}"
+            return Outcome(UNTESTED, f"nothing can be lost: the unpruned checkpoint's {score_text}", result.task)
     return None
 
 
@@ -133,11 +133,11 @@ def _shown(score: Subnetwork) -> str:
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
     """What survives pruning by importance, retrained, scores above as many components of those that went."""
-    known = {
+    score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }
-    more = known.get("good less bad")
+    more = score_of.get("good less bad")
     if more is None or (nothing := _nothing_to_lose(result)):
         return None if more is None else nothing
-    scores = "; ".join(f"{name} {known[name].value:.3f}" for name in ("full", "good", "bad", "random"))
+    scores = "; ".join(f"{name} {score_of[name].value:.3f}" for name in ("full", "good", "bad", "random"))
     return found_by(result, decided(more.estimate), f"good less bad {points(more.estimate)}; {scores}", more.n)

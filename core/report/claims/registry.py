@@ -111,4 +111,4 @@ def _objects(told: dict[str, Any], corrections: dict[str, Correction]) -> dict[s
 
 def claim(id: str) -> Claim | None:
     """The claim of an id, or None."""
-    return next((known for known in claims() if known.id == id), None)
+    return next((registered for registered in claims() if registered.id == id), None)

@@ -62,26 +62,26 @@ def words_of_both(evidence: Evidence) -> list[Outcome]:
     lacking = [task for task, result in swept.items() if result is None]
     if lacking:
         return untested(evidence, Part.HEADS, lacking[0])
-    first, other = (clear_losses(sweep(result.rows).known) for result in swept.values() if result is not None)
+    first, second = (clear_losses(sweep(result.rows).known) for result in swept.values() if result is not None)
     relations = {task: result for task, result in evidence.by_task(Part.RELATIONS).items() if task in swept}
     if not relations:
         return untested(evidence, Part.RELATIONS)
-    if not first & other:
+    if not first & second:
         return [Outcome(UNTESTED, "no head has a clear loss on both tasks")]
-    return [_of_the_same_word(result, task, first & other) for task, result in relations.items()]
+    return [_of_the_same_word(result, task, first & second) for task, result in relations.items()]
 
 
 def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome:
     """How many of these heads look at the same word in the other sentence."""
-    every = picked(result.scores, task=task, feature=SAME_WORD)
-    scores = [score for score in every if score.name in heads and score.effect is not None]
+    word_scores = picked(result.scores, task=task, feature=SAME_WORD)
+    scores = [score for score in word_scores if score.name in heads and score.effect is not None]
     words: dict[str, list[str]] = {}
     for score in scores:
         parts = (score.effect_estimate, score.contrast_estimate)
-        both = all_of(decided(among(part, len(scores))) for part in parts)
-        words.setdefault(score.name, []).append(both.word)
-    sure = sum(HOLDS in mine for mine in words.values())
-    never = sum(all(word == FAILS for word in mine) for mine in words.values())
+        beyond_both = all_of(decided(among(part, len(scores))) for part in parts)
+        words.setdefault(score.name, []).append(beyond_both.word)
+    sure = sum(HOLDS in head_words for head_words in words.values())
+    never = sum(all(word == FAILS for word in head_words) for head_words in words.values())
     above = sum(any(_above(score) for score in picked(scores, name=name)) for name in words)
     if not words:
         return Outcome(UNTESTED, "no row has a word twice", task)
@@ -102,17 +102,17 @@ def repeated_patterns(evidence: Evidence) -> list[Outcome]:
     """More than half of the heads are nearer to another head on the same inputs than to themselves on other inputs,
     each surely, corrected over heads, and their share lies above that of random weights. The nearest head is chosen on
     other inputs than it is measured on. Where all heads of random weights are so, no share can lie above."""
-    found = evidence.by_task(Part.REDUNDANCY)
-    outcomes = [one for task, result in found.items() if (one := _repeated(result, task))]
+    by_task = evidence.by_task(Part.REDUNDANCY)
+    outcomes = [outcome for task, result in by_task.items() if (outcome := _repeated(result, task))]
     return outcomes or untested(evidence, Part.REDUNDANCY)
 
 
 def _repeated(result: StepResult, task: str) -> Outcome | None:
-    every = [row for row in picked(RepeatedShare.among(result.rows), task=task) if row.share is not None]
-    mine, drawn = ([row for row in every if (row.draw is None) == own] for own in (True, False))
-    if not mine or not drawn:
+    rows = [row for row in picked(RepeatedShare.among(result.rows), task=task) if row.share is not None]
+    measured, drawn = ([row for row in rows if (row.draw is None) == is_measured] for is_measured in (True, False))
+    if not measured or not drawn:
         return None
-    share = Estimate(mine[0].share or 0.0, mine[0].low, mine[0].high)
+    share = Estimate(measured[0].share or 0.0, measured[0].low, measured[0].high)
     random = Estimate(
         float(np.mean([row.share or 0.0 for row in drawn])),
         min(row.low or 0.0 for row in drawn),
@@ -120,21 +120,23 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
     )
     sentence = f"{said(share, 2)} of the heads, {said(random, 2)} in {len(drawn)} draws of random weights"
     if random.low == 1.0:
-        return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, mine[0].n, result.run)
-    return found_by(result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, mine[0].n, task)
+        return Outcome(UNTESTED, f"{sentence}: no share can lie above", task, measured[0].n, result.run)
+    return found_by(
+        result, all_of([decided(share, MOST_HEADS), apart([share], [random])]), sentence, measured[0].n, task
+    )
 
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Cutting links between nouns and adjectives moves the difference of the logits on SST-2 more, whichever way, than
     cutting as many between nouns and prepositions at the same distances in the same sentences: all layers, paired."""
-    known = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
-    if known is None:
+    contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
+    if contrast is None:
         return None
-    change = Estimate(known.value or 0.0, known.low, known.high)
-    sentence = f"{said(change, 2)} logits more, by {known.first_moves:.2g} and {known.other_moves:.2g}, "
-    sentence += f"{known.links} links each of {known.n} rows that have both sorts at one distance"
-    return found_by(result, decided(change), sentence, known.n)
+    change = Estimate(contrast.value or 0.0, contrast.low, contrast.high)
+    sentence = f"{said(change, 2)} logits more, by {contrast.first_moves:.2g} and {contrast.other_moves:.2g}, "
+    sentence += f"{contrast.links} links each of {contrast.n} rows that have both sorts at one distance"
+    return found_by(result, decided(change), sentence, contrast.n)
 
 
 # ---------------------------------------------------------------- without rows

@@ -52,16 +52,16 @@ def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
     """Whether fine-tuning from pre-trained weights scores higher than another initialisation."""
     tuning = finetuned_task(result.rows)
-    best, other = tuning.mean("pretrained"), tuning.mean(initialisation)
+    best, other_mean = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
-    if best is None or other is None or best.of_metric(metric) is None:
+    if best is None or other_mean is None or best.of_metric(metric) is None:
         return None
     score, seeds = over_seeds(best, metric, n), best.n
     decision = compared(tuning, "pretrained", initialisation)
     if decision is None:  # constant scores have no correlation
         return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n, seeds=seeds)
-    sentence = f"{on_rows(result)}{metric} {said(score)} against {said(over_seeds(other, metric, n))} {words}"
-    return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other.n or 1))
+    sentence = f"{on_rows(result)}{metric} {said(score)} against {said(over_seeds(other_mean, metric, n))} {words}"
+    return found_by(result, decision, sentence, n, seeds=min(seeds or 1, other_mean.n or 1))
 
 
 @for_each(Part.TUNING, starts=("random",))
@@ -97,8 +97,8 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
     if result.task not in evidence.official or n != TASKS[result.task].dev_rows:
         return Outcome(UNTESTED, "these are not all of GLUE's own dev rows", result.task)
     share = tuning.constant.accuracy or 0.0
-    both = (share, 1 - share)
-    equal = [min(abs(cell.values["accuracy"] - other) for other in both) < 0.001 for cell in cells]
+    constants = (share, 1 - share)
+    equal = [min(abs(cell.values["accuracy"] - constant) for constant in constants) < 0.001 for cell in cells]
     numbers = ", ".join(f"{100 * cell.values['accuracy']:.1f}" for cell in cells)
     sentence = f"printed {numbers}; constant predictors score {100 * share:.2f} and {100 * (1 - share):.2f}"
     return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
@@ -110,13 +110,13 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
 def neighbours(evidence: Evidence) -> list[Outcome]:
     """Some heads put more than half of their weight on the previous token, and some on the next."""
     sides = ("previous",) if evidence.causal else ("previous", "next")
-    found = evidence.by_task(Part.STATISTICS)
-    return [_neighbours(result, task, sides) for task, result in found.items()] or untested(evidence, Part.STATISTICS)
+    by_task = evidence.by_task(Part.STATISTICS)
+    return [_neighbours(result, task, sides) for task, result in by_task.items()] or untested(evidence, Part.STATISTICS)
 
 
 def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
     """Each side is corrected over its heads; both must hold, so nothing more is corrected over the sides."""
-    known = {
+    weights_of_side = {
         side: [
             score.estimate
             for score in picked(result.scores, task=task, statistic=side)
@@ -126,11 +126,13 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
     }
     counts = {
         side: sum(decided(among(weight, len(weights)), HALF).word == HOLDS for weight in weights)
-        for side, weights in known.items()
+        for side, weights in weights_of_side.items()
     }
-    largest = {side: max((weight.value for weight in weights), default=0.0) for side, weights in known.items()}
+    largest = {
+        side: max((weight.value for weight in weights), default=0.0) for side, weights in weights_of_side.items()
+    }
     sentence = "; ".join(f"{counts[side]} heads on the {side} token, the most {largest[side]:.2f}" for side in sides)
-    decision = all_of([exists(weights, HALF) for weights in known.values()])
+    decision = all_of([exists(weights, HALF) for weights in weights_of_side.values()])
     return found_by(result, decision, f"{sentence} (above half, corrected over heads)", result.n, task, margin=HALF)
 
 
@@ -159,10 +161,12 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
     """For most dependencies the head that is best on dev beats, on test, the best fixed distance: corrected over the
     dependencies."""
     labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
-    every = DependencyScore.among(result.rows)
+    dependency_scores = DependencyScore.among(result.rows)
     chosen = []
-    for label in dict.fromkeys(score.feature or "" for score in every):
-        scores = [score for score in picked(every, feature=label) if score.value is not None and score.baseline]
+    for label in dict.fromkeys(score.feature or "" for score in dependency_scores):
+        scores = [
+            score for score in picked(dependency_scores, feature=label) if score.value is not None and score.baseline
+        ]
         if scores and label != "all":
             chosen.append((label, max(scores, key=lambda score: score.dev or 0.0)))
     for label, best in chosen:
@@ -172,7 +176,7 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
     total = len(better) + len(worse) + len(unclear)
     sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
     sentence += f"undecided {len(unclear)}"
-    n = sum(int(score.n or 0) for score in picked(every, feature="all")[:1])
+    n = sum(int(score.n or 0) for score in picked(dependency_scores, feature="all")[:1])
     word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
     least, most = (len(better) / max(1, total), 1 - len(worse) / max(1, total))
     counted = Estimate(ahead / max(1, total), least, most)
@@ -189,36 +193,36 @@ def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
         return None
     lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))
     means = {low: _mean_r(several, low) for low, _ in lengths}
-    known = [mean for mean in means.values() if mean.low is not None]
-    if len(known) < 2:
+    with_interval = [mean for mean in means.values() if mean.low is not None]
+    if len(with_interval) < 2:
         return Outcome(UNTESTED, NO_LENGTHS, result.task)
     shown = lengths[:: max(1, len(lengths) // 5)]
     by_length = ", ".join(f"{low}-{high}: {means[low].value:.2f}" for low, high in shown)
-    short, long = known[0], known[-1]
+    short, long = with_interval[0], with_interval[-1]
     n = sum(length.n for length in several)
-    same, parted = decided(short, SAME), decided(long.turned, -PARTED)
-    decision = same if same.word == FAILS else _parted(same, parted, long)
+    short_decision, parted = decided(short, SAME), decided(long.turned, -PARTED)
+    decision = short_decision if short_decision.word == FAILS else _parted(short_decision, parted, long)
     sentence = f"Pearson r by word pieces {by_length}; the shortest {said(short)}, the longest {said(long)}"
     return found_by(result, decision, sentence, n)
 
 
-def _parted(same: Decision, parted: Decision, long: Estimate) -> Decision:
+def _parted(equal: Decision, parted: Decision, long: Estimate) -> Decision:
     """HOLDS where both do; inputs that never part may be too short, so that alone does not fail it."""
-    if same.word == parted.word == HOLDS:
+    if equal.word == parted.word == HOLDS:
         return Decision(HOLDS, None, long, PARTED)
-    times = [one.times for one in (same, parted) if one.word == UNDECIDED]
+    times = [decision.times for decision in (equal, parted) if decision.word == UNDECIDED]
     never = None in times or parted.word == FAILS
     return Decision(UNDECIDED, None if never else max(filter(None, times)), long, PARTED)
 
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
     """Mean of all inputs of a length, of several tasks the errors' squares added; no interval where one has none."""
-    mine = [length for length in several if length.length_from == low]
-    n = sum(length.n for length in mine)
-    value = sum(length.mean * length.n for length in mine) / n
-    if any(length.low is None for length in mine):
+    lengths = [length for length in several if length.length_from == low]
+    n = sum(length.n for length in lengths)
+    value = sum(length.mean * length.n for length in lengths) / n
+    if any(length.low is None for length in lengths):
         return Estimate(value)
-    half = sum((length.n * (length.mean - (length.low or 0.0))) ** 2 for length in mine) ** 0.5 / n
+    half = sum((length.n * (length.mean - (length.low or 0.0))) ** 2 for length in lengths) ** 0.5 / n
     return Estimate(value, value - half, value + half)
 
 

@@ -66,13 +66,18 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
     """Whether one initialisation scores above another: their difference with the errors of rows, which both may share
     and which therefore add up, and the luck of seeds. None where one of them has no score."""
     metric, n = tuning.metric, tuning.rows
-    best, other = tuning.mean(upper), tuning.mean(lower)
-    if best is None or other is None or best.of_metric(metric) is None or other.of_metric(metric) is None:
+    upper_mean, lower_mean = tuning.mean(upper), tuning.mean(lower)
+    if (
+        upper_mean is None
+        or lower_mean is None
+        or upper_mean.of_metric(metric) is None
+        or lower_mean.of_metric(metric) is None
+    ):
         return None
-    (rows, luck), (below, others_luck) = (score_of(score, metric, n) for score in (best, other))
+    (rows, luck), (below, others_luck) = (score_of(score, metric, n) for score in (upper_mean, lower_mean))
     pairs = _pairs(tuning, upper, lower) if "untrained" in (upper, lower) else []
-    both = luck_of(pairs) if len(pairs) > 1 else welch(luck, others_luck)
-    return decided_with(rows + below.turned, both)
+    joint_luck = luck_of(pairs) if len(pairs) > 1 else welch(luck, others_luck)
+    return decided_with(rows + below.turned, joint_luck)
 
 
 def welch(first: Luck, other: Luck) -> Luck:
@@ -94,8 +99,8 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
             value = run.of_metric(tuning.metric)
             if run.initialisation == name and run.seed is not None and value is not None:
                 several[run.seed] = value
-    first, other = runs
-    return [first[seed] - other[seed] for seed in first] if first.keys() == other.keys() else []
+    first, second = runs
+    return [first[seed] - second[seed] for seed in first] if first.keys() == second.keys() else []
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
@@ -139,7 +144,7 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
     """Mean over seeds of a number that was measured on the same rows, and their luck; of one seed the number itself.
     The mean of the ends is never too narrow, whatever the seeds' rows have in common."""
     rows = mean_over(seeds) or Estimate(float("nan"))
-    return rows, luck_of([one.value for one in seeds])
+    return rows, luck_of([seed.value for seed in seeds])
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
@@ -159,7 +164,9 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [
-        [one + another.turned for one, another in zip(first, other, strict=True)] for first in upper for other in lower
+        [above + below.turned for above, below in zip(first, second, strict=True)]
+        for first in upper
+        for second in lower
     ]
     return all_of([decided_over_seeds(pair, len(pairs)) for pair in pairs])
 
@@ -168,7 +175,7 @@ def both(of_each: Decision, together: Decision) -> Decision:
     """HOLDS where both do, FAILS where both do, else UNDECIDED; with the numbers of the seed that is least clear."""
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
-    needed = next((one for one in (of_each, together) if one.word == UNDECIDED), Decision(UNDECIDED))
+    needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))
     return replace(of_each, word=UNDECIDED, times=needed.times, seeds=needed.seeds)
 
 

@@ -81,9 +81,9 @@ def made_by_blocks(evidence: Evidence) -> list[Outcome]:
         }
         measured = [row for row in shares.rows if row.get("value") is not None and row["value"] == row["value"]]
         sorts = picked(SortScore.among(measured), task=task, statistic="score share")
-        mine = [score for score in sorts if (score.layer, score.head) in looking]
-        if mine:
-            outcomes.append(_origin(shares, task, mine))
+        head_sorts = [score for score in sorts if (score.layer, score.head) in looking]
+        if head_sorts:
+            outcomes.append(_origin(shares, task, head_sorts))
     return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
 
 

@@ -12,12 +12,18 @@ AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:
     """Spearman's correlation over heads of two ways to rank them, with its bootstrap interval over heads."""
-    chosen = [one for one in RankingCorrelation.among(result.rows) if {one.first, one.second} == set(names)]
+    chosen = [
+        correlation
+        for correlation in RankingCorrelation.among(result.rows)
+        if {correlation.first, correlation.second} == set(names)
+    ]
     if not chosen or chosen[0].value is None:
         return None
-    (found,) = chosen
-    estimate = Estimate(float(found.value or 0.0), found.low, found.high)
-    return found_by(result, decided(estimate, ALIKE), f"Spearman {said(estimate)} over {found.n} heads", found.n)
+    (correlation,) = chosen
+    estimate = Estimate(float(correlation.value or 0.0), correlation.low, correlation.high)
+    return found_by(
+        result, decided(estimate, ALIKE), f"Spearman {said(estimate)} over {correlation.n} heads", correlation.n
+    )
 
 
 @for_each(Part.SHAPLEY)
@@ -48,15 +54,15 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
-    (found,), whole = contrasts, sums[0].with_all
+    (contrast,), full_difference = contrasts, sums[0].with_all
     value, high, low = (
-        None if end is None else -end / whole for end in (found.value, found.low, found.high)
+        None if end is None else -end / full_difference for end in (contrast.value, contrast.low, contrast.high)
     )  # what gradient keeps
     if value is None:
         return None
     estimate = Estimate(value, low, high)
     sentence = f"the order by gradient keeps {said(estimate)} of the logit difference more than that by Shapley value"
-    return found_by(result, decided(estimate, AS_MUCH), sentence, found.n)
+    return found_by(result, decided(estimate, AS_MUCH), sentence, contrast.n)
 
 
 @for_each(Part.SHAPLEY)
@@ -76,7 +82,7 @@ def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def _pairs_tried(evidence: Evidence, task: str | None) -> str:
-    found = evidence.one(Part.PAIRS, task)
-    pairs = HeadPair.among(found.rows) if found else []
+    result = evidence.one(Part.PAIRS, task)
+    pairs = HeadPair.among(result.rows) if result else []
     interacting = sum(pair.verdict != "open" for pair in pairs)
     return f"; of {len(pairs)} pairs, each tried exactly, {interacting} interact beyond luck" if pairs else ""

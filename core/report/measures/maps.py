@@ -24,10 +24,10 @@ TOP = 2  # best heads named beside the paper's
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
     """One number a layer, otherwise like `like`."""
-    known = list(estimates)
+    listed = list(estimates)
     return [
-        replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(known)), estimate=estimate)
-        for k, estimate in enumerate(known, 1)
+        replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
+        for k, estimate in enumerate(listed, 1)
         if estimate is not None
     ]
 
@@ -107,18 +107,18 @@ def features(evidence: Evidence) -> list[Measured]:
             if checkpoint == "difference":
                 continue
             for feature in LOOKED_AT:
-                some = picked(result.scores, statistic="max", checkpoint=checkpoint, feature=feature)
-                values += _feature(result, some, feature, condition_of(evidence, checkpoint))
+                feature_scores = picked(result.scores, statistic="max", checkpoint=checkpoint, feature=feature)
+                values += _feature(result, feature_scores, feature, condition_of(evidence, checkpoint))
     return values
 
 
-def _feature(result: StepResult, some: Sequence[Score], feature: str, condition: Condition) -> list[Measured]:
-    mean = over_heads(some)
+def _feature(result: StepResult, feature_scores: Sequence[Score], feature: str, condition: Condition) -> list[Measured]:
+    mean = over_heads(feature_scores)
     if mean is None:
         return []
-    item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(some[0].n or 0)
-    whole = Measured(ExhibitId.FEATURES, result.task, item, condition, mean, n, "inputs that have it", result.run)
-    return [whole, *(layers_of(by_layer(some), whole, feature) if feature in printed_layers() else ())]
+    item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(feature_scores[0].n or 0)
+    overall = Measured(ExhibitId.FEATURES, result.task, item, condition, mean, n, "inputs that have it", result.run)
+    return [overall, *(layers_of(by_layer(feature_scores), overall, feature) if feature in printed_layers() else ())]
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
@@ -128,10 +128,10 @@ def classifying(evidence: Evidence) -> list[Measured]:
     for result in evidence.of(Part.FEATURES):
         condition = Condition.TUNED if result.step.options.compare else Condition.BEFORE
         for feature in LOOKED_AT:
-            some = last_layer(result.scores, feature, evidence.checkpoint)
-            mean = over_heads(some)
+            feature_scores = last_layer(result.scores, feature, evidence.checkpoint)
+            mean = over_heads(feature_scores)
             if mean is not None:
-                about = (mean, int(some[0].n or 0), "inputs that have it", result.run)
+                about = (mean, int(feature_scores[0].n or 0), "inputs that have it", result.run)
                 values.append(Measured(ExhibitId.TOKENS, result.task, Item(quantity, feature), condition, *about))
     return values
 
@@ -139,8 +139,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
     """Last layer's "classifying" scores of a feature, of the fine-tuned checkpoint where there is one."""
     classifying = picked(some, statistic="classifying", feature=feature)
-    mine = [score for score in classifying if score.checkpoint != "difference"]
-    tuned = [score for score in mine if score.checkpoint != checkpoint] or mine
+    checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
+    tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
     last = max((score.layer for score in tuned if score.layer is not None), default=None)
     return [score for score in tuned if last is not None and score.layer == last]
 
@@ -152,10 +152,10 @@ def relations(evidence: Evidence) -> list[Measured]:
         for task, feature, direction in dict.fromkeys(
             (score.task, score.feature, score.statistic) for score in result.scores
         ):
-            some = [
+            link_scores = [
                 score for score in picked(result.scores, task=task, feature=feature, statistic=direction) if score.n
             ]
-            best = max(some, key=lambda score: score.estimate.value, default=None)
+            best = max(link_scores, key=lambda score: score.estimate.value, default=None)
             if best is None:
                 continue
             item = Item(Quantity.BEST_HEAD, f"{feature} {direction}")
@@ -178,8 +178,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
-            mine = picked(result.scores, task=task)
-            values += [*_counted(result, mine, task or ""), *_last_entropy(result, mine, task or "")]
+            task_scores = picked(result.scores, task=task)
+            values += [*_counted(result, task_scores, task or ""), *_last_entropy(result, task_scores, task or "")]
     return values
 
 
@@ -190,22 +190,22 @@ def counted(some: Sequence[Score], bound: float) -> Estimate:
     return Estimate(float(sum(score.estimate.value > bound for score in some)), *map(float, ends))
 
 
-def _counted(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
+def _counted(result: StepResult, task_scores: Sequence[Score], task: str) -> list[Measured]:
     values = []
     for name, quantity in (("previous", Quantity.ON_PREVIOUS), ("next", Quantity.ON_NEXT)):
-        known = [score for score in picked(some, statistic=name) if score.value is not None]
-        if known:
-            about = (counted(known, 0.5), int(known[0].n or 0), f"inputs, {len(known)} heads", result.run, task)
+        defined = [score for score in picked(task_scores, statistic=name) if score.value is not None]
+        if defined:
+            about = (counted(defined, 0.5), int(defined[0].n or 0), f"inputs, {len(defined)} heads", result.run, task)
             values.append(Measured(ExhibitId.STATISTICS, None, Item(quantity), Condition.BEFORE, *about))
     return values
 
 
-def _last_entropy(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
-    known = [score for score in picked(some, statistic="classifying entropy") if score.value is not None]
-    layers = by_layer(known)
+def _last_entropy(result: StepResult, task_scores: Sequence[Score], task: str) -> list[Measured]:
+    defined = [score for score in picked(task_scores, statistic="classifying entropy") if score.value is not None]
+    layers = by_layer(defined)
     if not layers or layers[-1] is None:
         return []
-    about = (layers[-1], int(known[0].n or 0), "inputs", result.run, task)
+    about = (layers[-1], int(defined[0].n or 0), "inputs", result.run, task)
     return [Measured(ExhibitId.STATISTICS, None, Item(Quantity.CLS_ENTROPY), Condition.BEFORE, *about)]
 
 
@@ -220,10 +220,10 @@ def dependencies(evidence: Evidence) -> list[Measured]:
 
 
 def _dependency(result: StepResult, label: str) -> list[Measured]:
-    known = [score for score in picked(DependencyScore.among(result.rows), feature=label) if score.value is not None]
-    if not known:
+    defined = [score for score in picked(DependencyScore.among(result.rows), feature=label) if score.value is not None]
+    if not defined:
         return []
-    best = max(known, key=lambda score: score.dev or 0.0)  # the direction too is chosen on dev
+    best = max(defined, key=lambda score: score.dev or 0.0)  # the direction too is chosen on dev
     item, note = Item(Quantity.BEST_HEAD, label), f"{best.name} {best.statistic}, chosen on dev"
     about = (int(best.n or 0), "links", result.run)
     head = Measured(ExhibitId.DEPENDENCIES, None, item, Condition.BEFORE, best.estimate, *about, note)
@@ -251,10 +251,10 @@ def effective(evidence: Evidence) -> list[Measured]:
 def _type_weights(result: StepResult, condition: Condition, token_type: str) -> list[Measured]:
     values = []
     for task in dict.fromkeys(score.task for score in result.scores):
-        some = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
-        mean = over_heads(some)
+        type_scores = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
+        mean = over_heads(type_scores)
         if mean is not None:
             item = Item(Quantity.TYPE_WEIGHT, token_type)
-            about = (mean, int(some[0].n or 0), "inputs", result.run)
+            about = (mean, int(type_scores[0].n or 0), "inputs", result.run)
             values.append(Measured(ExhibitId.EFFECTIVE, task, item, condition, *about))
     return values

@@ -11,9 +11,9 @@ from core.studies.valued_records import Valued
 LINEAR = "linear"
 
 
-def _measured(result: StepResult, exhibit: ExhibitId, subject: str, known: Valued, of: str, note: str = "") -> Measured:
-    return Measured(exhibit, result.task, Item(Quantity.SCORE, subject), Condition.NONE, known.estimate,
-                    known.n, of, result.run, note)  # fmt: skip
+def _measured(result: StepResult, exhibit: ExhibitId, subject: str, score: Valued, of: str, note: str = "") -> Measured:
+    return Measured(exhibit, result.task, Item(Quantity.SCORE, subject), Condition.NONE, score.estimate,
+                    score.n, of, result.run, note)  # fmt: skip
 
 
 def probes(evidence: Evidence) -> list[Measured]:
@@ -27,9 +27,9 @@ def probes(evidence: Evidence) -> list[Measured]:
         layers = [layer for layer in ProbedLayer.defined(result.rows) if layer.probe == LINEAR]
         last = max((layer.layer for layer in layers), default=0)
         for layer in (layer for layer in layers if layer.layer in (0, last)):
-            place = "embeddings" if layer.layer == 0 else "last layer"
+            layer_name = "embeddings" if layer.layer == 0 else "last layer"
             note = f"control task {layer.control:.3f}"
-            values.append(_measured(result, ExhibitId.PROBES, f"{layer.property}, {place}", layer, "words", note))
+            values.append(_measured(result, ExhibitId.PROBES, f"{layer.property}, {layer_name}", layer, "words", note))
     for result in evidence.of(Part.TRANSFER):
         for best in BestLayer.defined(result.rows):
             subject = f"{best.reading}: layer {best.layer} of {best.layers} less the last"
@@ -39,16 +39,16 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 def _uas(result: StepResult) -> list[tuple[str, Valued]]:
     """Probes and baselines, and the best head, each with what it is called; in the study's order."""
-    whole = [(f"UAS, {score.name}", score) for score in ParsedScore.defined(result.rows)]
+    parsers = [(f"UAS, {score.name}", score) for score in ParsedScore.defined(result.rows)]
     heads = [(f"undirected UAS, best head {score.name}", score) for score in BestHeadTree.defined(result.rows)]
-    return [*whole, *heads]
+    return [*parsers, *heads]
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
     """The score at each share of weights that went, and of the subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
-        for score in (known for known in Subnetwork.defined(result.rows) if known.kind != "baseline"):
+        for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):
             name = f"{score.name} subnetwork" if score.kind == "subnetwork" else score.name
             name = name.replace("full subnetwork", "full model")
             values.append(_measured(result, ExhibitId.SUBNETWORKS, name, score, "dev rows", score.metric or ""))

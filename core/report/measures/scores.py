@@ -90,8 +90,10 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     score = scored(tuned, metric, tuning.rows)
     if score.low is None or score.low > floor:
         return None
-    seen = f"{metric} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
-    return f"nothing can be lost: the fine-tuned checkpoint's {seen} is not above a constant predictor's {floor:.3f}"
+    score_text = f"{metric} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
+    return (
+        f"nothing can be lost: the fine-tuned checkpoint's {score_text} is not above a constant predictor's {floor:.3f}"
+    )
 
 
 def change(evidence: Evidence) -> list[Measured]:
@@ -128,20 +130,20 @@ def _rows_of(result: StepResult) -> str:
 
 def _heads(result: StepResult) -> list[Measured]:
     sweep = readings.sweep(result.rows)
-    known = sorted(sweep.known, key=lambda pair: -pair[1].value)
-    if not known:
+    head_changes = sorted(sweep.known, key=lambda pair: -pair[1].value)
+    if not head_changes:
         return []
 
     def measured(quantity: Quantity, estimate: Estimate, note: str) -> Measured:
-        about = (estimate, known[0][0].n, _rows_of(result), result.run, note)
+        about = (estimate, head_changes[0][0].n, _rows_of(result), result.run, note)
         return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
 
     def noted(variant: SweptVariant) -> str:
         return f"{variant.name}, {sweep.metric}; p {variant.p:.2g} corrected over {len(sweep.variants)} heads"
 
-    (best, most), (worst, least) = known[0], known[-1]
+    (best, most), (worst, least) = head_changes[0], head_changes[-1]
     values = [measured(Quantity.BEST_HEAD, most, noted(best)), measured(Quantity.WORST_HEAD, least, noted(worst))]
-    mean = mean_over(change for _, change in known)
+    mean = mean_over(change for _, change in head_changes)
     if mean is not None:
         values.append(measured(Quantity.MEAN_OVER_HEADS, mean, sweep.metric))
     if sweep.held_out is not None:
@@ -154,12 +156,19 @@ def _heads(result: StepResult) -> list[Measured]:
 def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
     values = []
     for result in evidence.of(part):
-        known = readings.sweep(result.rows).known
-        if not known:
+        layer_changes = readings.sweep(result.rows).known
+        if not layer_changes:
             continue
-        best = best_by_layer(known)
+        best = best_by_layer(layer_changes)
         like = Measured(
-            exhibit, result.task, Item(Quantity.LAYER), condition, best[0], known[0][0].n, _rows_of(result), result.run
+            exhibit,
+            result.task,
+            Item(Quantity.LAYER),
+            condition,
+            best[0],
+            layer_changes[0][0].n,
+            _rows_of(result),
+            result.run,
         )
         values += layers_of(best, like)
     return values
@@ -200,23 +209,23 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
     """The last share before the change's interval lies below 0 for the first time, and the share where it does."""
-    kept = 0.0
+    share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
-            return kept, float(step.share)
-        kept = float(step.share)
-    return kept, 1.0
+            return share, float(step.share)
+        share = float(step.share)
+    return share, 1.0
 
 
 def importance(evidence: Evidence) -> list[Measured]:
     """Rank correlation of importance with what zeroing each head does (Michel et al., section 4)."""
     return [
         Measured(
-            ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, known.name), Condition.ZEROED,
-            correlation_interval(rho, known.n), known.n, "heads", result.run, f"Spearman, p {known.p:.2g}",
+            ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
+            correlation_interval(rho, agreement.n), agreement.n, "heads", result.run, f"Spearman, p {agreement.p:.2g}",
         )
         for result in evidence.of(Part.IMPORTANCE)
-        for known, rho in readings.agreements(result.rows)
+        for agreement, rho in readings.agreements(result.rows)
     ]  # fmt: skip
 
 

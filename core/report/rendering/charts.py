@@ -89,7 +89,7 @@ def _table(marks: Sequence[Mark]) -> pd.DataFrame:
 # ---------------------------------------------------------------- kinds
 
 
-def _stacked(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     drawn = _table(marks).assign(percent=[100 * mark.value for mark in marks])
     order = list(dict.fromkeys(mark.item for mark in marks))
     return (
@@ -112,7 +112,7 @@ def classes_scale(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 
 
-def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+def _layers(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     special = {"separator": "[SEP]", "start": "[CLS]", "noun": "nouns"}
     drawn = [
         replace(
@@ -123,12 +123,12 @@ def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
         for mark in marks
         if mark.position is not None
     ]
-    return _lines(drawn, "depth in the model, %", item.quantity)
+    return _lines(drawn, "depth in the model, %", exhibit.quantity)
 
 
-def _lengths(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+def _lengths(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     drawn = [replace(mark, panel=mark.task) for mark in marks if mark.position is not None]
-    return _lines(drawn, "word pieces of the input, up to", item.quantity)
+    return _lines(drawn, "word pieces of the input, up to", exhibit.quantity)
 
 
 def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMixin:
@@ -146,8 +146,8 @@ def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMix
     return alt.layer(band, line).properties(width=WIDE, height=TALL).facet(facet=_facet("panel"), columns=3)
 
 
-def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
-    arranged, columns = _arranged(item, marks)
+def _dots(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+    arranged, columns = _arranged(exhibit, marks)
     panels = {mark.panel for mark in arranged if mark.ours}
     base = alt.Chart(_table([mark for mark in arranged if mark.panel in panels])).encode(
         y=alt.Y("line:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
@@ -156,7 +156,7 @@ def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     )
     tips = ["series", "line", alt.Tooltip("value:Q", format=".4~g"), alt.Tooltip("low:Q", format=".4~g"),
             alt.Tooltip("high:Q", format=".4~g"), "n", "note"]  # fmt: skip
-    measured = item.quantity
+    measured = exhibit.quantity
     x = alt.X("value:Q", title=measured, scale=alt.Scale(zero=False))
     rule = base.mark_rule(strokeWidth=1.5, aria=False).encode(x=alt.X("low:Q", title=measured), x2="high:Q")
     shape = alt.Shape("ours:N", scale=alt.Scale(domain=[True, False], range=["circle", "diamond"]), legend=None)
@@ -167,10 +167,10 @@ def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     return drawn.facet(facet=_facet("panel"), columns=columns).resolve_scale(x="independent", y="independent")
 
 
-def _arranged(item: Exhibit, marks: Sequence[Mark]) -> tuple[list[Mark], int]:
+def _arranged(exhibit: Exhibit, marks: Sequence[Mark]) -> tuple[list[Mark], int]:
     """The marks in their panels and lines, and how many panels stand side by side."""
-    place, columns = ARRANGED.get(item.id, (_by_task, 2))
-    return [placed for mark in marks if (placed := place(mark)) is not None], columns
+    arrange, columns = ARRANGED.get(exhibit.id, (_by_task, 2))
+    return [placed for mark in marks if (placed := arrange(mark)) is not None], columns
 
 
 def _by_task(mark: Mark) -> Mark:
@@ -184,8 +184,8 @@ def _by_score(mark: Mark) -> Mark:
 
 
 def _by_dependency(mark: Mark) -> Mark:
-    label, _, what = mark.item.rpartition(", ")
-    return replace(mark, panel=what, line=label)
+    label, _, quantity = mark.item.rpartition(", ")
+    return replace(mark, panel=quantity, line=label)
 
 
 def _by_statistic(mark: Mark) -> Mark:
@@ -219,10 +219,10 @@ def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
     legend = alt.Legend(gradientLength=90, format=".2~g")
     charts = []
     for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
-        mine = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
+        task_heads = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
         title = ", ".join(part for part in (short(checkpoint), task_name(task)) if part)
         charts.append(
-            alt.Chart(_head_table(mine), title=alt.TitleParams(title, fontSize=12))
+            alt.Chart(_head_table(task_heads), title=alt.TitleParams(title, fontSize=12))
             .mark_rect(stroke="gray", strokeOpacity=0.25)
             .encode(
                 x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),

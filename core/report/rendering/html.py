@@ -61,8 +61,12 @@ class _Part:
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
     """The whole page. shelf: maps of the checkpoints, for its reader to explore."""
-    shown = [(item, mine) for item in exhibits() if (mine := records.about(item.id))]
-    charts = {item.id: chart for item, mine in shown if (chart := chart_of(item, mine)) is not None}
+    shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
+    charts = {
+        exhibit.id: chart
+        for exhibit, exhibit_records in shown
+        if (chart := chart_of(exhibit, exhibit_records)) is not None
+    }
     figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": theme.ranges()}
     scripts = scripts_of(maps=bool(shelf.grids), charts=True)
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
@@ -74,7 +78,8 @@ def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
         command=command_of(about.options), order=list(OutcomeWord),
         checkpoints=list(dict.fromkeys(outcome.checkpoint for outcome in records.claims)), by_claim=records.by_claim(),
         together=together(records.claims),
-        parts=[_part(item, mine) for item, mine in shown], drawn=set(charts), steps=records.steps, style=_style(),
+        parts=[_part(exhibit, exhibit_records) for exhibit, exhibit_records in shown],
+        drawn=set(charts), steps=records.steps, style=_style(),
         shelf=shelf, maps=[picture.text for picture in pack_together(list(shelf.grids.values()), MOST_MAPS)],
         workbench=workbench_style(),
         figures=as_script_data(figures), scripts=scripts, policy=policy(scripts, charts=True),
@@ -93,11 +98,11 @@ def _template() -> Any:
     return page_template("report.html.j2", TEMPLATES, filters)
 
 
-def _part(item: Exhibit, records: Records) -> _Part:
+def _part(exhibit: Exhibit, records: Records) -> _Part:
     sentences = {outcome.claim: claim(outcome.claim) for outcome in records.claims}
     return _Part(
-        item,
-        {id: known.sentence for id, known in sentences.items() if known},
+        exhibit,
+        {id: registered.sentence for id, registered in sentences.items() if registered},
         [value for value in records.values if value.value is not None],
         [value for value in records.values if value.value is None],
     )
@@ -111,5 +116,5 @@ def _style() -> str:
         "--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666",
         "--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad",
     )
-    own = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return f"{colours(f'{light};{outcomes[0]}', f'{dark};{outcomes[1]}')}\n{own}\n{controls_style()}"
+    report_css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    return f"{colours(f'{light};{outcomes[0]}', f'{dark};{outcomes[1]}')}\n{report_css}\n{controls_style()}"

@@ -18,7 +18,7 @@ from core.tasks.glue import task_name
 
 def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
-    charts = {item.id: chart_of(item, records.about(item.id)) for item in exhibits()}
+    charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     return {
         id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": theme.of_saved_charts()})
         for id, chart in charts.items()
@@ -29,10 +29,10 @@ def pictures(records: Records) -> dict[str, str]:
 def markdown(about: About, records: Records) -> str:
     """What was compared, every claim with its outcomes, and the numbers behind them."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
-    done = sum(not step.error for step in records.steps)
+    measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     parts = [
-        f"{about.day}; {done} of {len(records.steps)} steps, {records.seconds / 60:.0f} minutes "
+        f"{about.day}; {measured_steps} of {len(records.steps)} steps, {records.seconds / 60:.0f} minutes "
         f"in workers. Printed numbers beside ours: {counted}.",
         f"    {command_of(about.options)}",
         _claims(records),
@@ -48,11 +48,11 @@ def _claims(records: Records) -> str:
         "| claim | " + " | ".join(map(short, checkpoints)) + " |",
         "|---" * (len(checkpoints) + 1) + "|",
     ]
-    for id, mine in records.by_claim().items():
-        known, first = claim(id), mine[0]
+    for id, outcomes in records.by_claim().items():
+        registered, first = claim(id), outcomes[0]
         error = f" *({first.known_error})*" if first.known_error else ""
-        source = f"{known.source} {known.section}".strip() if known else first.source
-        cells = [cell([outcome for outcome in mine if outcome.checkpoint == name]) for name in checkpoints]
+        source = f"{registered.source} {registered.section}".strip() if registered else first.source
+        cells = [cell([outcome for outcome in outcomes if outcome.checkpoint == name]) for name in checkpoints]
         lines.append(f"| {_plain(first.sentence)} ({source}){error} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -61,9 +61,9 @@ def cell(claims: Sequence[ClaimRecord]) -> str:
     """ "holds: RTE, MRPC; undecided: SST-2" of one claim and checkpoint."""
     parts = []
     for outcome in OutcomeWord:
-        mine = [result for result in claims if result.outcome == outcome]
-        if mine:
-            tasks = ", ".join(task_name(about.task) for about in mine if about.task)
+        outcome_claims = [result for result in claims if result.outcome == outcome]
+        if outcome_claims:
+            tasks = ", ".join(task_name(about.task) for about in outcome_claims if about.task)
             parts.append(f"{outcome}" + (f": {tasks}" if tasks else ""))
     return "; ".join(parts) or "not about it"
 

@@ -15,9 +15,9 @@ def parquet_files(records: Records) -> dict[str, bytes]:
     """Content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
-        mine = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
+        kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
         stream = BytesIO()
-        pd.DataFrame(mine).to_parquet(stream, index=False)
+        pd.DataFrame(kind_rows).to_parquet(stream, index=False)
         contents[f"{name}.parquet"] = stream.getvalue()
     return contents
 

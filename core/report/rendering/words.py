@@ -26,9 +26,9 @@ class About:
     def of(cls, run: Mapping[str, Any]) -> "About":
         """Of a run as the store describes it; options that a report no longer has are left out."""
         names = {option.name for option in fields(ReportOptions)}
-        known = TitledRun.of(run)
-        options = {name: value for name, value in known.options.items() if name in names}
-        return cls(known.title, known.created, ReportOptions(**options))
+        titled_run = TitledRun.of(run)
+        options = {name: value for name, value in titled_run.options.items() if name in names}
+        return cls(titled_run.title, titled_run.created, ReportOptions(**options))
 
     @property
     def day(self) -> str:
