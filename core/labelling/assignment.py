@@ -237,9 +237,7 @@ class Board:
         participant = self._people.get(person)
         if participant is None:
             return []
-        special = [
-            choice for choice, until in participant.special.items() if until > now and choice not in participant.done
-        ]
+        special = [c for c, until in participant.special.items() if until > now and c not in participant.done]
         return special + [Choice(map_id) for map_id, until in participant.open.items() if until > now]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
@@ -320,11 +318,9 @@ class Board:
     def standing(self, person: str) -> Standing:
         """Whether this person trains, labels or is paused, and why."""
         participant = self._people.get(person) or Participant()
-        recent = participant.gold[-RECENT_GOLD:]
+        training, recent = participant.training, participant.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], answer) for name, answer in recent)
-        answers = [
-            (name, answer) for (number, name), answer in participant.training.items() if number == participant.round
-        ]
+        answers = [(name, answer) for (number, name), answer in training.items() if number == participant.round]
         trained = sum(self.right(self.exemplars[name], answer) for name, answer in answers)
         standing = Standing("training", "", len(recent), right, len(answers), trained, participant.round)
         phase, why, cause = self._phase(person, participant, standing)
