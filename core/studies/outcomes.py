@@ -18,7 +18,15 @@ class RowPartial(Protocol):
 
 
 def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of all pieces by name, in the order of the task's rows; `rows` is what orders them."""
+    """Arrays of all pieces, put together in the order of the task's rows.
+
+    Args:
+        pieces: their `rows` say the order.
+        names: of the arrays; the last axis of each is the rows.
+
+    Returns:
+        The arrays by name. *Shape:* (..., row).
+    """
     order = np.argsort(np.concatenate([piece.rows for piece in pieces]))
     return {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)[..., order] for name in names}
 
@@ -29,8 +37,16 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """How right each row is, so that the mean over rows is the metric that ranks: 1 or 0 for classes, the row's share
-    of Pearson's r for scores."""
+    """How right each row is, so that the mean over rows is the metric that ranks.
+
+    Args:
+        task: of labels or of scores.
+        gold: labels or scores. *Shape:* (row,).
+        predicted: likewise. *Shape:* (row,) or (variant, row).
+
+    Returns:
+        1 or 0 for classes, the row's share of Pearson's r for scores. *Shape:* that of `predicted`, float.
+    """
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 

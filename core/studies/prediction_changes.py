@@ -26,7 +26,16 @@ class ChangeFields(TypedDict, total=False):
 
 
 def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
-    """The untouched model's metrics."""
+    """The metrics of the untouched model's predictions, without intervals.
+
+    Args:
+        task: whose metrics are taken.
+        gold: labels or scores. *Shape:* (row,).
+        plain: predictions. *Shape:* (row,).
+
+    Returns:
+        Those of `metrics_of(task)`, in that order; None for one that is not defined.
+    """
     ones = np.ones((1, len(gold)))
     values = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
     return Metrics(tuple(Metric(name, value) for name, value in values.items()))
@@ -70,7 +79,14 @@ def _changed(before: Metric, change: effects.Interval) -> Metric:
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """A share of rows with its 95% Wilson interval: (value, low, high); NaN for no rows."""
+    """A share of rows with its 95 % Wilson interval.
+
+    Args:
+        hits: whether each row counts. *Shape:* (row,), bool.
+
+    Returns:
+        The share and the ends of its interval, 0 to 1; NaN for no rows.
+    """
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))
@@ -81,11 +97,11 @@ def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarr
     """Shares of rows with their 95 % Wilson intervals.
 
     Args:
-        counts: of each share, of any shape. Range 0 to rows.
+        counts: of each share, 0 to rows. *Shape:* (...).
         rows: that all of them are shares of; at least 1.
 
     Returns:
-        Values and the lower and upper ends, in the shape of counts.
+        Values and the lower and upper ends, 0 to 1. *Shape:* (...).
     """
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

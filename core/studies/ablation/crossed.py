@@ -55,7 +55,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class Crossed:
-    """A sweep of some rows; folds: of each row [row]; runs: the models of the parts that were swept."""
+    """A sweep of some rows, by models that never saw them.
+
+    Attributes:
+        swept: predictions of the rows, plain and under every variant.
+        folds: the part that each row is in, from 0. *Shape:* (row,), int.
+        runs: the models of the parts that were swept, in the parts' order.
+    """
 
     swept: disable.Swept
     folds: np.ndarray

@@ -51,10 +51,19 @@ class DisableOptions(SweepOptions, references.ReferenceOptions):
 class Swept:
     """Predictions of some rows, plain and under every variant.
 
-    rows: their places in the task. layers, heads: of the checkpoint. gold, plain: [row], changed: [variant, row], in
-    the task's labels or scores. grouped: the variants where the checkpoint's maps decide them, else empty.
-    Of a sweep in low precision also what float32 gives: exact_plain [row], exact [variant, row], NaN for variants that
-    it was not asked about. A piece of the second round has these alone, and no row of `changed`.
+    A piece of the second round of a sweep in low precision has exact_plain and exact alone, and no variant of
+    `changed`.
+
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        heads: of a layer.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the untouched model, likewise. *Shape:* (row,).
+        changed: predictions under every variant. *Shape:* (variant, row).
+        grouped: the variants where the checkpoint's maps decide them, else empty.
+        exact_plain: `plain` in float32, of a sweep in low precision only. *Shape:* (row,).
+        exact: `changed` in float32; NaN for variants that it was not asked about. *Shape:* (variant, row).
     """
 
     rows: np.ndarray
@@ -156,7 +165,7 @@ STUDY = Disable()
 def swept_rows(
     options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], some: RowSlice
 ) -> tuple[Swept, str]:
-    """Predictions of these rows, plain and under every variant, and the arithmetic that the machine chose."""
+    """Predictions of some rows, plain and under every variant, and the arithmetic that the machine chose."""
     again, grouped = some.again, _grouped(options, opened)
     variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
     sweeps = _Sweeps(options, opened, rows, variants)

@@ -65,7 +65,14 @@ class Opened:
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """Labels of the task, or scores, from logits [..., input, label]: [..., input]."""
+        """What logits predict, in the task's own labels.
+
+        Args:
+            logits: of a score the first one counts. *Shape:* (..., input, label).
+
+        Returns:
+            Labels as the task numbers them, or scores. *Shape:* (..., input).
+        """
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]

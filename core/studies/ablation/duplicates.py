@@ -78,7 +78,15 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def together(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
-    """The groups themselves, and what was predicted without each."""
+    """The variants that are whole groups, without the single heads and controls beside them.
+
+    Args:
+        variants: as `variants` gives them.
+        changed: predictions under each. *Shape:* (variant, row).
+
+    Returns:
+        The groups, and the predictions under each. *Shape:* (group, row).
+    """
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -90,8 +98,19 @@ def beside(
     changed: np.ndarray,
     variants: Sequence[Variant],
 ) -> list[Contrasts]:
-    """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
-    ("control"), and what it costs beyond each, with 95% paired intervals."""
+    """What a group costs beside what its heads cost one at a time, added up ("apart"), and random heads ("control").
+
+    Args:
+        names: of the metrics.
+        gold: labels or scores. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions under every variant. *Shape:* (variant, row).
+        variants: groups, their single heads and their controls, as `variants` gives them.
+
+    Returns:
+        Of every group by metric the change of each, and of the group beyond each, with 95 % paired intervals; None for
+        a control where too few heads are left for one.
+    """
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)

@@ -54,10 +54,18 @@ class ImportanceOptions(SweepOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Gradient sums [layer, head] of some rows by both readings, how many inputs and tokens they are of, and, with a
-    sweep, predictions of those rows without each head (gold, plain: [row]; changed, moved: [head, row]).
+    """Gradients with respect to every head's gate, and with a sweep predictions without each head, of some rows.
 
-    moved: mean absolute change of the logits.
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        example: sums over inputs of |dL/dxi|, float64. *Shape:* (layer, head).
+        token: sums over inputs and positions, likewise. *Shape:* (layer, head).
+        inputs: how many `example` sums over.
+        tokens: how many `token` sums over.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the untouched model; None without a sweep, as are the next two. *Shape:* (row,).
+        changed: predictions without each head, layer by layer. *Shape:* (head, row).
+        moved: mean absolute change of the logits. *Shape:* (head, row).
     """
 
     rows: np.ndarray

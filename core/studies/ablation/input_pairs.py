@@ -23,7 +23,14 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs word by word. maps: [layer, head, word, word] of each; change: on aligned words."""
+    """Two inputs word by word.
+
+    Attributes:
+        words: of each input; special tokens are words.
+        alignment: which words are partners.
+        maps: of each input, between its words. *Shape:* (layer, head, word, word).
+        change: how far each head's map moved on aligned words.
+    """
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -66,14 +73,27 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """m = the logit of choices[0] less that of choices[1] (of a score, the score), and m on A and on B."""
+    """m, the logit of one choice less that of another (of a score, the score), on inputs A and B.
+
+    Attributes:
+        choices: numbers of the two outputs, the one that A predicts first; (0,) of a score.
+        first: m on A.
+        second: m on B.
+    """
 
     choices: tuple[int, ...]
     first: float
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """m of logits [..., choice]."""
+        """m of any logits of this checkpoint.
+
+        Args:
+            logits: of each input. *Shape:* (..., choice).
+
+        Returns:
+            *Shape:* (...).
+        """
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
@@ -92,8 +112,11 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
     """Between what A predicts and what B predicts; its strongest rival on A where they agree.
 
     Args:
-        first: logits [pair, choice] of one pair.
-        second: logits [pair, choice] of one pair.
+        first: logits of A, in a batch of one. *Shape:* (pair, choice).
+        second: logits of B, likewise. *Shape:* (pair, choice).
+
+    Returns:
+        The two choices, and m on A and on B; of a score, the score.
     """
     a, b = first[0], second[0]
     if len(a) == 1:

@@ -52,11 +52,17 @@ class KnockoutOptions(RowOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions of some rows, plain and under every cut.
+    """Predictions of some rows, plain and under every cut: for each kind of edges each layer alone, then all layers.
 
-    rows: places in the task. layers: of the checkpoint. gold, plain, changed [variant, row]; having [edge kind, row]:
-    whether the row has such edges. Variants: for each kind, each layer alone, then all layers. moved, links [kind of
-    words, row]: how far cutting links of words in all layers moved the logits, and how many they were.
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions under every cut. *Shape:* (variant, row).
+        having: whether the row has such edges. *Shape:* (edge kind, row), bool.
+        moved: how far cutting links of words in all layers moved the logits. *Shape:* (kind of words, row).
+        links: how many links of words the row has. *Shape:* (kind of words, row), int.
     """
 
     rows: np.ndarray

@@ -50,9 +50,16 @@ class One:
 
 @dataclass(frozen=True)
 class Effects:
-    """Loss of every row, untouched [row], and its change under every operator [operator, head, row].
+    """Losses of rows, untouched and under operators.
 
-    fitting: for "constant" the mean losses on its fitting rows [mean, zero, constant; head]; empty otherwise.
+    Attributes:
+        layers: of the checkpoint.
+        heads: of a layer.
+        operators: their names.
+        plain: each row's loss, untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
+        changes: of the loss, heads layer by layer. *Shape:* (operator, head, row).
+        fitting: for "constant" the mean losses on the rows that fitted it with the mean, with zero and with the
+            constant in a head's place; no head otherwise. *Shape:* (3, head).
     """
 
     layers: int

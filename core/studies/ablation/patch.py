@@ -44,8 +44,17 @@ class PatchOptions(RowOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """m of some pairs: of A, of B, and of B under every variant. rows: places in the task; made: whether the pair could
-    be made (m is 0 where not). layers, heads: of the checkpoint."""
+    """m of some pairs: of A, of B, and of B under every variant; 0 where a pair could not be made.
+
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        heads: of a layer.
+        made: whether the pair could be made. *Shape:* (row,), bool.
+        first: m of A. *Shape:* (row,).
+        second: m of B. *Shape:* (row,).
+        patched: m of B with the variant's outputs from A. *Shape:* (variant, row).
+    """
 
     rows: np.ndarray
     layers: int
@@ -149,7 +158,19 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """m of A [pair], B [pair] and B patched [variant, pair], from logits [..., pair, choice]."""
+    """m of both inputs of pairs, and of B patched.
+
+    The logit of the label that A predicts less that of the label that B predicts (its strongest rival on A where they
+    agree); of a score, the score.
+
+    Args:
+        first: logits of A. *Shape:* (pair, choice).
+        second: logits of B. *Shape:* (pair, choice).
+        patched: logits of B under every variant. *Shape:* (variant, pair, choice).
+
+    Returns:
+        m of A and of B, *Shape:* (pair,), and of B patched, *Shape:* (variant, pair).
+    """
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

@@ -49,8 +49,13 @@ class PerturbOptions(RowOptions):
 class Perturbations:
     """Predictions of some rows, plain and perturbed.
 
-    rows: places in the task; gold, plain [row]; changed [kind, row] (plain's where it could not be made); made
-    [kind, row]: whether it could; moved [kind, row]: the change of the predicted label's probability (of a score).
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the rows as they are. *Shape:* (row,).
+        changed: predictions of the perturbed rows; those of `plain` where one could not be made. *Shape:* (kind, row).
+        made: whether it could. *Shape:* (kind, row), bool.
+        moved: change of the probability of the label that `plain` predicts, or of the score. *Shape:* (kind, row).
     """
 
     rows: np.ndarray

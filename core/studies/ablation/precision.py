@@ -35,7 +35,14 @@ def sampled(variants: int) -> list[int]:
 
 
 def known(exact: Differences) -> np.ndarray:
-    """Variants with float32 predictions of every row [variant], booleans."""
+    """Variants with float32 predictions of every row.
+
+    Args:
+        exact: outcomes after minus before in float32; NaN where it was not asked.
+
+    Returns:
+        *Shape:* (variant,), bool.
+    """
     return ~np.isnan(exact).any(1)
 
 

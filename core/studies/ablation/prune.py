@@ -60,8 +60,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Curve:
-    """One order of the heads, and predictions after every step. removed: heads gone at each step; gold, plain: [row];
-    changed: [step, row]."""
+    """One order of the heads, and predictions after every step.
+
+    Attributes:
+        order: its name.
+        heads: all of them, the first to go first.
+        removed: how many heads are gone after each step.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the whole model. *Shape:* (row,).
+        changed: predictions after every step. *Shape:* (step, row).
+    """
 
     order: str
     heads: tuple[Head, ...]

@@ -73,11 +73,20 @@ class Round:
 
 @dataclass(frozen=True)
 class Taken:
-    """What was measured of some rows.
+    """What was measured of some rows; NaN where a variant was not run.
 
-    rows: their places in the task. layers, heads: of the checkpoint. gold, plain: [row], changed: [variant, row], in
-    the task's labels or scores; loss: untouched [row]. exact, first_order: effects on the loss [variant, row]. NaN
-    where a variant was not run. fast: whether what variants share was run once. rounds: how many there were so far.
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        heads: of a layer.
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        loss: untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions under every variant. *Shape:* (variant, row).
+        exact: effects on the loss. *Shape:* (variant, row).
+        first_order: the same to first order, from gradients. *Shape:* (variant, row).
+        fast: whether what variants share was run once.
+        rounds: how many there were so far.
     """
 
     rows: np.ndarray
@@ -94,14 +103,30 @@ class Taken:
 
 
 def draw(options: RaceOptions, rows: int) -> np.ndarray:
-    """Places of the task's rows in the order in which they are taken."""
+    """The order in which a race takes the rows of its task.
+
+    Args:
+        options: whose seed it is drawn with.
+        rows: how many the task has.
+
+    Returns:
+        Places of rows in the task, the first to be taken first. *Shape:* (row,), int.
+    """
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """The mean loss of the best constant answer: the entropy of the labels in nats, the variance of scores.
+    """The mean loss of the best constant answer.
 
-    Raises InputError where it is 0: rows of one class, or of one score.
+    Args:
+        task: of labels or of scores.
+        gold: labels or scores. *Shape:* (row,).
+
+    Returns:
+        The entropy of the labels in nats, or the variance of the scores; above 0.
+
+    Raises:
+        InputError: it is 0: rows of one class, or of one score.
     """
     if task.is_score:
         spread = float(np.var(gold))
@@ -127,7 +152,16 @@ def rules_of(options: RaceOptions, task: Task, rows: Sequence[TaskRow], heads: i
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """What effects [variant, row] are where a row's loss [row] counts up to `clip`."""
+    """Effects on a loss of which each row counts only up to a bound.
+
+    Args:
+        loss: of each row, untouched. *Shape:* (row,).
+        effects: on it. *Shape:* (variant, row).
+        clip: the most that a row's loss counts.
+
+    Returns:
+        Effects on the clipped loss; NaN where `effects` is. *Shape:* (variant, row).
+    """
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
@@ -233,7 +267,14 @@ def check(options: RaceOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
 
 
 def merged(parts: Sequence[Taken]) -> Taken:
-    """All that was measured, rows in the task's order; a row may be in several parts under different variants."""
+    """All that was measured, rows in the task's order.
+
+    Args:
+        parts: a row may be in several of them under different variants; of numbers that two have the later counts.
+
+    Returns:
+        One record of all.
+    """
     places = np.unique(np.concatenate([part.rows for part in parts])).astype(int)
     arrays: dict[str, np.ndarray] = {}
     for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):

@@ -89,7 +89,15 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """The expectation over draws: logarithms of mean probabilities [..., label], or mean scores; one draw as it is."""
+    """The expectation over draws of what stands in.
+
+    Args:
+        logits: of each draw. *Shape:* (..., label).
+        is_score: whether they are scores, not logits of classes.
+
+    Returns:
+        Logarithms of mean probabilities, or mean scores; of one draw its logits as they are. *Shape:* (..., label).
+    """
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

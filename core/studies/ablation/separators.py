@@ -43,9 +43,20 @@ class SeparatorsOptions(RowOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """Of some rows. to_separator, to_other [layer, row]: mean |d loss / d A| over heads, queries and such keys; weight,
-    norm [layer, row]: mean attention on all separators, and their share of norms; share [row]: theirs of the pieces;
-    gold, plain [row], changed [layer or all, row] without them."""
+    """How the loss, weights and predictions of some rows depend on separators; NaN in rows without any.
+
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        to_separator: mean |d loss / d A| over heads, queries and separators as keys. *Shape:* (layer, row).
+        to_other: the same over all other visible keys. *Shape:* (layer, row).
+        weight: mean attention on all separators together, 0 to 1. *Shape:* (layer, row).
+        norm: their share of norms, 0 to 1; NaN too where values cannot be reached. *Shape:* (layer, row).
+        share: theirs of the row's pieces, 0 to 1. *Shape:* (row,).
+        gold: labels as the task numbers them, or scores. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions without attention to them in each layer, then in all. *Shape:* (layer or all, row).
+    """
 
     rows: np.ndarray
     layers: int
@@ -119,9 +130,15 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """sum(above) / sum(below) over rows with its 95 % interval: that of the mean of what each row adds to the ratio.
+    """A ratio of means over rows with its 95 % interval: that of the mean of what each row adds to the ratio.
 
-    None where fewer than two rows differ.
+    Args:
+        above: numerators, at least 0. *Shape:* (row,).
+        below: denominators, their mean above 0. *Shape:* (row,).
+
+    Returns:
+        mean(above) / mean(below), and the ends of its interval, the lower at least 0; None where fewer than two rows
+        differ.
     """
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()

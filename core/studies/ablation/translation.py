@@ -64,11 +64,17 @@ class What:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """One measurement. names: heads ("Cross L1H2"), or of a pruning curve those that go, in order, set after set.
+    """One measurement of heads of an encoder-decoder; what it does not have is empty.
 
-    exact, share [variant, row]: as of `core.capture.translating.Right`, the untouched model first; of an alignment
-    `exact` is [guess, linked word], positions alone first, `row` the row of each word, and `share` the same on train
-    rows. values [name]: importance.
+    Attributes:
+        what: one of PARTS_OF_IT.
+        names: heads ("Cross L1H2"); of a pruning curve those that go, in order, set after set.
+        exact: whether a row is translated right to its end, the untouched model first, *Shape:* (variant, row). Of an
+            alignment whether a word is found, positions alone first, *Shape:* (guess, linked word).
+        share: of the tokens of a row that are right, 0 to 1, *Shape:* (variant, row). Of an alignment `exact` on train
+            rows.
+        values: importance of each head of `names`. *Shape:* (name,).
+        row: of an alignment the row that each linked word is of. *Shape:* (linked word,), int.
     """
 
     what: str

@@ -21,6 +21,9 @@ def rows_unseen_by(
         limit: at most so many; None: all.
         seed: by which they are drawn.
 
+    Returns:
+        The rows, at most `limit` of them.
+
     Raises:
         InputError: nobody knows what it saw.
     """

@@ -74,7 +74,15 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """By how much the label that is predicted untouched leads the next one; of a score, the score. [row, label]."""
+    """By how much the label that is predicted untouched leads the next one; of a score, the score.
+
+    Args:
+        logits: of the model with links cut. *Shape:* (row, label).
+        plain: of the untouched model, which say both labels. *Shape:* (row, label).
+
+    Returns:
+        Differences of `logits`, below 0 where the order of the two labels turned. *Shape:* (row,), float64.
+    """
     if plain.shape[-1] == 1:
         return logits[:, 0].double().numpy()
     best = plain.topk(2, dim=-1).indices
@@ -87,8 +95,11 @@ def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np
 
     Args:
         task: its key, which the records name.
-        moved: of each kind how far cutting its links moved each row, whichever way. *Shape:* (row,)
-        links: how many were cut of each row, as many of every kind. *Shape:* (row,)
+        moved: of each kind how far cutting its links moved each row, whichever way. *Shape:* (row,).
+        links: how many were cut of each row, as many of every kind. *Shape:* (row,).
+
+    Returns:
+        A record for each kind but the first: the mean difference with its 95 % interval (of t); None without two rows.
     """
     names = list(moved)
     found = []
