@@ -57,7 +57,16 @@ def input_scores(
 ) -> Float[np.ndarray, "input layer head"]:
     """The score of every head on every input, by weights or, for the study norms, by norm-based maps.
 
-    Raises InputError for a score that needs more than one input's maps.
+    Args:
+        checkpoint: the model.
+        encodings: the inputs.
+        score: which score; one of single maps.
+
+    Returns:
+        float32; NaN where a head has no score on an input.
+
+    Raises:
+        InputError: the score needs more than one input's maps.
     """
     scores = InputScores(checkpoint, encodings, score)
     if score.study == "norms":
@@ -68,9 +77,15 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """The ENDS highest, one at each decile from 90 % down, the ENDS lowest; each input once, the highest value first.
+    """The ENDS highest inputs, one at each decile from 90 % down, and the ENDS lowest.
 
     A decile is the input whose rank is nearest to it; equal values are taken in the order of the inputs.
+
+    Args:
+        values: one head's score on every input; inputs with NaN are left out.
+
+    Returns:
+        Each input once, the highest value first; none where no value is defined.
     """
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]

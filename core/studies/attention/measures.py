@@ -83,7 +83,7 @@ class FeatureMeasure:
         return Marked(found.carried, ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def sums(self, at: InputOffset) -> FeatureSums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
 
@@ -129,7 +129,7 @@ class RelationMeasure:
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
-        """What was seen."""
+        """The sums over all inputs so far, and links by distance; at: which inputs they are of."""
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
@@ -152,10 +152,19 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Bring links between tagged words, each (sentence, number of the word), to the words of an encoding.
+    """Bring links between tagged words to the words of an encoding.
 
     A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
-    characters that the tokenizer drops), is left out. pieces: of each sentence's spans their positions, where known.
+    characters that the tokenizer drops), is left out.
+
+    Args:
+        encoding: the input.
+        spans: of each sentence its words, as (start, end) in characters.
+        links: of each relation its links, each end as (sentence, number of the word in it).
+        pieces: of each sentence's spans their positions; None where they are not known yet.
+
+    Returns:
+        The encoding's words with the links between them, by relation.
     """
     at = pieces or [encoding.pieces_of(sentence_spans, k) for k, sentence_spans in enumerate(spans)]
     words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
@@ -181,6 +190,9 @@ def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[i
     Args:
         encoding: of the input.
         words: positions of each word's tokens.
+
+    Returns:
+        Numbers from 0, in the order in which spellings first come.
     """
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
@@ -221,7 +233,7 @@ class StatisticsMeasure:
         return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: InputOffset) -> StatisticsSums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
         return StatisticsSums(at, *shape, self.causal, means, distances.sums, int(distances.rows))
@@ -258,7 +270,7 @@ class PatternMeasure:
         return [self.distances.take([ready.number for ready in inputs]), self.patterns, *own]
 
     def sums(self, at: InputOffset) -> PatternSums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
@@ -290,7 +302,14 @@ class EffectiveMeasure:
             self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
-        """One input's maps [layer, head, query, key]."""
+        """Add one input's maps.
+
+        Args:
+            number: of the input in the study.
+            raw: attention weights, rows sum to 1. *Shape:* (layer, head, query, key).
+            effective: the same, effective. *Shape:* (layer, head, query, key).
+            encoding: the input.
+        """
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
         filled = np.full(raw.shape[:2], np.nan)
@@ -310,13 +329,21 @@ class EffectiveMeasure:
             self.squares[len(encoding)] = self.squares.get(len(encoding), 0.0) + r * r
 
     def sums(self, at: InputOffset) -> EffectiveSums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
         shape = self.means.sums.shape[1:3]
         return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length, self.squares)
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Raw and effective weights [layer, head, query, key] of one input, float64."""
+    """Raw and effective weights of one input.
+
+    Args:
+        checkpoint: the model; its values must be reachable.
+        encoding: the input.
+
+    Returns:
+        The two, float64. *Shape:* (layer, head, query, key) each.
+    """
     weights, values = maps_and_values(checkpoint, encoding)
     effective = np.empty_like(weights)
     for layer, head in np.ndindex(*weights.shape[:2]):

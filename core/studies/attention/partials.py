@@ -65,7 +65,12 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Head statistics, and distances [head, head] summed over `rows` rows of maps."""
+    """Head statistics, and distances between heads.
+
+    Attributes:
+        distances: sums over rows of maps, heads layer by layer. *Shape:* (head, head).
+        rows: how many rows `distances` sums over.
+    """
 
     distances: np.ndarray
     rows: int
@@ -99,7 +104,11 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Means of all roles. copying [layer, head]: OV copying scores; empty where the weights do not say."""
+    """Means of all roles.
+
+    Attributes:
+        copying: OV copying scores; empty where the weights do not say. *Shape:* (layer, head).
+    """
 
     copying: np.ndarray
 
@@ -126,10 +135,18 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Distances [head, head] over `rows` rows of maps, and resized maps [layer, head, size, size] over `inputs`.
+    """Distances between heads, mean patterns, and how patterns repeat (`core.scoring.repetition`).
 
-    nearer [set of weights, half, 2, head, head], pairs [half]: as `core.scoring.repetition` has them, of the checkpoint
-    and then of random weights; no set where that was not asked for."""
+    Attributes:
+        distances: sums over rows of maps, heads layer by layer. *Shape:* (head, head).
+        rows: how many rows `distances` sums over.
+        patterns: sums of resized maps. *Shape:* (layer, head, size, size).
+        inputs: how many maps of a head `patterns` sums over.
+        nearer: of pairs of inputs, sums and sums of squares of how much nearer other heads are than the head itself; of
+            the checkpoint and then of random weights, no set where that was not asked for. *Shape:* (set of weights,
+            half of the inputs, 2, head, head).
+        pairs: of inputs. *Shape:* (half of the inputs,), int.
+    """
 
     distances: np.ndarray
     rows: int

@@ -14,10 +14,13 @@ from core.tasks.language import TaggedWord
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """Of each position of an input: the features that it carries, and two numbers of its word, -1 for none.
+    """What each position of an input is: the features that it carries, and two numbers of its word, -1 for none.
 
-    kinds: of the kind of the word: its part of speech, its tag without what inflects it, and whether it is the first of
-    its sentence. spellings: of the word, the same for words that differ in case alone.
+    Attributes:
+        carried: whether the position carries the feature.
+        kinds: of the kind of the word: its part of speech, its tag without what inflects it, and whether it is the
+            first of its sentence.
+        spellings: of the word, the same for words that differ in case alone.
     """
 
     carried: Bool[np.ndarray, "feature key"]
@@ -37,7 +40,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """By characters, never by spelling."""
+        """What the positions of a tagged input carry: a piece is a word's where they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do

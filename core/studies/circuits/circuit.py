@@ -187,7 +187,17 @@ def _reading(
 def measured(
     options: CircuitOptions, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
 ) -> CircuitPartial:
-    """Attribution, exact effects, or what circuits keep, of these pairs."""
+    """Attribution, exact effects, or what circuits keep, of some pairs.
+
+    Args:
+        options: of the study.
+        opened: the model.
+        pairs: all pairs.
+        wanted: what is measured, of which pairs and edges.
+
+    Returns:
+        What `wanted.what` says, of the pairs `wanted.numbers`; the rest None.
+    """
     numbers = np.array(wanted.numbers, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = circuit_pairs.run_inputs(options, opened, pairs, wanted.numbers)
@@ -214,7 +224,15 @@ def measured(
 
 
 def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """m of logits [..., pair, choice] of these pairs."""
+    """The logit difference that is traced in some pairs, as a function.
+
+    Args:
+        pairs: all pairs, with the two outputs of each.
+        numbers: which of them the logits are of. *Shape:* (pair,), int.
+
+    Returns:
+        From logits (..., pair, choice) to m (..., pair): the answer's less the rival's; of a score, the score.
+    """
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -225,7 +243,17 @@ def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.e
 
 
 def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, difference: object) -> np.ndarray:
-    """m of every circuit of the curve; wanted.edges: all edges, strongest first."""
+    """m of every circuit of the curve.
+
+    Args:
+        options: of the study.
+        run: the pairs, run once, as `capture.edges.run_pairs` gives them.
+        wanted: its edges are all, strongest first.
+        difference: as `differences` gives it.
+
+    Returns:
+        In the order of `circuit_table.circuits_of`. *Shape:* (circuit, pair), float64.
+    """
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]

@@ -27,12 +27,21 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class PairSet:
-    """Every pair that could be made.
+    """Every pair that could be made and whose two inputs differ enough.
 
-    layers, heads: of the checkpoint. firsts, seconds [pair]: places of A's and B's row in the task, -1 where B was made
-    of A or both stand in a file (then A's is the line). first_m, second_m [pair]: the logit difference; answer, rival
-    [pair]: of which outputs. same [pair]: whether both have the same answer. lengths [pair]: A's tokens. not_made,
-    under_floor: how many were left out because they could not be made, or differ too little.
+    Attributes:
+        layers: of the checkpoint.
+        heads: of a layer.
+        firsts: place of A's row in the task, or its line in a file of pairs. *Shape:* (pair,), int.
+        seconds: place of B's row; -1 where B was made of A or both stand in a file. *Shape:* (pair,), int.
+        first_m: the logit difference of A. *Shape:* (pair,).
+        second_m: that of B. *Shape:* (pair,).
+        answer: the output whose logit counts; of a language model the word's number. *Shape:* (pair,), int.
+        rival: the output whose logit is taken off; -1 of a score. *Shape:* (pair,), int.
+        same: whether A and B have the same answer. *Shape:* (pair,), bool.
+        lengths: A's tokens. *Shape:* (pair,), int.
+        not_made: how many pairs could not be made.
+        under_floor: how many were left out because their m differ by less than FLOOR.
     """
 
     layers: int
@@ -51,7 +60,13 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """Which pairs decide about edges, which judge circuits, and which have the same answer (the control)."""
+    """What each pair is for, by its number; no pair is in two sets.
+
+    Attributes:
+        deciding: pairs that decide about edges. *Shape:* (pair,), int.
+        judging: pairs that judge circuits. *Shape:* (pair,), int.
+        control: pairs of the same answer. *Shape:* (pair,), int.
+    """
 
     deciding: np.ndarray
     judging: np.ndarray

@@ -20,11 +20,14 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """What units measured.
+    """What units measured; None where a unit did not.
 
-    pairs: which there are; None but in the first unit. numbers [pair]: which of them were measured. attribution
-    [edge, pair], exact [edge, pair]: effects, NaN where an edge was not run. kept [circuit, pair]: m of circuits on
-    pairs that judge.
+    Attributes:
+        pairs: all pairs, from the first unit alone.
+        numbers: which pairs were measured. *Shape:* (pair,), int.
+        attribution: integrated attribution of edges. *Shape:* (edge, pair).
+        exact: exact effects in logits; NaN where an edge was not run. *Shape:* (edge, pair).
+        kept: m of circuits on pairs that judge. *Shape:* (circuit, pair).
     """
 
     pairs: PairSet | None = None

@@ -40,7 +40,16 @@ class EdgeEffectsOptions(RowOptions):
 
 @dataclass(frozen=True)
 class EdgePartial:
-    """Effects [edge, pair] of the edges `names`; gap [pair]: m(A) - m(B); same [pair]: whether both have one answer."""
+    """Exact effects of edges on pairs.
+
+    Attributes:
+        names: of the edges, such as "L1H2>L3H4.q".
+        layers: of the checkpoint.
+        heads: of a layer.
+        effects: how far m falls, in logits. *Shape:* (edge, pair).
+        gap: m(A) - m(B). *Shape:* (pair,).
+        same: whether both have one answer. *Shape:* (pair,), bool.
+    """
 
     names: tuple[str, ...]
     layers: int
@@ -86,7 +95,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in disabling.rows_of(options)]))
 
     def merge(self, options: EdgeEffectsOptions, partials: Sequence[EdgePartial]) -> EdgePartial:
-        """There is one."""
+        """The one partial result: all pairs are one unit."""
         return partials[0]
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:

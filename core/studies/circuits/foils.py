@@ -55,7 +55,7 @@ def names_words(path: str | None) -> bool:
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Whether the pairs of a study are such."""
+    """Whether the pairs of a study name words that a language model fills in."""
     return names_words(options.pairs_file)
 
 
@@ -80,6 +80,13 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
     """Where the word is filled in: a decoder's last token, or the one mask.
 
+    Args:
+        checkpoint: the language model.
+        encoding: the sentence.
+
+    Returns:
+        The position, from 0.
+
     Raises:
         InputError: a masked model's sentence has no mask, or several.
     """
@@ -96,8 +103,15 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
     """The vocabulary's number of a word that is one piece after a space: a byte-level mask takes the space with it.
 
+    Args:
+        checkpoint: whose vocabulary.
+        word: without spaces.
+
+    Returns:
+        The piece's number.
+
     Raises:
-        InputError: it is several pieces, or none.
+        InputError: it is several pieces, or none, or unknown.
     """
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
@@ -111,7 +125,19 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def measured(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The logit of every word less its foil's in A and in B [pair], and the numbers of both words."""
+    """The logit of every word less its foil's, in A and in B.
+
+    Args:
+        checkpoint: the language model.
+        sides: the sentences A, then the sentences B, one a pair.
+        words: of each pair the word and its foil.
+
+    Returns:
+        m of A and of B, then the numbers of words and of foils in the vocabulary. *Shape:* (pair,) each.
+
+    Raises:
+        InputError: a word is not one piece, a foil is the word itself, or a sentence has no place to fill.
+    """
     pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
     if (pieces[:, 0] == pieces[:, 1]).any():
         number = int((pieces[:, 0] == pieces[:, 1]).argmax()) + 1

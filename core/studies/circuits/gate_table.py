@@ -75,7 +75,17 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """How two of the ways to rank heads agree."""
+    """How two ways to rank heads agree: Spearman's rank correlation with its interval.
+
+    Args:
+        first: the name of one way.
+        second: the name of the other.
+        ways: what heads are ranked by, by name. *Shape:* (head,) each.
+        seed: of the interval's draws.
+
+    Returns:
+        The record; None where the correlation or an end of its interval is not defined.
+    """
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(
         name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),

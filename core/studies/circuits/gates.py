@@ -62,13 +62,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class GatePartial:
-    """What units showed.
+    """What units measured; None where a unit did not. Heads come layer by layer.
 
-    layers, heads: of the checkpoint. margin: of the loss. path_gates [price, head], path_losses [price + 1, row]: gates
-    pushed down at each price and the losses of the rows that fit, the untouched model's last. price: the chosen one.
-    fits, up, down [fit, head]. Of the rows that judge: effects [variant, row] of each head, then of the irrelevant
-    together, the interfering together, and as many random heads as each; sizes: how many of each of these came;
-    gradient [head].
+    Attributes:
+        layers: of the checkpoint.
+        heads: of a layer.
+        margin: in units of the task's loss.
+        path_gates: gates pushed down at each price, 0 to 1. *Shape:* (price, head).
+        path_losses: losses of the rows that fit under these gates, the untouched model's last. *Shape:* (price + 1,
+            row).
+        price: the chosen one, in units of the loss.
+        fits: numbers of the fits. *Shape:* (fit,), int.
+        up: gates pushed up, 0 to 1. *Shape:* (fit, head).
+        down: gates pushed down, 0 to 1. *Shape:* (fit, head).
+        effects: on the loss of rows that judge: without each head, then without the irrelevant together and as many
+            random heads RANDOM_SETS times, then the interfering likewise; NaN for an empty set. *Shape:* (variant,
+            row).
+        gradient: importance of each head on those rows. *Shape:* (head,).
     """
 
     layers: int
@@ -161,7 +171,15 @@ STUDY = Gates()
 
 
 def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
-    """The margin asked for, or 5 % of the loss of the best constant answer."""
+    """The margin of a study of gates.
+
+    Args:
+        options: what they say counts.
+        gold: labels or scores, for the default: 5 % of the loss of the best constant answer. *Shape:* (row,).
+
+    Returns:
+        In units of the task's loss, above 0.
+    """
     return SHARE * constant_loss(task_of(options.task), gold) if options.margin is None else options.margin
 
 

@@ -14,10 +14,18 @@ if TYPE_CHECKING:
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """m of every row, untouched [row] and under every variant [variant, row].
+    """m of every row: the logit of its label less that of its strongest rival; of a score, the score itself.
 
-    m is the logit of the row's label less that of the rival that is strongest untouched, the same rival under every
-    variant, so that m is linear in the logits. Of a score it is the score itself.
+    The rival is the one that is strongest untouched, the same under every variant, so that m is linear in the logits.
+
+    Args:
+        opened: the classifier.
+        rows: with their labels.
+        plain: logits of the untouched model. *Shape:* (row, label).
+        changed: logits under every variant. *Shape:* (variant, row, label).
+
+    Returns:
+        m untouched, *Shape:* (row,), and under every variant, *Shape:* (variant, row); float64.
     """
     plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
     if opened.task.is_score:

@@ -60,11 +60,19 @@ class PairRows:
 
 @dataclass(frozen=True)
 class PairPartial:
-    """What heads and pairs take away on some rows.
+    """What heads and pairs of heads take away on some rows. Heads come layer by layer.
 
-    rows: places in the task. layers, heads: of the checkpoint. pairs [pair, 2]: numbers of heads; sampled [pair]: 1 of
-    random ones. alone [head, row], together [pair, row]: how far the logit difference falls; lost_alone, lost_together:
-    what the loss gains. chooses: rows that choose the pairs and do not judge them.
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        heads: of a layer.
+        chooses: whether the rows choose the pairs; they do not judge them then.
+        pairs: numbers of both heads. *Shape:* (pair, 2), int.
+        sampled: 1 of pairs that were drawn at random, else 0. *Shape:* (pair,).
+        alone: how far the logit difference falls without a head. *Shape:* (head, row).
+        together: how far it falls without both. *Shape:* (pair, row).
+        lost_alone: what the loss gains without a head. *Shape:* (head, row).
+        lost_together: what it gains without both. *Shape:* (pair, row).
     """
 
     rows: np.ndarray
@@ -168,7 +176,18 @@ def check_operator(operator: str) -> None:
 def measured(
     options: PairsOptions, opened: disabling.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """How far the logit difference falls without each head and pair, then what the loss gains: [head or pair, row]."""
+    """What rows lose without each head and each pair.
+
+    Args:
+        options: of the study.
+        opened: the classifier.
+        rows: with their labels.
+        pairs: numbers of both heads. *Shape:* (pair, 2), int.
+
+    Returns:
+        How far the logit difference falls, *Shape:* (head, row) and (pair, row); then what the loss gains, in the same
+        shapes.
+    """
     checkpoint = opened.checkpoint
     heads = all_heads(checkpoint.layers, checkpoint.heads)
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]

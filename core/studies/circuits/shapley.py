@@ -55,11 +55,19 @@ class ShapleyRows:
 
 @dataclass(frozen=True)
 class ShapleyPartial:
-    """What heads add on some rows.
+    """What heads add on some rows. Heads come layer by layer.
 
-    rows: places in the task. layers, heads: of the checkpoint. whole, none [row]: the logit difference with all heads
-    and with none; values [head, row]; alone [head, row]: how far it falls without each head; gradients [head]: sums
-    over the rows of |d loss / d gate|. Of rows that compare orders: kept [order, step, row], where step 0 is all heads.
+    Attributes:
+        rows: their places in the task. *Shape:* (row,), int.
+        layers: of the checkpoint.
+        heads: of a layer.
+        whole: the logit difference with all heads. *Shape:* (row,).
+        none: the logit difference with none. *Shape:* (row,).
+        values: Shapley values in logits; over heads they add up to `whole` less `none`. *Shape:* (head, row).
+        alone: how far the logit difference falls without each head. *Shape:* (head, row).
+        gradients: sums over the rows of |d loss / d gate|. *Shape:* (head,).
+        kept: the logit difference of rows that compare orders, step 0 with all heads; None of other rows. *Shape:*
+            (order, step, row).
     """
 
     rows: np.ndarray

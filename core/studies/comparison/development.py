@@ -61,8 +61,20 @@ class Stage:
 
 @dataclass(frozen=True)
 class StageScores:
-    """Scores of a snapshot's heads: name of each, and [score, layer, head]. at: of each head of the last snapshot the
-    number of the head whose scores these are, layer by layer."""
+    """Scores of a snapshot's heads.
+
+    Attributes:
+        order: of the snapshot, from 0.
+        label: as it was named.
+        weights_hash: of its weights.
+        scores: name of each score.
+        value: means over inputs. *Shape:* (score, layer, head).
+        low: lower ends of their 95 % intervals. *Shape:* (score, layer, head).
+        high: upper ends. *Shape:* (score, layer, head).
+        at: of each head of the last snapshot, layer by layer, the number of the head here that it is. *Shape:* (head,),
+            int.
+        n: how many inputs.
+    """
 
     order: int
     label: str
@@ -161,7 +173,8 @@ def map_scores(
         seed: of the queries that distances are measured on.
 
     Returns:
-        Of each score its mean and the ends of its 95 % interval over inputs, [layer, head] each; and how many inputs.
+        Of each score its mean and the ends of its 95 % interval over inputs, *Shape:* (layer, head) each; and how many
+        inputs.
     """
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])

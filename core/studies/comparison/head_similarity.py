@@ -37,8 +37,11 @@ class CommonInputs:
     Attributes:
         keys: TOKENS or WORDS.
         backward: whether keys behind the query are left out, because one of the two cannot see them.
-        numbers: of the inputs in the study.
-        queries: which tokens or words of each input are compared as queries.
+        numbers: of the inputs in the study. *Shape:* (input,), int.
+        first: the inputs as the first checkpoint reads them.
+        other: the inputs as the other reads them.
+        common: which tokens or words of each input both have.
+        queries: which of these are compared as queries, by input.
     """
 
     keys: str
@@ -71,7 +74,17 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """What both see of these inputs.
+    """What two checkpoints both see of some inputs.
+
+    Args:
+        first: the one whose heads are looked for.
+        other: the one where they are looked for.
+        sources: the inputs, with their numbers.
+        queries: how many tokens or words of an input are compared as queries, drawn; None for all.
+        seed: of the draw.
+
+    Returns:
+        The inputs that have LEAST_UNITS tokens or words in common, or more.
 
     Raises:
         InputError: a vocabulary lacks most of the texts, or no input has words in common.
@@ -118,7 +131,15 @@ def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> No
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Mean distance of every two heads on each input. *Shape:* (input, head, other head)."""
+    """Mean distance of every two heads on each input: Jensen-Shannon, base 2, its square root.
+
+    Args:
+        first: rows of the maps of one checkpoint, in blocks.
+        other: of the other, in the same blocks.
+
+    Returns:
+        0 to 1. *Shape:* (input, head, other head), float32.
+    """
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -138,8 +159,18 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How alike all heads are on these inputs, and of each head the largest similarity to any of random weights of the
-    other's shape. *Shapes:* (head, other head); (draw, head)."""
+    """How alike all heads are on some inputs, and how alike the nearest head of random weights is.
+
+    Args:
+        first: the checkpoint whose heads are looked for.
+        other: the checkpoint where they are looked for.
+        inputs: what both see.
+        seeds: one a draw of random weights of the other's shape.
+
+    Returns:
+        Similarities of all heads, *Shape:* (head, other head); and of each head the largest to any of a draw's,
+        *Shape:* (draw, head).
+    """
     mine = inputs.rows_of_first(first)
     sums = similarity_sums(distances(mine, inputs.rows_of_other(other)), inputs.numbers).similarity()
     drawn = [1 - distances(mine, inputs.rows_of_other(random_copy(other, seed=seed))).mean(0).min(1) for seed in seeds]

@@ -69,7 +69,20 @@ class MatchChunk:
 
 @dataclass(frozen=True)
 class Compared:
-    """Both checkpoints on some inputs: as `core.scoring.counterparts.SimilaritySums`, and what was comparable."""
+    """Both checkpoints on some inputs: sums as `core.scoring.counterparts.SimilaritySums`, and what was comparable.
+
+    Attributes:
+        sums: of distances, by half of the inputs. *Shape:* (half, head, other head).
+        squares: of squared distances. *Shape:* (head, other head).
+        inputs: how many, by half.
+        heads: of a layer of the first checkpoint.
+        others: of a layer of the other.
+        keys: "tokens" or "words".
+        backward: whether keys behind the query are left out, because one of the two cannot see them.
+        weights_hash: of the first checkpoint's weights.
+        compare_hash: of the other's.
+        compare: the other's name.
+    """
 
     sums: np.ndarray
     squares: np.ndarray
@@ -85,7 +98,14 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Random weights: the similarity of all heads on the inputs that they saw, and the largest of each draw."""
+    """The first checkpoint beside random weights of the other's shape.
+
+    Attributes:
+        similarity: of all heads of both checkpoints on the inputs that random weights saw. *Shape:* (head, other head).
+        largest: of each head the largest similarity to any head of a draw. *Shape:* (draw, head).
+        rows: how many inputs random weights saw.
+        compare: the other's name.
+    """
 
     similarity: np.ndarray
     largest: np.ndarray

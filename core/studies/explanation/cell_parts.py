@@ -27,9 +27,11 @@ class CellTerm:
     """One term of a cell's score, in the scores' own units (natural logarithms of odds between keys).
 
     Attributes:
-        query_part, key_part: in words, such as "position 5" and "L1H4's output on 'teacher'".
-        query_group, key_group: what they are together with their like: "position", "heads of L1".
+        query_part: in words, such as "position 5".
+        key_part: likewise, such as "L1H4's output on 'teacher'".
         value: its term less the term's mean over the keys that the query sees.
+        query_group: what the part is together with its like: "position", "heads of L1".
+        key_group: likewise.
     """
 
     query_part: str
@@ -62,7 +64,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The scores of one layer's heads on one input, as contributions. encoding, keys: of the queries and the keys."""
+    """The scores of one layer's heads on one input, as contributions.
+
+    Attributes:
+        inputs: queries and keys of the layer, in a batch of one.
+        encoding: the tokens of the queries.
+        key_encoding: the tokens of the keys; another text for cross attention only.
+    """
 
     inputs: HeadInputs
     encoding: Encoding
@@ -70,6 +78,14 @@ class LayerScores:
 
     def cell(self, head: int, query: int, key: int) -> Cell:
         """Why a query of a head looks at a key, or does not.
+
+        Args:
+            head: zero-based, in the layer.
+            query: position, zero-based.
+            key: position, zero-based.
+
+        Returns:
+            The cell's score and weight, and its terms.
 
         Raises:
             InputError: the layer has no such head, the input no such token, or the query does not see the key.
@@ -105,6 +121,11 @@ class LayerScores:
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
         """The map that one group of contributions on a side would give alone, with the whole other side.
+
+        Args:
+            head: zero-based, in the layer.
+            group: one of `groups(side)`.
+            side: whose contributions.
 
         Returns:
             Rows sum to 1 over visible keys. *Range:* 0 to 1.
@@ -170,6 +191,9 @@ def layer_scores(
         layer: zero-based, in its set of heads.
         part: which set of heads of an encoder-decoder; "" is the first.
         by_head: whether each earlier head is a contribution of its own, or a layer's heads together.
+
+    Returns:
+        What answers for any head and cell of the layer.
 
     Raises:
         InputError: there is no such layer.

@@ -164,6 +164,14 @@ def share_sums(
 def removal(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
     """What taking each group away does to every head's maps, two passes over the inputs.
 
+    Args:
+        checkpoint: the model.
+        encodings: the inputs, at least one.
+        part: which set of heads of an encoder-decoder; "" is the first.
+
+    Returns:
+        One record a layer.
+
     Raises:
         InputError: positions are turned into the queries (rotary) or added to the scores, where a mean over positions
             is no contribution; or there are no inputs.

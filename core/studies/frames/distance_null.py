@@ -22,17 +22,28 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Maps [layer, head, query, key] of some sentences, each with the positions of its text's own pieces."""
+    """Maps of sentences at large, to move links about in.
+
+    Attributes:
+        sentences: of each its maps and the positions of its text's own pieces.
+    """
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Mean over all places of the links' pieces (moved together, onto pieces of the text) of the largest weight of
-        their pairs, as the links' own score is; and how many places that is. NaN and 0 where they fit nowhere.
+        """Mean over all places of the links' pieces of the largest weight of their pairs, as the links' own score is.
 
-        how: direction, pairing and causal, as `pairs_of` takes them. without_first: as `without_key` of position 0.
+        The pieces are moved together, onto pieces of the text.
+
+        Args:
+            links: as positions of pieces.
+            how: direction, pairing and causal, as `pairs_of` takes them.
+            without_first: leave position 0 out, as `without_key` does.
+
+        Returns:
+            The mean, and how many places it is of; NaN and 0 where the links fit nowhere.
         """
         used = sorted({k for element, target in links for k in (*element, *target)})
         pairs = pairs_of(links, **how)
@@ -58,12 +69,12 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """The null of some captured sentences."""
+    """The null of captured sentences, each with the positions of its text's own pieces."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """That of the bundled sentences."""
+    """The null of the bundled sentences, captured now."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

@@ -109,10 +109,17 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
 class LinkPicture:
     """How the heads of a checkpoint attend along the links of one sentence, in one direction.
 
-    score: max over the links' pieces; NaN everywhere where a decoder cannot look that way (visible is False).
-    others: mean of the same over all other places of the sentence at the same distances (NaN without another place).
-    place_rank: 1 where no other place scores higher; places: how many there are, the true one included. borrowed:
-    places of the bundled sentences that `others` is of, because this sentence has no other place; 0 where it has.
+    Attributes:
+        direction: "element_to_target" or another of `pairs_of`.
+        score: max over the links' pieces; NaN everywhere where a decoder cannot look that way.
+        others: mean of the same over all other places of the sentence at the same distances; NaN without another place.
+        place_rank: 1 where no other place scores higher.
+        places: how many places there are, the true one included.
+        visible: whether the checkpoint can look that way.
+        queries: positions that look.
+        keys: positions that are looked at.
+        borrowed: places of the bundled sentences that `others` is of, because this sentence has no other place; 0 where
+            it has.
     """
 
     direction: str
@@ -126,7 +133,14 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """What heads are ranked by: "score", or "difference" from what stands beside it where anything does."""
+        """What heads are ranked by.
+
+        Args:
+            by: "score", or "difference" from what stands beside it.
+
+        Returns:
+            Scores, or differences where anything stands beside them.
+        """
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -231,10 +245,18 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Fig 3's strip for one head: three distributions over the positions, long form.
+    """Three distributions over the positions for one head (Fig 3's strip), long form.
 
-    "from the element" and "from the target": rows of the map, mean over the place's pieces; "to the target": its
-    column, summed over its pieces. marks: "element", "target", "sink" (position 0) or "".
+    Args:
+        maps: of the sentence.
+        encoding: the sentence.
+        links: as positions of pieces.
+        head: zero-based.
+
+    Returns:
+        A row a line and position: line, position, token, weight, mark. Lines "from the element" and "from the target":
+        rows of the map, mean over the place's pieces; "to the target": its column, summed over its pieces. Marks:
+        "element", "target", "sink" (position 0) or "".
     """
     weights = maps.of(head)
     elements = sorted({k for element, _ in links for k in element})

@@ -16,7 +16,18 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """A sentence, or one of its links. before: links whose element comes before its target; scores: [head]."""
+    """A sentence, or one of its links.
+
+    Attributes:
+        id: of the sentence.
+        text: of the sentence.
+        frame: name of the frame; None where nobody said.
+        target: its words.
+        elements: words of each link's element.
+        before: links whose element comes before its target.
+        links: how many there are.
+        scores: of each head, layer by layer. *Shape:* (head,).
+    """
 
     id: str
     text: str
@@ -30,11 +41,28 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums over n sentences. habits: what each head gives to the previous, next and first place [head]; fixed: what
-    fixed patterns would give; distance, exchange, query, share: sums in every draw of each null, as `packed` writes
-    them; query_observed, share_observed: the true sums [head] of the nulls on which word looks; movable, exchangeable,
-    comparable: sentences that have another place, another sentence, another query. contrasts: of each
-    sentence's links [sentence, head], NaN where none can be drawn; None of an earlier run."""
+    """Sums over n sentences or links, true and in the draws of each null. Heads come layer by layer.
+
+    Attributes:
+        n: how many.
+        draws: of each null.
+        layers: of the checkpoint.
+        heads: of a layer.
+        causal: whether queries see only keys up to their own.
+        habits: sums of what each head gives to the previous, next and first place. *Shape:* (head,) each.
+        movable: how many have another place at the same distances.
+        exchangeable: how many have another sentence to change links with.
+        comparable: how many have another query.
+        distance: sums of scores in every draw of the null of places, as `packed` writes them.
+        exchange: likewise of the null that changes sentences' links.
+        query_observed: true sums of the largest residual weight at the links' own queries. *Shape:* (head,).
+        query: the same sums in every draw of the null of queries, as `packed` writes them.
+        share_observed: `query_observed` of shares of weight. *Shape:* (head,).
+        share: `query` of shares of weight.
+        fixed: sums of what fixed patterns would give, by name.
+        contrasts: mean contrast of each one's links; NaN where none can be drawn, None of an earlier run. *Shape:*
+            (sentence, head).
+    """
 
     n: int
     draws: int
@@ -64,18 +92,40 @@ class Scores:
 
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
-    """The contrasts of all units [sentence, head]; None where none were measured (an earlier run)."""
+    """The contrasts of all units.
+
+    Args:
+        draws: of each unit.
+
+    Returns:
+        One after another; None where none were measured (an earlier run). *Shape:* (sentence, head).
+    """
     parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
     return np.concatenate(parts_drawn) if parts_drawn else None
 
 
 def packed(values: np.ndarray) -> str:
-    """float32 as compressed base64, a third of its size."""
+    """Numbers as text: float32, compressed, in base64; a third of its size.
+
+    Args:
+        values: written row by row. *Shape:* (draw, head).
+
+    Returns:
+        What `unpacked` reads.
+    """
     return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
 
 
 def unpacked(text: str, draws: int) -> np.ndarray:
-    """Back to [draw, head]."""
+    """Read what `packed` wrote.
+
+    Args:
+        text: in base64.
+        draws: how many rows there are.
+
+    Returns:
+        *Shape:* (draw, head), float64.
+    """
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
 
 
