@@ -105,7 +105,8 @@ class Study(Generic[O, P]):
     all heads already, so that the atlas takes it as q. called: the title of its jobs, with options by name in braces.
     section: what its scores of one head are about, where it has
     such; said_at: where what it says of a head
-    stands in the sentence; gives: those scores in a few words.
+    stands in the sentence; gives: those scores in a few words. question: what it asks, where a view offers it beside
+    others.
     """
 
     name: ClassVar[str]
@@ -121,6 +122,7 @@ class Study(Generic[O, P]):
     section: ClassVar[str] = ""
     said_at: ClassVar[int] = 0
     gives: ClassVar[str] = ""
+    question: ClassVar[str] = ""
 
     def units(self, options: O) -> list[Unit]:
         """The work in pieces; options that cannot be are refused here with an AtlasError."""

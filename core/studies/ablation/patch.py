@@ -71,6 +71,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
     kinds = (Patched,)
     called = "Patched {what} of {checkpoint}, {kind}"
+    question = "patching: what brings the first input's answer back?"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 

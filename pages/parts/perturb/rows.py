@@ -10,8 +10,7 @@ import streamlit as st
 
 from core import capture
 from core.store.rows import Row
-from core.studies.ablation import patch, perturb
-from core.studies.ablation.knockout import KnockoutOptions
+from core.studies.ablation import knockout, patch, perturb, separators
 from core.studies.ablation.records import (
     Changed,
     EdgeCut,
@@ -37,12 +36,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
-STUDIES = {
-    "perturb": "changed inputs: how often does the prediction change?",
-    "patch": "patching: what brings the first input's answer back?",
-    "knockout": "cut edges: what happens without them?",
-    "separators": "is attention to [SEP] a no-op?",
-}
+STUDIES = {module.STUDY.name: module.STUDY.question for module in (perturb, patch, knockout, separators)}
 
 
 def show_rows() -> None:
@@ -71,16 +65,16 @@ def _start(study: str) -> None:
 
 def _told(study: str) -> dict[str, Any]:
     """What more a study is told."""
-    if study == "perturb":
+    if study == perturb.STUDY.name:
         return {
             "kinds": st.multiselect(
                 "Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds", bind="query-params"
             )
         }
-    if study == "knockout":
-        edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(KnockoutOptions)["edges"].default)
+    if study == knockout.STUDY.name:
+        edges, default = capture.knockout.EDGES | WORD_LINKS, list(declared(knockout.KnockoutOptions)["edges"].default)
         return {"edges": url.pick_many(st.multiselect, "Edges", edges, key="cuts", default=default)}
-    if study == "patch":
+    if study == patch.STUDY.name:
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,
                               index=perturb.DEFAULT.index("drop"), key="made_by", bind="query-params")  # fmt: skip
@@ -264,4 +258,9 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> None:
     show_table(pd.DataFrame(lines).dropna(axis=1, how="all"))
 
 
-RESULTS = {"perturb": _perturbed, "patch": _patched, "knockout": _cut, "separators": _separators}
+RESULTS = {
+    perturb.STUDY.name: _perturbed,
+    patch.STUDY.name: _patched,
+    knockout.STUDY.name: _cut,
+    separators.STUDY.name: _separators,
+}

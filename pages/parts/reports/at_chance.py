@@ -7,6 +7,7 @@ import streamlit as st
 from core.errors import AtlasError
 from core.scoring.chance import above_constant
 from core.store.rows import from_json
+from core.studies.ablation import disable, prune
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import Untouched
 from core.studies.tuning.constant_comparison import not_shown
@@ -46,8 +47,8 @@ def _constant_when_tuned(stored: StoredRun) -> float | None:
 def warn_by_other_run(stored: StoredRun) -> None:
     """The same for a study whose rows do not say how good the untouched model is: as the newest sweep or pruning curve
     of this checkpoint on this task has it; nothing where there is none."""
-    for study in ("disable", "prune"):
-        for other_run in known_runs(study):
+    for study in (disable.STUDY, prune.STUDY):
+        for other_run in known_runs(study.name):
             if (other_run.checkpoint, other_run.task) != (stored.checkpoint, stored.task) or not other_run.rows:
                 continue
             rows = other_run.result_rows

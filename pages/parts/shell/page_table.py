@@ -167,10 +167,10 @@ RESULTS = {
     "race": Shown("interventions/sequential", "race_run"),
     "importance": Shown("interventions/pruning", "weighed"),
     "prune": Shown("interventions/pruning", "curve", (("mode", "Curve"),)),
-    **{
-        name: Shown("interventions/patching", "run", (_ROWS, ("study", name)))
-        for name in ("perturb", "patch", "knockout", "separators")
-    },
+    "perturb": Shown("interventions/patching", "run", (_ROWS, ("study", "perturb"))),
+    "patch": Shown("interventions/patching", "run", (_ROWS, ("study", "patch"))),
+    "knockout": Shown("interventions/patching", "run", (_ROWS, ("study", "knockout"))),
+    "separators": Shown("interventions/patching", "run", (_ROWS, ("study", "separators"))),
     "subnetworks": Shown("interventions/subnetworks", "pruned"),
     "gates": Shown("interventions/together", "run_gates"),
     "pairs": Shown("interventions/together", "run_pairs", (("mode", "Pairs of heads"),)),

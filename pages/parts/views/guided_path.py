@@ -25,7 +25,6 @@ from pages.parts.shell.remembered_choices import recalled, remember
 from pages.parts.tuning.paper_figure import change_by_depth, sentence_of_depth
 
 ROWS = "sst2"
-STUDIES = {"finetune": "finetuning/train", "change": "finetuning/change", "disable": "interventions/ablation"}
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -36,19 +35,19 @@ def show(tools: DeltaGenerator) -> None:
     )
     bar = st.container()
     with clear_errors():
-        newest = {study: _newest(study) for study in STUDIES}
-        steps_done = [_look(), *(_of_mine(newest[study]) for study in STUDIES)]
+        tuned, changed, ablated = _newest("finetune"), _newest("change"), _newest("disable")
+        steps_done = [_look(), *map(_of_mine, (tuned, changed, ablated))]
         bar.progress(sum(steps_done) / len(steps_done), text=f"{sum(steps_done)} of {len(steps_done)} steps done")
-        _step(2, "Fine-tune it on SST-2", steps_done[1], newest["finetune"], "finetuning/train",
+        _step(2, "Fine-tune it on SST-2", steps_done[1], tuned, "finetuning/train",
               "Train the encoder to tell good reviews from bad ones: press Fine-tune, with the recipe that is chosen. "
               "Ask of the score that comes out: is it above what a constant answer gets?")  # fmt: skip
-        _step(3, "See what changed", steps_done[2], newest["change"], "finetuning/change",
+        _step(3, "See what changed", steps_done[2], changed, "finetuning/change",
               "Below the scores of your run, press How did attention change? Ask: which layers changed most, and which "
               "heads not at all?")  # fmt: skip
-        _step(4, "Take heads away", steps_done[3], newest["disable"], "interventions/ablation",
+        _step(4, "Take heads away", steps_done[3], ablated, "interventions/ablation",
               "Choose your fine-tuned checkpoint and disable each head in turn (A task's rows). Ask: which heads does "
               "the model need, and is the difference beyond luck?")  # fmt: skip
-        _figure(newest["change"], is_mine=steps_done[2])
+        _figure(changed, is_mine=steps_done[2])
 
 
 def _newest(study: str) -> StoredRun | None:
