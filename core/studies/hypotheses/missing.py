@@ -29,6 +29,9 @@ def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set:
         task: whose rows are used; None for the bundled SST-2.
         measured: names of studies that have scores.
         class_set: of the bundled classifier that names patterns.
+
+    Returns:
+        What one job is to do, in the order of LOOKING, CLASSES, WHY, EFFECTS.
     """
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:

@@ -204,7 +204,14 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Changes of the loss of one head by row as an accumulator, so that they have the interval and p of all means."""
+    """Changes of the loss of one head by row as an accumulator, so that they have the interval and p of all means.
+
+    Args:
+        changes: loss without the head less loss with it. *Shape:* (row,).
+
+    Returns:
+        An accumulator of one layer and head.
+    """
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means

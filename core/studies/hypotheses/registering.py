@@ -51,7 +51,18 @@ def register(
     db: Database, checkpoint: str, proposals: Sequence[Proposal], *, thought: RowChoice, judged: RowChoice,
     annotator: str = "",
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Store a batch before it is tested; returns its id and those of its hypotheses.
+    """Store a batch of hypotheses before it is tested.
+
+    Args:
+        db: where it is stored.
+        checkpoint: that the hypotheses are about.
+        proposals: one to MOST_HYPOTHESES of them.
+        thought: the rows that they were thought of on.
+        judged: the rows that are to judge them; none of those they were thought of on.
+        annotator: who registers them.
+
+    Returns:
+        The batch's id, and those of its hypotheses, in the proposals' order.
 
     Raises:
         InputError: judged on rows that it was thought of on; parameters that are missing or wrong; a head that the
@@ -118,6 +129,13 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
     """What a test of a batch is asked: those of its hypotheses that were not withdrawn.
+
+    Args:
+        batch: as it was registered.
+        members: all its hypotheses.
+
+    Returns:
+        The options of the study.
 
     Raises:
         InputError: the checkpoint has other weights now, rows have changed, or all were withdrawn.

@@ -38,7 +38,16 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """A share with Wilson's interval, and p of a binomial test that it is at most `least`."""
+    """A share with Wilson's 95 % interval, and p of a binomial test that it is at most `least`.
+
+    Args:
+        measure: what the share is of, in words.
+        hits: whether each map counts. *Shape:* (map,), bool.
+        least: what the share must be beyond, 0 to 1.
+
+    Returns:
+        The reading; without any map its value is None and its p is 1.
+    """
     if not len(hits):
         return Reading(measure, None, None, None, 0, 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))

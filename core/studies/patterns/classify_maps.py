@@ -57,9 +57,19 @@ class MapChunk:
 
 @dataclass(frozen=True)
 class ClassifiedChunk:
-    """Class numbers [input, layer, head] of some inputs of a checkpoint; by input how many maps the classifier was
-    unsure of, how many lie outside what it was trained on, whether it was cut, and whether cropped; small: inputs that
-    are too small to have a pattern, which are left out."""
+    """Pattern classes of all maps of some inputs of a checkpoint.
+
+    Attributes:
+        checkpoint: its name.
+        row_ids: of the inputs.
+        names: of the classes, by number.
+        classes: numbers of classes. *Shape:* (input, layer, head), int.
+        unsure: how many of an input's maps the classifier was unsure of. *Shape:* (input,), int.
+        outside: how many lie outside what it was trained on. *Shape:* (input,), int.
+        cut: how many tokens of the input were cut. *Shape:* (input,), int.
+        cropped: whether its maps were cropped for the classifier. *Shape:* (input,), bool.
+        small: how many inputs are too small to have a pattern and are left out.
+    """
 
     checkpoint: str
     row_ids: tuple[str, ...]

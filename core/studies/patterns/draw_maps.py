@@ -54,7 +54,25 @@ class Inputs:
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A map as the store keeps it. weights: float16 [query, key]; maximum: as `largest` reads it."""
+    """A map as the store keeps it.
+
+    Attributes:
+        map_id: as `map_id` makes it.
+        checkpoint: its name.
+        weights_hash: of the checkpoint's weights.
+        task: whose row it is of; PASTED for a text that a person typed.
+        split: of the row.
+        row_id: of the row.
+        layer: zero-based.
+        head: zero-based, in the layer.
+        length: tokens.
+        tokens: their texts.
+        separators: positions of separators.
+        causal: whether queries see only keys up to their own.
+        maximum: as `largest` reads it, to four digits.
+        seed: of the draw.
+        weights: attention weights, little-endian float16. *Shape:* (query, key).
+    """
 
     map_id: str
     checkpoint: str
@@ -237,5 +255,13 @@ def _map(checkpoint: Any, source: MapInput, encoding: Any, head: Head, weights: 
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Largest weight of a map [query, key]; of a causal one without query 0, whose only weight is 1."""
+    """The largest weight of a map; of a causal one without query 0, whose only weight is 1.
+
+    Args:
+        weights: attention weights. *Shape:* (query, key).
+        causal: whether queries see only keys up to their own.
+
+    Returns:
+        0 to 1.
+    """
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

@@ -35,8 +35,15 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Classified:
-    """names: of the classes; size: pieces beyond which a map is cropped, None where none is; classes: numbers [input,
-    layer, head]; unsure, outside: maps of each input."""
+    """Pattern classes of all maps of some inputs.
+
+    Attributes:
+        names: of the classes, by number.
+        size: pieces beyond which a map is cropped; None where none is.
+        classes: numbers of classes. *Shape:* (input, layer, head), int16.
+        unsure: how many maps of an input the classifier was unsure of. *Shape:* (input,), int.
+        outside: how many lie outside what it was trained on. *Shape:* (input,), int.
+    """
 
     names: tuple[str, ...]
     size: int | None
@@ -46,7 +53,17 @@ class Classified:
 
 
 def classified(checkpoint: Checkpoint, encodings: Sequence[Encoding], weights: bytes, *, dtype: str) -> Classified:
-    """All maps of these inputs through the classifier that `weights` hold."""
+    """All maps of some inputs through a classifier.
+
+    Args:
+        checkpoint: whose maps.
+        encodings: the inputs.
+        weights: the classifier's file.
+        dtype: that the classifier computes in.
+
+    Returns:
+        The classes, and how sure they are.
+    """
     classifier = Classifier.from_bytes(weights)
     counts = ClassCounts(classifier, len(encodings), checkpoint.layers, checkpoint.heads, dtype)
     run(checkpoint, list(encodings), [counts])

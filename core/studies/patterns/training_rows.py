@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is fitted: part fold, heads, checkpoints, curve or final; split by group, heads or checkpoint; share of the
-    training inputs, None for all."""
+    """What is fitted.
+
+    Attributes:
+        part: fold, heads, checkpoints, curve or final.
+        split: by group, heads or checkpoint.
+        fold: its number.
+        share: of the training inputs; None for all.
+    """
 
     part: str
     split: str = ""
@@ -37,8 +43,21 @@ class Fold:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
-    what the map's head alone makes one guess (a baseline that looks at no map); outside [map]: beyond what was seen."""
+    """Held-out predictions of one fold.
+
+    Attributes:
+        of: the fold.
+        trained_on: how many maps it was fitted on.
+        cropped: how many of the held-out maps are too long for the classifier.
+        map_ids: of the held-out maps.
+        groups: the input that each is of.
+        checkpoints: the checkpoint that each is of.
+        truth: numbers of their classes. *Shape:* (map,), int.
+        probabilities: rows sum to 1. *Shape:* (map, class).
+        identity: the class that the map's head alone makes one guess, a baseline that looks at no map. *Shape:* (map,),
+            int.
+        outside: whether the map lies beyond what the fit was trained on. *Shape:* (map,), bool.
+    """
 
     of: Fold
     trained_on: int

@@ -1,5 +1,6 @@
 from . import entropies as entropies
 from . import frozen_layer_probes as frozen_layer_probes
+from . import parsed_trees as parsed_trees
 from . import probe as probe
 from . import probe_features as probe_features
 from . import properties as properties

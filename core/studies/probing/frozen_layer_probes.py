@@ -17,7 +17,15 @@ FIRST, MEAN = "first", "mean"
 
 
 def layer_predictions(on: Bench) -> dict[str, np.ndarray]:
-    """Predictions [layer, dev row] by what is read: FIRST (the classifying token) or MEAN (over the text's tokens)."""
+    """What a classifier on each layer's output says of the dev rows; ridge regression for scores.
+
+    Args:
+        on: the task's rows, and the checkpoint that reads them.
+
+    Returns:
+        By what is read, FIRST (the classifying token) or MEAN (over the text's tokens); layer 0 is the embeddings'
+        output. *Shape:* (layer, dev row) each.
+    """
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

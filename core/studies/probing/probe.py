@@ -63,9 +63,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Answered:
-    """A probe on a test. right, control [layer, sentence]: words it has right, of the property and of its control task;
-    words [sentence]. majority, alone: shares of the most frequent class and of the word without a vector; linear: of
-    the linear rule, None where there is none."""
+    """A probe on a test.
+
+    Attributes:
+        property: its name; of a test with a name of its own that one.
+        source: TRAINED or RANDOM weights.
+        probe: one of PROBES.
+        right: words it has right; layer 0 is the embeddings' output. *Shape:* (layer, sentence), int.
+        control: words it has right of the control task. *Shape:* (layer, sentence), int.
+        words: of each sentence. *Shape:* (sentence,), int.
+        classes: how many the property has.
+        majority: share of the words of the test that are of train's most frequent class, 0 to 1.
+        alone: share that is right by the word without a vector, 0 to 1.
+        linear: share that is right by the linear rule; None where there is none.
+    """
 
     property: str
     source: str
@@ -81,7 +92,12 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Mixing weights [fit, layer]: of all sentences first, then of sentences drawn again."""
+    """Mixing weights over layers.
+
+    Attributes:
+        property: its name.
+        weights: of all sentences first, then of sentences drawn again; rows sum to 1. *Shape:* (fit, layer).
+    """
 
     property: str
     weights: np.ndarray
@@ -89,7 +105,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """What was seen."""
+    """The probes and mixing weights of some units."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -190,7 +206,15 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Words that are right [layer, word] counted [layer, sentence]."""
+    """Words that are right, counted by sentence.
+
+    Args:
+        right: whether each word is. *Shape:* (layer, word), bool.
+        groups: the sentence that each word is of, from 0. *Shape:* (word,), int.
+
+    Returns:
+        *Shape:* (layer, sentence), int32.
+    """
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))

@@ -33,7 +33,15 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a part that a checkpoint reads whole. pieces: of each sentence [piece, word]."""
+    """The sentences of a part that a checkpoint reads whole.
+
+    Attributes:
+        part: train, dev or test.
+        sentences: with their gold trees.
+        encodings: of each sentence.
+        pieces: the share that each piece has in each word, by characters, one array a sentence. *Shape:* (piece, word).
+        left_out: the other sentences, by why.
+    """
 
     part: str
     sentences: tuple[GoldSentence, ...]

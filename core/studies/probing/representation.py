@@ -43,7 +43,13 @@ class RepresentationOptions:
 
 @dataclass(frozen=True)
 class Alike:
-    """similarity [kind, input, layer from the embeddings'], entropy [input, layer]; NaN where an input has none."""
+    """How alike vectors are, and how spread attention is; NaN where an input has none.
+
+    Attributes:
+        similarity: mean cosines, -1 to 1, of each of `core.scoring.similarity.KINDS`; layer 0 is the embeddings'
+            output. *Shape:* (kind, input, layer).
+        entropy: of attention over that of uniform attention, 0 to 1. *Shape:* (input, layer).
+    """
 
     similarity: np.ndarray
     entropy: np.ndarray

@@ -94,8 +94,17 @@ class SubnetworkTask:
 
 @dataclass(frozen=True)
 class Pruned:
-    """Predictions of the dev rows [row]. what: CURVE, FULL or one of KINDS; moment: BEFORE or AFTER fine-tuning;
-    share: of the weights (or components) that are gone."""
+    """What a model with parts removed says of the dev rows.
+
+    Attributes:
+        what: CURVE, FULL or one of KINDS.
+        seed: of the fine-tuning.
+        scope: "global" or "layer" of weights; "" of components.
+        moment: "before" or "after" fine-tuning; "" of the full model.
+        share: of the weights (or components) that are gone, 0 to 1.
+        predicted: labels as the task numbers them, or scores. *Shape:* (dev row,).
+        components: that stay; empty of weights.
+    """
 
     what: str
     seed: int
@@ -108,9 +117,16 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """What structured pruning of one seed found. order: components as they went, the least important first; kept: the
-    good subnetwork. classes [input, layer, head]: of the full model's maps, as numbers of names; empty where no pattern
-    classifier knows them."""
+    """What structured pruning of one seed found.
+
+    Attributes:
+        seed: of the fine-tuning.
+        order: components as they went, the least important first.
+        kept: the good subnetwork.
+        names: of pattern classes, by number.
+        classes: of the full model's maps; empty where no pattern classifier knows them. *Shape:* (input, layer, head),
+            int.
+    """
 
     seed: int
     order: tuple[str, ...]
@@ -121,7 +137,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All that was measured. gold [row]; constant: the constant predictor's label and score."""
+    """All that was measured.
+
+    Attributes:
+        gold: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
+        constant: the constant predictor's label.
+        baseline: the constant predictor's score; None where it is not defined.
+        train_rows: how many were learned.
+        pruned: what each pruned model says.
+        orders: of structured pruning, one a seed.
+    """
 
     gold: np.ndarray
     constant: str

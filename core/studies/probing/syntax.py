@@ -26,6 +26,7 @@ from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Seed
+from core.studies.probing.parsed_trees import Parsed, baselines, heads_of, parsed_of, scored_of
 from core.studies.probing.records import (
     BestHeadTree,
     DrawnTree,
@@ -36,7 +37,7 @@ from core.studies.probing.records import (
 )
 from core.studies.provenance import provenance
 from core.studies.records import Result, picked
-from core.tasks.treebank import LeftOut, plain_relation, read_part
+from core.tasks.treebank import LeftOut, read_part
 
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint as Opened
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 TRAINED, RANDOM = "trained", "random"
 ATTENTION, WITH_WORDS = "attention", "attention and embeddings"
 SHUFFLED, FRESH = "attention, distances shuffled", ", random weights"
-BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed offset per relation")
 TREES = 24  # sentences of test that are kept with their trees
 
 Treebank = Annotated[
@@ -78,24 +78,19 @@ class FeatureSource:
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """How some trees of test fare. right, joined [sentence]: words with their head, and joined with it in either
-    direction; words, governed [sentence]: out of how many; whole [sentence]: the undirected tree is all right."""
-
-    kind: str
-    name: str
-    right: np.ndarray
-    words: np.ndarray
-    joined: np.ndarray
-    governed: np.ndarray
-    whole: np.ndarray
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class SingleHeads:
-    """Spanning trees of every head. joined [layer, head, sentence]; governed [sentence]; of dev and of test. best: the
-    (layer, head) chosen on dev, and its tree from the gold root, directed, on test."""
+    """Spanning trees of every head, on dev and on test.
+
+    Attributes:
+        dev_joined: words of dev that are joined with their gold head. *Shape:* (layer, head, sentence), int.
+        dev_governed: out of how many. *Shape:* (sentence,), int.
+        joined: the same on test. *Shape:* (layer, head, sentence), int.
+        governed: the same on test. *Shape:* (sentence,), int.
+        whole: 1 where the tree of a sentence of test is all right. *Shape:* (layer, head, sentence), int.
+        best: layer and head that are best on dev.
+        rooted: words of test with their gold head in the best head's directed tree from the gold root. *Shape:*
+            (sentence,), int.
+    """
 
     dev_joined: np.ndarray
     dev_governed: np.ndarray
@@ -119,7 +114,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Syntax:
-    """What was seen. sentences: of train, dev and test."""
+    """All that was measured; sentences: how many of train, dev and test."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -200,72 +195,12 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
 
 STUDY = SyntaxStudy()
 
-# ---------------------------------------------------------------- gold
-
-
-def heads_of(sentence: object) -> np.ndarray:
-    """The gold heads [word] of a sentence."""
-    return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
-
-
-def scored_of(sentence: object) -> np.ndarray:
-    """Which words count: all but punctuation."""
-    return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
-
-
-def parsed_of(
-    kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
-) -> Parsed:
-    """Predicted heads of test's sentences against the gold ones."""
-    counts = []
-    for sentence, heads in zip(sentences, predicted, strict=True):
-        gold, scored = heads_of(sentence), scored_of(sentence)
-        joined = int(scoring.trees.joined(gold, scoring.trees.neighbours(heads)[None], scored)[0])
-        governed = scoring.trees.governed(gold, scored)
-        right = scoring.trees.attached(gold, heads, scored)
-        counts.append((right, int(scored.sum()), joined, governed, joined == governed))
-    columns = [np.array(column, dtype=np.int32) for column in zip(*counts, strict=True)]
-    right_of, words_of, joined_of, governed_of, whole_of = columns
-    return Parsed(kind, name, right_of, words_of, joined_of, governed_of, whole_of, note)
-
-
-def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Branching and fixed offsets; offsets are chosen on train."""
-    known = [
-        (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
-        for sentence in train.sentences
-    ]
-    offset = scoring.trees.best_offset((heads, scored) for heads, scored, _ in known)
-    by_relation = scoring.trees.best_offsets(known)
-    lengths = [len(sentence.words) for sentence in test.sentences]
-    relations = [[plain_relation(word.dep) for word in sentence.words] for sentence in test.sentences]
-    predicted = {
-        BASELINES[0]: ([scoring.trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
-        BASELINES[1]: ([scoring.trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
-        BASELINES[2]: (
-            [scoring.trees.at_offsets([offset] * n) for n in lengths],
-            f"head(i) = i {offset:+d}, chosen on train",
-        ),
-        BASELINES[3]: (
-            [_by_relation(of_input, by_relation, offset) for of_input in relations],
-            "the word's gold relation is told; chosen on train",
-        ),
-    }
-    return [parsed_of("baseline", name, test.sentences, heads, note) for name, (heads, note) in predicted.items()]
-
-
-def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
-    """Heads at each relation's own offset; the root is known by its relation."""
-    return scoring.trees.at_offsets(
-        [0 if relation == "root" else offsets.get(relation, otherwise) for relation in relations]
-    )
-
 
 # ---------------------------------------------------------------- probes
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Features and gold of one part."""
+    """Word maps, gold trees and, if wanted, word embeddings of one part."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -301,7 +236,16 @@ def _shows(sentence: object) -> bool:
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """The sentence with the probe's best tree (one root, no circle)."""
+    """A sentence with the best tree of a probe: one root, no circle.
+
+    Args:
+        sentence: of a treebank.
+        scores: log probabilities of each word's head; candidate 0 is none, candidate j + 1 is word j. *Shape:* (word,
+            candidate).
+
+    Returns:
+        Both trees, with the probability of each drawn head.
+    """
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)

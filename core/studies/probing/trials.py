@@ -65,10 +65,17 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 def trial(
     on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
 ) -> tuple[Any, np.ndarray]:
-    """Fine-tune once; the model in eval mode and its predictions of the dev rows.
+    """Fine-tune once.
 
-    key: names the state of a run under way. before: called with the fresh model, as
-    when some of its weights are to be masked.
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        recipe: of the fine-tuning.
+        seed: of the head and the order of rows.
+        key: names the state of a run under way.
+        before: called with the fresh model, as when some of its weights are to be masked.
+
+    Returns:
+        The model in eval mode, and its predictions: labels as the task numbers them, or scores. *Shape:* (dev row,).
     """
     model: Any = initialised(on.base, on.task, "pretrained", recipe, seed).to(on.base.device)
     if before is not None:
@@ -81,5 +88,13 @@ def trial(
 
 
 def predicted(model: Any, on: Bench) -> np.ndarray:
-    """Labels or scores of the dev rows."""
+    """What a fine-tuned model says of the dev rows.
+
+    Args:
+        model: with its classifier.
+        on: the task's rows, and the checkpoint that reads them.
+
+    Returns:
+        Labels as the task numbers them, or scores. *Shape:* (dev row,).
+    """
     return np.array(predictions(on.task, logits_of(model, on.base, on.dev)))

@@ -22,7 +22,13 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @dataclass(frozen=True)
 class Full:
-    """The full model. names: of pattern classes; classes [input, layer, head]: numbers of them, of some dev rows."""
+    """The full model, fine-tuned.
+
+    Attributes:
+        predicted: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
+        names: of pattern classes, by number; empty without a pattern classifier.
+        classes: of its maps of some dev rows. *Shape:* (input, layer, head), int.
+    """
 
     predicted: np.ndarray
     names: tuple[str, ...]
@@ -30,12 +36,35 @@ class Full:
 
 
 def before(on: Bench, recipe: Recipe, seed: int, key: str, share: float, scope: Scope) -> np.ndarray:
-    """Predictions after fine-tuning weights of which a share went first."""
+    """What a model says of the dev rows that was fine-tuned after a share of its weights went.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        recipe: of the fine-tuning.
+        seed: of the fine-tuning.
+        key: as in `trial`.
+        share: of the weights that go, those nearest to 0; 0 to 1.
+        scope: "global" or "layer": of all layers together, or of each.
+
+    Returns:
+        Labels as the task numbers them, or scores. *Shape:* (dev row,).
+    """
     return trial(on, recipe, seed, key, before=lambda model: hold(model, magnitude_masks(model, share, scope)))[1]
 
 
 def after(on: Bench, recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]) -> list[np.ndarray]:
-    """Predictions of one fine-tuned model without a share of its weights, at each (scope, share)."""
+    """What one fine-tuned model says of the dev rows without a share of its weights.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        recipe: of the fine-tuning.
+        seed: of the fine-tuning.
+        key: as in `trial`.
+        points: (scope, share) as in `before`.
+
+    Returns:
+        Predictions at each point. *Shape:* (dev row,) each.
+    """
     model, _ = trial(on, recipe, seed, key)
     weights = {name: value.detach().clone() for name, value in model.named_parameters()}
     predictions = []
@@ -51,8 +80,19 @@ def after(on: Bench, recipe: Recipe, seed: int, key: str, points: Sequence[tuple
 def ordered(
     on: Bench, recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """The full model, its components as they go (least important first, weighed anew at every step), and those that are
-    left when the next step would cost more than 1 - kept_share of the score. classifier: of patterns, its file.
+    """The order in which the components of a model may go, least important first, weighed anew at every step.
+
+    Args:
+        on: the task's rows, and the checkpoint that the model is fine-tuned from.
+        recipe: of the fine-tuning.
+        seed: of the fine-tuning.
+        key: as in `trial`.
+        kept_share: of the full model's score that must be left, 0 to 1.
+        classifier: the file of a pattern classifier; None for none.
+
+    Returns:
+        The full model; all components as they go; those that are left when the next step would cost more than 1 -
+        kept_share of the score, or the last two to go where no step does.
     """
     model, full = trial(on, recipe, seed, key)
     tuned = Checkpoint(on.base.name, model, on.base.tokenizer, weights_hash=key)
@@ -114,7 +154,18 @@ def _classes(tuned: Checkpoint, on: Bench, weights: bytes | None) -> tuple[tuple
 
 
 def retrained(on: Bench, recipe: Recipe, seed: int, key: str, kept: Sequence[str]) -> tuple[np.ndarray, float]:
-    """Predictions of a subnetwork fine-tuned from the pre-trained weights, and the share of components gone."""
+    """What a subnetwork says of the dev rows that was fine-tuned from the pre-trained weights.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        recipe: of the fine-tuning.
+        seed: of the fine-tuning.
+        key: as in `trial`.
+        kept: names of the components that stay; all others are masked.
+
+    Returns:
+        Predictions, *Shape:* (dev row,), and the share of components gone.
+    """
     stays = {component for name in kept for component in parse_components(name)}
 
     def mask(model: Any) -> None:
