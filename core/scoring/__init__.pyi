@@ -29,6 +29,7 @@ from . import long_scores as long_scores
 from . import mean_patterns as mean_patterns
 from . import proportions as proportions
 from . import queries as queries
+from . import race_estimates as race_estimates
 from . import race_steps as race_steps
 from . import racing as racing
 from . import rank_agreement as rank_agreement

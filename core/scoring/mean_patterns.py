@@ -20,20 +20,36 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """How much of each token lies in each of `size` equal parts of the input; rows sum to 1."""
+    """How much of each token lies in each of `size` equal parts of the input.
+
+    Args:
+        length: tokens of the input, at least 1.
+        size: parts, at least 1.
+
+    Returns:
+        Shares of tokens, float64. *Range:* 0 to 1; rows sum to 1, columns to length / size. Cached: not to be written
+        to.
+    """
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Maps as SIZE x SIZE; rows sum to 1 where they did."""
+    """Maps of any length as SIZE x SIZE, by areas.
+
+    Args:
+        weights: square maps of inputs of one length.
+
+    Returns:
+        What queries of one part give to keys of another, the mean over these queries. Rows sum to 1 where they did.
+    """
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
 
 class MeanPatterns:
-    """Observer: the mean resized map of every head [layer, head, SIZE, SIZE]."""
+    """Observer: the mean resized map of every head."""
 
     def __init__(self, layers: int, heads: int):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
@@ -60,9 +76,13 @@ class MeanPatterns:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Heads in groups by mean pattern. group: of each head, from 0, the largest first. patterns: the mean of each.
+    """Heads in groups by mean pattern.
 
-    clear: silhouette of each head, -1 to 1: how much nearer its own group is than the next.
+    Attributes:
+        group: number of each head's group, from 0, the largest group first.
+        patterns: mean pattern of each group's heads.
+        clear: silhouette of each head: how much nearer it is to its own group than to the next. *Range:* -1 to 1; 0 for
+            all heads where there is one group or as many as heads.
     """
 
     group: Int[np.ndarray, " head"]
@@ -71,7 +91,15 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """At most `groups` groups by Ward's linkage of the patterns' square roots (Hellinger distance of the rows)."""
+    """Group heads by Ward's linkage of the square roots of their patterns (Hellinger distance of the rows).
+
+    Args:
+        patterns: mean pattern of each head, without NaN.
+        groups: the most groups that there may be.
+
+    Returns:
+        The groups; fewer than `groups` where heads are fewer or alike. A single head is its own group.
+    """
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
     roots = np.sqrt(patterns).reshape(len(patterns), -1)
@@ -89,9 +117,14 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """How alike two pictures of redundancy are. r: Pearson correlation of the distances between heads; low, high: its
-    95 % interval over heads; p: that heads with names shuffled within their layers would agree as much (Mantel);
-    pairs: of heads."""
+    """How alike two pictures of redundancy are.
+
+    Attributes:
+        r: Pearson correlation of the distances between heads, -1 to 1.
+        low, high: its 95 % interval over heads.
+        p: how likely heads with names shuffled within their layers would agree as much (Mantel), 0 to 1.
+        pairs: how many pairs of heads there are.
+    """
 
     r: float
     low: float
@@ -111,8 +144,18 @@ def redundancy_agreement(
     """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
 
     Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
-    out), and shuffled for p. layer: of each head; only heads of one layer change names, because heads of a layer are
-    alike in any model. None: all heads do.
+    out), and shuffled for p.
+
+    Args:
+        first: distances between heads, symmetric; the upper triangle is read.
+        second: of the same heads, in the other task or phase.
+        layer: of each head: only heads of one layer change names, because heads of a layer are alike in any model.
+            None: all heads change names.
+        seed: of the draws and shuffles.
+        draws: how many of each.
+
+    Returns:
+        All but `pairs` NaN for fewer than four heads, or where all distances of one picture are equal.
     """
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
@@ -133,6 +176,14 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Of each head the most alike other one, and how far it is."""
+    """The most alike other head of each head.
+
+    Args:
+        distances: between heads, at least two; the diagonal is not looked at.
+
+    Returns:
+        Of each head the number of the nearest other one, the first of equally near ones; and the distance to it, in the
+        unit of `distances`.
+    """
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

@@ -1,4 +1,4 @@
-"""Shares of rows and how sure they are."""
+"""Shares of rows and their intervals."""
 
 import numpy as np
 from jaxtyping import Float, Real
@@ -13,11 +13,11 @@ def wilson_interval(
     """The 95 % intervals of shares of rows (Wilson 1927): the shares that a score test does not reject.
 
     Args:
-        counts: rows that have it, of each share. *Shape:* any. *Range:* 0 to rows.
-        rows: that all of them are shares of, at least 1.
+        counts: how many of the rows are counted in each share. *Range:* 0 to rows.
+        rows: how many rows there are, at least 1.
 
     Returns:
-        Lower and upper ends, each in the shape of counts. *Range:* 0 to 1, but for what rounding adds.
+        Lower and upper ends. *Range:* 0 to 1, but for what rounding adds.
     """
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)

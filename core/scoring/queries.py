@@ -26,7 +26,13 @@ KINDS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The pairs of one link (or of all links of an input), and the input's ordinary positions."""
+    """The pairs of one link (or of all links of an input), and the input's ordinary positions.
+
+    Attributes:
+        input: number of the input.
+        pairs: (query, key) positions.
+        ordinary: positions of pieces that are no special tokens, ascending.
+    """
 
     input: int
     pairs: tuple[Pair, ...]
@@ -53,8 +59,7 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 class QueryResiduals:
     """Observer: weights at every query of the links' keys, and the curve over distance of all inputs.
 
-    update takes weights [batch, head, query, key] of one layer. result(kind) gives, per link, the largest residual of
-    its pairs at its own query and at every other: [place, layer x head], the true place first.
+    `places` has, of each link, its pairs at their own query and then at every other (`other_queries`).
     """
 
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
@@ -105,11 +110,27 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Mean relative weight by key - query, from -longest to longest; 0 where no pair has that distance."""
+        """Mean relative weight of every head at every distance.
+
+        Args:
+            kind: one of KINDS.
+
+        Returns:
+            By key - query, from -longest to longest. Times an even spread; of decoders, log odds. 0 where no pair has
+            that distance.
+        """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Per link, the largest residual of its pairs at each place, the true one first."""
+        """The largest residual of each link's pairs, at their own query and at every other.
+
+        Args:
+            kind: one of KINDS.
+
+        Returns:
+            An array for each link: places as in `places`, the true one first; cells are layers x heads. Units as in
+            `curve`.
+        """
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -6,23 +6,18 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Int
 
-from core.scoring.racing import (
-    EffectEstimate,
-    HeadRows,
-    PerHead,
-    Rules,
-    control_of,
-    estimated,
-    spreads,
-    standings,
-    taken,
-)
+from core.scoring.race_estimates import EffectEstimate, HeadRows, PerHead, control_of, estimated, spreads
+from core.scoring.racing import Rules, standings, taken
 
 
 @dataclass(frozen=True)
 class Work:
-    """What measuring costs, in forward passes of one row. heads: of each head's exact effect [head], the untouched
-    pass left out; backward: of all first-order effects."""
+    """What measuring costs, in forward passes of one row.
+
+    Attributes:
+        heads: of each head's exact effect, the untouched pass left out.
+        backward: of the first-order effects of all heads.
+    """
 
     heads: PerHead
     backward: float
@@ -30,8 +25,13 @@ class Work:
 
 @dataclass(frozen=True)
 class FirstOrderChoice:
-    """Whether first-order effects of all rows are taken, and what was foreseen, in forward passes after the first
-    look: without them, and with them (their own cost included)."""
+    """Whether first-order effects of all rows are taken, and what the rest of the race was expected to cost.
+
+    Attributes:
+        use: whether they are taken.
+        without: forward passes of one row after the first look, without first-order effects.
+        with_control: the same with them as a control variate, their own cost included.
+    """
 
     use: bool
     without: float
@@ -41,9 +41,16 @@ class FirstOrderChoice:
 def foreseen(
     estimate: EffectEstimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
 ) -> Int[np.ndarray, " head"]:
-    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would.
+    """The look at which each head would get its verdict if its mean and spreads stayed.
 
-    beside: the most that the control variate of a row is, where there is one.
+    Args:
+        estimate: of the heads' effects after the first look.
+        rules: of the race.
+        spread: standard deviation of each head's exact effects over rows.
+        beside: the most that each head's control variate is in a row; None: there is no control variate.
+
+    Returns:
+        Rows at that look, one of `rules.looks`; all rows where no look would give a verdict.
     """
     distance = np.abs(np.abs(estimate.value) - rules.margin)
     level = rules.alpha / (rules.heads * len(rules.looks))
@@ -57,7 +64,17 @@ def foreseen(
 
 
 def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> FirstOrderChoice:
-    """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
+    """Whether first-order effects pay, from the first look alone.
+
+    Args:
+        exact: effects of all heads on the rows of the first look.
+        first_order: first-order effects of all heads on the same rows.
+        rules: of the race.
+        work: what measuring costs.
+
+    Returns:
+        The choice; first-order effects are used where the race is expected to cost less with them.
+    """
     control = control_of(exact, first_order)
     plain = estimated(exact, rules.rows)
     left = spreads(exact - control.slope[:, None] * first_order, 2)
@@ -72,8 +89,13 @@ def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> 
 
 @dataclass(frozen=True)
 class RaceStep:
-    """What to measure next. heads: whose exact effects; start, stop: rows of the draw; exact, first_order: what of
-    these rows. `over`: nothing."""
+    """What a race measures next.
+
+    Attributes:
+        heads: numbers of the heads whose exact effects are measured.
+        start, stop: rows of the draw, stop left out; equal: the race is over.
+        exact, first_order: which effects of these rows are measured; first-order effects are of all heads.
+    """
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -88,8 +110,20 @@ class RaceStep:
 
 
 def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: FirstOrderChoice | None) -> RaceStep:
-    """What the race wants next, from all that was measured: the first look with both kinds of effects, then
-    first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
+    """What the race measures next, from all that was measured.
+
+    The first look has both kinds of effects; then come first-order effects of the other rows if they were chosen, then
+    the exact effects of the open heads up to the next look.
+
+    Args:
+        exact: effects in the order of the draw, NaN where a row was not taken.
+        first_order: first-order effects, likewise.
+        rules: of the race.
+        choice: whether first-order effects are used; None before the first look.
+
+    Returns:
+        The step; `over` where no head takes more rows.
+    """
     all_heads = np.arange(rules.heads)
     if (taken(exact) < rules.first).any():
         return RaceStep(all_heads, 0, rules.first, first_order=True)

@@ -30,9 +30,10 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy  # its parts load when they are used
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from core.errors import InputError
+from core.scoring.race_estimates import Control, EffectEstimate, HeadRows, PerHead, control_of, estimated
 
 Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -40,18 +41,20 @@ FIRST = 64  # rows at the first look: fewer, and sparse effects are far from nor
 ALPHA = 0.05
 LATER = 1.2  # times as many rows at each look, once heads can be found not to matter
 
-HeadRows = Float[np.ndarray, "head row"]
-PerHead = Float[np.ndarray, " head"]
-
 
 @dataclass(frozen=True)
 class Rules:
     """What a race is held to.
 
-    margin: of the mean effect, in its units. clip: c, the most that a row's effect can be. rows: N, all that may be
-    drawn. heads: how many race. alpha: the chance of any wrong verdict over all heads and looks. first: rows at the
-    first look. anytime: intervals that hold whenever somebody stops (a confidence sequence), instead of at the looks.
-    hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
+    Attributes:
+        margin: of the mean effect, in its units.
+        clip: c, the most that a row's effect can be.
+        rows: N, all that may be drawn.
+        heads: how many race.
+        alpha: the chance of any wrong verdict over all heads and looks.
+        first: rows at the first look.
+        anytime: intervals hold whenever somebody stops (a confidence sequence), instead of at the looks.
+        hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
     """
 
     margin: float
@@ -114,75 +117,22 @@ class Rules:
         return int(np.ceil(self.unseen(1) / self.margin))
 
 
-# ---------------------------------------------------------------- estimates
-
-
-@dataclass(frozen=True)
-class Control:
-    """First-order effects as a control variate. slope: c [head]; means, spreads, largest: of g over all N rows [head],
-    the last without its sign."""
-
-    slope: PerHead
-    means: PerHead
-    spreads: PerHead
-    largest: PerHead
-
-    @property
-    def beside(self) -> PerHead:
-        """The most that c g of a row is [head]."""
-        return np.abs(self.slope) * self.largest
-
-
-@dataclass(frozen=True)
-class EffectEstimate:
-    """Mean effects after n of N rows [head]: theta, SE, degrees of freedom, the spread of d, and n."""
-
-    value: PerHead
-    error: PerHead
-    degrees: int
-    residual: PerHead
-    n: int
-
-
-def slope_of(exact: HeadRows, first_order: HeadRows) -> PerHead:
-    """c: least squares of e on g over the rows of the first look; 0 where g does not vary."""
-    centred = first_order - first_order.mean(1, keepdims=True)
-    squares = (centred**2).sum(1)
-    together = (centred * exact).sum(1)
-    return np.divide(together, squares, out=np.zeros_like(together), where=squares > 0)
-
-
-def spreads(exact: HeadRows, lost: int = 1) -> PerHead:
-    """Standard deviations over rows; lost: degrees of freedom that were fitted."""
-    centred = exact - exact.mean(1, keepdims=True)
-    return np.sqrt((centred**2).sum(1) / max(1, exact.shape[1] - lost))
-
-
-def estimated(
-    exact: HeadRows,
-    rows: int,
-    *,
-    first_order: HeadRows | None = None,
-    control: Control | None = None,
-) -> EffectEstimate:
-    """theta and its standard error from the n rows drawn [head, n] of `rows`; first_order: g of the same n rows."""
-    n = exact.shape[1]
-    exact_spreads = spreads(exact)
-    if control is None or first_order is None:
-        return EffectEstimate(exact.mean(1), exact_spreads / np.sqrt(n), n - 1, exact_spreads, n)
-    residual = exact - control.slope[:, None] * first_order
-    left = spreads(residual, 2)
-    value = control.slope * control.means + residual.mean(1)
-    error = np.sqrt(exact_spreads**2 / rows + left**2 * (1 / n - 1 / rows))
-    return EffectEstimate(value, error, n - 2, left, n)
-
-
 # ---------------------------------------------------------------- intervals
 
 
 def batch_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
-    """Of t-intervals at level alpha / (heads x looks), two-sided, and what unseen rows may add: all of them hold
-    together with 1 - alpha."""
+    """Half-widths of t-intervals at the looks, which all hold together with 1 - alpha.
+
+    They are two-sided at level alpha / (heads x looks), and wider by what unseen rows may add.
+
+    Args:
+        estimate: of the heads' mean effects.
+        rules: of the race.
+        control: the control variate that the estimate used, or None.
+
+    Returns:
+        Of each head, in units of the effects.
+    """
     level = rules.alpha / (rules.heads * len(rules.looks))
     unseen = rules.unseen(estimate.n, control.beside if control else 0.0)
     return scipy.special.stdtrit(estimate.degrees, 1 - level / 2) * estimate.error + unseen
@@ -191,8 +141,16 @@ def batch_half_widths(estimate: EffectEstimate, rules: Rules, control: Control |
 def sequence_scale(n: int, alpha: float, tightest: int) -> float:
     """Half-width at n of an asymptotic confidence sequence, in standard deviations of one observation.
 
-    sqrt(2 (n r^2 + 1) / (n^2 r^2) log(sqrt(n r^2 + 1) / alpha)), Waudby-Smith et al. (arXiv 2103.06476, theorem 2.2);
-    r^2 = (-2 log alpha + log(1 - 2 log alpha)) / tightest makes it narrowest at about that many rows.
+    sqrt(2 (n r^2 + 1) / (n^2 r^2) log(sqrt(n r^2 + 1) / alpha)), Waudby-Smith et al. (arXiv 2103.06476, theorem 2.2),
+    with r^2 = (-2 log alpha + log(1 - 2 log alpha)) / tightest.
+
+    Args:
+        n: observations so far, at least 1.
+        alpha: chance that the sequence ever misses the mean, between 0 and 1.
+        tightest: at about so many observations the sequence is narrowest.
+
+    Returns:
+        Above 0.
     """
     rho = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / tightest
     grown = n * rho + 1
@@ -200,10 +158,18 @@ def sequence_scale(n: int, alpha: float, tightest: int) -> float:
 
 
 def sequence_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
-    """Of intervals that hold at every n at once, for all heads, with 1 - alpha.
+    """Half-widths of intervals that hold at every n at once, for all heads, with 1 - alpha.
 
-    The sequence is about mean(d). With a control variate half of alpha goes to it and half to mean(g), whose N rows
-    are seen once. Narrowest at a quarter of the rows, where most heads that are not clear at once are decided.
+    The sequence is about mean(d). With a control variate half of alpha goes to it and half to mean(g), whose N rows are
+    seen once. Narrowest at a quarter of the rows, where most heads that are not clear at once are decided.
+
+    Args:
+        estimate: of the heads' mean effects.
+        rules: of the race.
+        control: the control variate that the estimate used, or None.
+
+    Returns:
+        Of each head, in units of the effects.
     """
     alpha, tightest = rules.alpha / rules.heads, max(rules.first, rules.rows // 4)
     if control is None:
@@ -218,6 +184,14 @@ def chance_left(estimate: EffectEstimate, rules: Rules, control: Control | None 
 
     theta moves by a normal step whose variance is s_d^2 (1/n - 1/N): rows that are still to come are like those seen,
     and their mean is as unsure as n rows leave it. The interval at N is as wide as spreads of today make it.
+
+    Args:
+        estimate: of the heads' mean effects after n rows.
+        rules: of the race.
+        control: the control variate that the estimate used, or None.
+
+    Returns:
+        Of each head. *Range:* 0 to 1.
     """
     moved = estimate.residual**2 * (1 / estimate.n - 1 / rules.rows)
     left = np.sqrt(np.maximum(estimate.error**2 - moved, 0))
@@ -246,11 +220,14 @@ def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
 
 @dataclass(frozen=True)
 class Standings:
-    """Where a race stands, head by head.
+    """Where a race stands, head by head; estimates are NaN before the first look.
 
-    verdicts; rows: how many rows the interval rests on (of a verdict: those of its look); value, low, high: theta and
-    its interval; always_low, always_high: of the confidence sequence, which may be looked at any time. NaN before the
-    first look. hopeless: open, and takes no more rows.
+    Attributes:
+        verdicts: of each head.
+        rows: how many rows the interval rests on; of a verdict, those of its look.
+        value, low, high: theta and its interval, in units of the effects.
+        always_low, always_high: of the confidence sequence, which may be looked at any time.
+        hopeless: whether the head is open and takes no more rows.
     """
 
     verdicts: list[Verdict]
@@ -274,26 +251,32 @@ class Standings:
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """How many rows each head has, from the first of the draw on without a gap."""
+    """How many rows each head has, from the first of the draw on without a gap.
+
+    Args:
+        effects: in the order of the draw, NaN where a row was not taken.
+
+    Returns:
+        Rows before the first NaN.
+    """
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
     return np.where(missing.any(1), missing.argmax(1), effects.shape[1])
 
 
-def control_of(exact: Float[np.ndarray, "head look"], first_order: HeadRows) -> Control:
-    """The control variate of all heads: slopes from the first look (exact, and g of the same rows), means and spreads
-    from g of all rows."""
-    slope = slope_of(exact, first_order[:, : exact.shape[1]])
-    return Control(slope, first_order.mean(1), spreads(first_order), np.abs(first_order).max(1))
-
-
 def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None) -> Standings:
     """Every look at the effects so far, in order: a head is judged until it has a verdict.
 
-    exact: e in the order of the draw, NaN where not taken. first_order: g of all rows where they are used as a control
-    variate. Verdicts are those of `rules`; between looks the interval at the last look stands, and the confidence
-    sequence goes on.
+    Between looks the interval at the last look stands, and the confidence sequence goes on.
+
+    Args:
+        exact: e in the order of the draw, NaN where a row was not taken.
+        rules: of the race, which verdicts follow.
+        first_order: g of all rows as a control variate; None: they are not used.
+
+    Returns:
+        All heads open without estimates until each has the rows of the first look.
     """
     ready, state = taken(exact), _before_the_first_look(rules)
     if (ready < rules.first).any():

@@ -18,11 +18,15 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """Of each pair of operators, and on the diagonal of an operator with itself; NaN where one ranks no head above
-    another. Range -1 to 1.
+    """How alike operators rank heads, pair by pair; on the diagonal, how well an operator agrees with itself.
 
-    tau: across halves of the rows, mean over the halves; low, high: percentile interval over heads (what other heads
-    of such a kind would give, measured on as many rows). same_rows: tau of means over all rows. n: rows.
+    *Range:* -1 to 1; NaN where an operator ranks no head above another.
+
+    Attributes:
+        tau: across halves of the rows, from sums over the halves.
+        low, high: 95 % percentile interval over heads: what other heads of such a kind would give, on as many rows.
+        same_rows: tau of means over all rows.
+        n: rows.
     """
 
     tau: Float[np.ndarray, "operator operator"]
@@ -38,13 +42,28 @@ class RankAgreement:
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """-1, 0 or 1: which head of each pair of heads scores higher."""
+    """Which head of each pair of heads scores higher.
+
+    Args:
+        scores: of each head.
+
+    Returns:
+        Of each pair (a, b), a before b: 1 where a is higher, -1 where b is, 0 where they are equal; int8.
+    """
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Kendall's tau-b from signs: sum s t / sqrt(sum s^2 sum t^2). Range -1 to 1; NaN where one is all ties."""
+    """Kendall's tau-b from signs: sum s t / sqrt(sum s^2 sum t^2).
+
+    Args:
+        first: signs of the pairs (`signs_between`).
+        second: signs of the same pairs by the other scores.
+
+    Returns:
+        *Range:* -1 to 1; NaN where one is all ties.
+    """
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -60,7 +79,17 @@ def operators_agree(
 ) -> RankAgreement:
     """tau between the effects of every two operators on the same heads and rows; halves and draws are shared.
 
-    Raises InputError for fewer than three heads or four rows.
+    Args:
+        effects: of each operator on each head in each row.
+        seed: of halves and draws.
+        resamples: draws of heads for the intervals.
+        halves: random halves of the rows.
+
+    Returns:
+        Of every two operators, symmetric.
+
+    Raises:
+        InputError: fewer than three heads or four rows.
     """
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:

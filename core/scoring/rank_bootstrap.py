@@ -12,7 +12,13 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """rho, -1 to 1, with its 95 % interval over heads; NaN where a score is constant. n: heads."""
+    """Spearman's rho with its 95 % interval over heads; NaN where a score is constant or for fewer than three heads.
+
+    Attributes:
+        value: rho, -1 to 1.
+        low, high: ends of its interval.
+        n: heads.
+    """
 
     value: float
     low: float
@@ -23,9 +29,18 @@ class RankCorrelation:
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " head"], *, seed: int = 0
 ) -> RankCorrelation:
-    """What other heads of such a kind would give: heads are drawn with replacement. NaN below three heads.
+    """Spearman's correlation of two scores of the same heads, and what other heads of such a kind would give.
 
-    Raises InputError for scores of different heads.
+    Args:
+        first: a score of each head, numbers or booleans.
+        second: another score of the same heads, in their order.
+        seed: of the draws of heads, with replacement.
+
+    Returns:
+        NaN for fewer than three heads.
+
+    Raises:
+        InputError: the scores are of different numbers of heads.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:

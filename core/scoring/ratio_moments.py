@@ -13,8 +13,7 @@ class RatioMoments:
     Attributes:
         n: inputs.
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
-            *Shape:* (head, part).
-        whole, whole_squares: of the denominators. *Shape:* (head,).
+        whole, whole_squares: sums of the denominators, and of their squares.
     """
 
     n: int
@@ -26,7 +25,15 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """The moments of some inputs."""
+        """The moments of some inputs.
+
+        Args:
+            parts: numerators x.
+            whole: denominators.
+
+        Returns:
+            Sums over the inputs.
+        """
         return cls(
             len(whole),
             parts.sum(0),
@@ -37,7 +44,7 @@ class RatioMoments:
         )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """Of the inputs of both."""
+        """The moments of the inputs of both."""
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
@@ -58,7 +65,13 @@ class RatioMoments:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios with their 95 % interval; n: inputs. *Shape:* (head, part) each."""
+    """Ratios with their 95 % interval over inputs.
+
+    Attributes:
+        value: the ratios; NaN where the denominator is 0.
+        low, high: ends of their intervals; NaN below two inputs.
+        n: inputs.
+    """
 
     value: Float[np.ndarray, "head part"]
     low: Float[np.ndarray, "head part"]
@@ -66,7 +79,14 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """One-sided p that a ratio is not above `least`, Student's as the interval; NaN below two inputs."""
+        """One-sided p that a ratio is not above a value, by Student's t as the interval.
+
+        Args:
+            least: the value, one for all or of each ratio.
+
+        Returns:
+            *Range:* 0 to 1; NaN below two inputs.
+        """
         from scipy import stats  # as above
 
         if self.n < 2:

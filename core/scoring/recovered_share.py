@@ -19,10 +19,15 @@ FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
 
 @dataclass(frozen=True)
 class Recovered:
-    """Per variant: the share with its interval, and p corrected over all variants (max-T over pairs).
+    """Of each variant the share that comes back, with its interval and p.
 
-    n: pairs used; left_out: pairs under the floor. Intervals are NaN for fewer than two pairs, p for fewer than
-    `few_inputs.FEWEST`.
+    Attributes:
+        share: of the difference; 0: nothing comes back, 1: all of it. Below 0 or above 1 is possible.
+        low, high: its 95 % interval; NaN for fewer than two pairs.
+        p: that nothing comes back, corrected over all variants (max-T over pairs); NaN for fewer than
+            `few_inputs.FEWEST` pairs.
+        n: pairs used.
+        left_out: pairs under the floor.
     """
 
     share: Float[np.ndarray, " variant"]
@@ -41,10 +46,22 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
 ) -> Recovered:
-    """Shares of all variants with 95% intervals: Student's t or Hall's, whichever reaches farther, on what each pair
-    adds to the ratio.
+    """Shares that all variants bring back, with 95 % intervals and p.
 
-    Raises InputError where no pair differs by the floor.
+    The interval is Student's t or Hall's, whichever reaches farther, on what each pair adds to the ratio.
+
+    Args:
+        first: m(A) of each pair, logits.
+        second: m(B) of each pair, logits.
+        patched: m(B patched) of each variant and pair, logits.
+        floor: pairs whose m(A) and m(B) differ less are left out, logits.
+        seed: of the draws for p.
+
+    Returns:
+        Of each variant, over the pairs that are not left out.
+
+    Raises:
+        InputError: no pair differs by the floor.
     """
     is_clear = np.abs(first - second) >= floor
     if not is_clear.any():

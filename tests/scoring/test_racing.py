@@ -8,17 +8,14 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from core.errors import InputError
+from core.scoring.race_estimates import EffectEstimate, control_of, estimated, slope_of
 from core.scoring.race_steps import FirstOrderChoice, Work, choose, foreseen, next_step
 from core.scoring.racing import (
-    EffectEstimate,
     Rules,
     batch_half_widths,
     chance_left,
-    control_of,
-    estimated,
     sequence_half_widths,
     sequence_scale,
-    slope_of,
     standings,
     taken,
     verdicts,

@@ -7,12 +7,8 @@ the recorded mean. Small effects have heavy tails, for which a t-interval of 64 
 import numpy as np
 import pytest
 
-from core.scoring.racing import (
-    batch_half_widths,
-    control_of,
-    estimated,
-    sequence_half_widths,
-)
+from core.scoring.race_estimates import control_of, estimated
+from core.scoring.racing import batch_half_widths, sequence_half_widths
 from tests.benchmarks.race import MARGIN, judged, null_sweeps, recorded, rules_for
 
 RUNS = 60
