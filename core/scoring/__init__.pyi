@@ -38,6 +38,7 @@ from . import ratio_moments as ratio_moments
 from . import recovered_share as recovered_share
 from . import recurrence as recurrence
 from . import registry as registry
+from . import repeated_tokens as repeated_tokens
 from . import repetition as repetition
 from . import role_blocks as role_blocks
 from . import roles as roles

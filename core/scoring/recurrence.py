@@ -15,13 +15,13 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Recurring:
-    """How often heads were found again.
+    """How often heads were found again over runs.
 
     Attributes:
-        found: runs in which each was. *Shape:* (head,).
-        low, high: 95 % of the share of runs (Wilson 1927). *Shape:* (head,). *Range:* 0 to 1.
-        everywhere, nowhere: heads found in all runs, in none.
-        share: mean share of heads that a run has again. *Range:* 0 to 1.
+        found: in how many runs each head was.
+        low, high: 95 % interval of the share of runs (Wilson 1927). *Range:* 0 to 1.
+        everywhere, nowhere: how many heads were found in all runs, in none.
+        share: mean over runs of the share of heads that a run has again. *Range:* 0 to 1.
         share_low, share_high: its 95 % t interval over runs, cut to 0 and 1; NaN of a single run.
     """
 
@@ -36,12 +36,15 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Count over runs.
+    """How often each head was found again over runs, and how many heads were in all runs or in none.
+
+    Source: methods of stability over seeds, arXiv 2602.16740.
 
     Args:
         matched: whether each head has a counterpart in each run. At least one run.
 
-    Source: methods of stability over seeds, arXiv 2602.16740.
+    Returns:
+        Counts and shares of runs; the mean share of heads has no interval (NaN) of a single run.
     """
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
@@ -58,13 +61,13 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
     """How often runs that choose as many heads at random have as many heads in common.
 
+    Source: the hypergeometric law, run after run: of m heads in common so far, those that the next k of H hit.
+
     Args:
         in_circuit: whether each head was found in each run. At least one run, one head.
 
     Returns:
         p, exact: the upper tail of how many heads are in all runs. *Range:* 0 to 1; 1 of a single run.
-
-    Source: the hypergeometric law, run after run: of m heads in common so far, those that the next k of H hit.
     """
     heads, sizes = in_circuit.shape[1], in_circuit.sum(1)
     common = np.zeros(heads + 1)

@@ -27,11 +27,17 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 class HeadScore:
     """One score of a head.
 
-    study, name: which study measures it, and what that study calls it (its statistic). label: as pages show it.
-    formula: one line. needs: what it is computed from. low, high: its range; None where it has no bound. source: the
-    paper. causal: whether decoders have it. about: what a row's `feature` names, where one score comes in several.
-    of: the score of every head on some inputs' maps [batch, head], for those that need nothing else. of_sums: the same
-    without the maps; a score that has none keeps the maps of long inputs whole.
+    Attributes:
+        study, name: which study measures it, and what that study calls it (its statistic).
+        label: as pages show it.
+        formula: one line.
+        needs: what it is computed from.
+        low, high: its range; None where it has no bound.
+        source: the paper.
+        causal: whether decoders have it.
+        about: what a row's `feature` names, where one score comes in several.
+        of: the score of every head on some inputs' maps, *Shape:* (batch, head), for those that need nothing else.
+        of_sums: the same without the maps; a score that has none keeps the maps of long inputs whole.
     """
 
     study: str
@@ -258,7 +264,17 @@ def label_of(key: str) -> str:
 def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
-    """All scores of HEAD_SCORES on one input, by name. first, separators: positions, as in Encoding."""
+    """All scores of HEAD_SCORES on one input, by name.
+
+    Args:
+        weights: the input's maps, numpy or torch, rows sum to 1.
+        first: position of [CLS] or the start token, as in Encoding; None: 0.
+        separators: positions of the separators, as in Encoding.
+        causal: whether queries see only keys up to their own.
+
+    Returns:
+        *Range:* 0 to 1; NaN where a score is not defined on the input.
+    """
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -267,10 +283,17 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """All scores of HEAD_SCORES of captured maps. first, separators: positions among the keys.
+    """All scores of HEAD_SCORES of captured maps, by name.
 
-    An entropy is over the keys that the row's layer sees, a sink among them. Cross attention has no token before or
-    after its query: NaN.
+    An entropy is over the keys that the row's layer sees, a sink among them.
+
+    Args:
+        maps: of one input.
+        first: position among the keys of [CLS] or the start token; None: 0.
+        separators: positions of the separators among the keys.
+
+    Returns:
+        *Range:* 0 to 1; NaN where a score is not defined. Cross attention has no token before or after its query: NaN.
     """
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
@@ -287,7 +310,16 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """The same if every query looked evenly at all it sees; one number where all layers see the same, else one each."""
+    """The scores of HEAD_SCORES if every query looked evenly at all it sees, by name.
+
+    Args:
+        maps: whose queries, keys and layers' windows are taken; their weights are not.
+        first: position among the keys of [CLS] or the start token; None: 0.
+        separators: positions of the separators among the keys.
+
+    Returns:
+        One number where all layers see the same, else one a layer.
+    """
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(

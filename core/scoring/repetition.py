@@ -24,8 +24,9 @@ LEAST_PAIRS = 4  # two a half, or a half has no spread
 class OwnAndOthers:
     """Observer: how much nearer than itself on another input every other head is, of inputs two by two in their order.
 
-    sums: [half, 2, head, head] sums and squares of (distance to itself on the pair's other input) less (distance to the
-    other head on the same inputs), per row of maps; pairs: [half] how many.
+    `sums` holds, by half of the pairs, the sums and the sums of squares of (distance to itself on the pair's other
+    input) less (distance to the other head on the same inputs), nats per row of maps. `pairs` counts the pairs of each
+    half.
     """
 
     def __init__(self, layers: int, heads: int):
@@ -61,9 +62,15 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Of each head how much nearer the nearest other head is than it is to itself on other inputs; above 0: another
-    head is nearer. low, high: 95 % interval (Student's t over the pairs of inputs that did not choose it). other: the
-    nearest on all of them. pairs: of inputs, both halves."""
+    """Whether another head is nearer to a head than the head is to itself on other inputs.
+
+    Attributes:
+        value: of each head, its distance to itself less that to the nearest other head, nats per row of maps. Above 0:
+            another head is nearer.
+        low, high: 95 % interval (Student's t over the pairs of inputs that did not choose the other head).
+        other: the nearest other head on all pairs, numbered over layers and heads.
+        pairs: of inputs, both halves.
+    """
 
     value: Float[np.ndarray, " head"]
     low: Float[np.ndarray, " head"]
@@ -79,16 +86,18 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """The nearest other head is chosen on one half of the pairs and measured on the other half: being the nearest of
-    many by luck counts for nothing. (Both ways and averaged would be too narrow: where both halves choose the same
-    head, both means are high.)
+    """Measure of each head how near the nearest other one is.
+
+    The nearest other head is chosen on one half of the pairs and measured on the other half: being the nearest of many
+    by luck counts for nothing. (Both ways and averaged would be too narrow: where both halves choose the same head,
+    both means are high.)
 
     Args:
         sums: as `OwnAndOthers` has them, by half of the pairs: values, then their squares.
-        pairs: of inputs, in each half.
+        pairs: how many pairs of inputs each half has.
 
     Returns:
-        None for fewer than LEAST_PAIRS pairs or two heads.
+        None for fewer than LEAST_PAIRS pairs, fewer than two of a half, or fewer than two heads.
     """
     heads = sums.shape[-1]
     if sum(pairs) < LEAST_PAIRS or min(pairs) < 2 or heads < 2:

@@ -159,7 +159,14 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "query key"]) -> Float[np.ndarray, " diagonal"]:
-    """Sums over the block's diagonals, from the lower left corner to the upper right."""
+    """Sums over the block's diagonals.
+
+    Args:
+        block: rows of some queries on all keys.
+
+    Returns:
+        From the lower left corner to the upper right: queries + keys - 1 sums.
+    """
     queries, keys = block.shape
     wide = np.zeros((queries, queries + keys))
     wide[:, :keys] = block[::-1]

@@ -15,7 +15,6 @@ what is left of each row is scaled to sum to 1, so that a head that looks at the
 found, and one that looks at the first token is not called positional. A row with less than LEAST left counts as 0.
 """
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -36,9 +35,16 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Where an input's targets are. repeat: (start, period) of tokens that come twice in a row, where there are any.
+    """Where an input's targets are.
 
-    rare: positions of the least frequent word. links: (position, position) of words that depend on each other.
+    Attributes:
+        length: of the input, in tokens.
+        first: position of [CLS] or the start token.
+        separators: their positions.
+        repeat: (start, period) of tokens that come twice in a row; None: there are none.
+        causal: whether queries see only keys up to their own.
+        rare: positions of the least frequent word.
+        links: (position, position) of words that depend on each other.
     """
 
     length: int
@@ -60,12 +66,19 @@ class RolePositions:
             )
 
     def seen(self) -> Bool[np.ndarray, "query key"]:
-        """What a query may look at; nothing for a decoder's first, which has no choice."""
+        """Which keys a query may look at; none for a decoder's first query, which has no choice."""
         visible = np.ones((self.length, self.length), dtype=bool)
         return np.tril(visible) & (np.arange(self.length) > 0)[:, None] if self.causal else visible
 
     def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
-        """The cells of a role; none where the input has no such thing."""
+        """The cells of a role that its queries may look at.
+
+        Args:
+            role: one of ROLES.
+
+        Returns:
+            True at targets; nowhere where the input has no such thing.
+        """
         cells = np.zeros((self.length, self.length), dtype=bool)
         if role in ("previous", "next"):
             cells = np.eye(self.length, k=1 if role == "next" else -1, dtype=bool)
@@ -84,47 +97,13 @@ class RolePositions:
 
 
 @dataclass(frozen=True)
-class RepeatedTokens:
-    """Random tokens that come twice (ids), and as many without any repeat (control). places: of both."""
-
-    ids: tuple[int, ...]
-    control: tuple[int, ...]
-    places: RolePositions
-
-
-def repeated_tokens(
-    words: Sequence[int],
-    period: int,
-    *,
-    seed: int,
-    before: tuple[int, ...] = (),
-    after: tuple[int, ...] = (),
-    causal: bool = False,
-) -> RepeatedTokens:
-    """`period` different random words, twice; before, after: [CLS] and [SEP], where the model has them.
-
-    Raises InputError where there are fewer different words than twice the period, which the control takes.
-    """
-    different = sorted(set(words) - {*before, *after})
-    if period < 2 or len(different) < 2 * period:
-        raise InputError(
-            f"Repeated tokens need a period of at least 2 and twice as many different words; seen a period of {period} "
-            f"and {len(different)} words."
-        )
-    drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
-    length = len(before) + 2 * period + len(after)
-    separators = tuple(range(length - len(after), length))
-    places = RolePositions(length, separators=separators, repeat=(len(before), period), causal=causal)
-    half = drawn[:period]
-    return RepeatedTokens((*before, *half, *half, *after), (*before, *drawn, *after), places)
-
-
-@dataclass(frozen=True)
 class RoleScore:
-    """A role of every head on one input: weight on its targets and the baseline's, as they are and without the sink.
+    """A role of every head on one input, NaN where the input has no target.
 
-    left: mean share of the rows' weight that does not lie on the sink. NaN where the input has no target, and without
-    the sink for targets on the sink.
+    Attributes:
+        weight, baseline: weight on the role's targets, and the baseline's. *Range:* 0 to 1.
+        without_sink, baseline_without_sink: the same without the sink; NaN for targets on the sink alone.
+        left: mean share of the rows' weight that does not lie on the sink. *Range:* 0 to 1.
     """
 
     weight: Float[np.ndarray, "*heads"]
@@ -141,7 +120,20 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """These roles on one input. control: the maps of an input as long without repeats, where `places` has a repeat."""
+    """Roles of every head on one input.
+
+    Args:
+        weights: the input's maps, rows sum to 1.
+        places: where its targets are.
+        control: maps of an input as long without repeats; None only where `places` has no repeat.
+        only: the roles that are scored.
+
+    Returns:
+        A score of each of these roles.
+
+    Raises:
+        InputError: `places` has a repeat and there is no control.
+    """
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
     sink, visible = places.first, places.seen()
@@ -159,7 +151,15 @@ def role_scores(
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Weights with the sink's column 0 and every row scaled to sum to 1; rows with less than LEAST left are 0."""
+    """Weights with the sink's column 0 and every row scaled to sum to 1.
+
+    Args:
+        weights: maps, rows sum to 1; not written to.
+        sink: position of the key that is taken out.
+
+    Returns:
+        float64; rows with less than LEAST left are 0.
+    """
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -195,7 +195,15 @@ def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
 def on_targets(
     weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "*heads"]:
-    """Mean over the queries that have a target of the weight on their targets; NaN where none has."""
+    """Mean over the queries that have a target of the weight on their targets.
+
+    Args:
+        weights: maps of one input.
+        cells: which cells are targets.
+
+    Returns:
+        *Range:* 0 to 1; NaN where no query has a target.
+    """
     rows = int(cells.any(-1).sum())
     if not rows:
         return np.full(weights.shape[:-2], np.nan)
@@ -257,7 +265,14 @@ class RoleMeans:
         *,
         control: Float[np.ndarray, "layer head query key"] | None = None,
     ) -> None:
-        """Add one input. number: its place in the whole study."""
+        """Add one input.
+
+        Args:
+            weights: its maps, rows sum to 1.
+            places: where its targets are.
+            number: of the input in the whole study, stable between runs.
+            control: maps of an input as long without repeats, where `places` has a repeat.
+        """
         for layer, of_layer in enumerate(weights):
             its = None if control is None else control[layer][None]
             self.update_layer(layer, of_layer[None], places, [number], control=its)
@@ -272,8 +287,16 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer (EVERY_LAYER: all, their heads one after another) of inputs whose targets are in the same
-        places. only: the roles that are counted."""
+        """Add one layer of inputs whose targets are in the same places.
+
+        Args:
+            layer: zero-based; EVERY_LAYER: `weights` has all layers' heads one after another.
+            weights: the inputs' maps, rows sum to 1.
+            places: where their targets are.
+            numbers: of the inputs in the whole study, stable between runs.
+            control: maps of inputs as long without repeats, where `places` has a repeat.
+            only: the roles that are counted.
+        """
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
         for role, score in role_scores(weights, places, control=control, only=only).items():
             without_sink, at = score.without_sink, 4 * ROLES.index(role)
@@ -292,7 +315,13 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add one layer's weight, effect, and both without the sink, of every role; NaN where there is no target."""
+        """Add one layer's numbers of every role.
+
+        Args:
+            layer: zero-based, or EVERY_LAYER.
+            sums: of each role in order its weight, effect, and both without the sink; NaN where there is no target.
+            numbers: of the inputs in the whole study.
+        """
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
@@ -309,6 +338,13 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
 
     Without the sink, where the role has such a score. Pande et al. 2021 (arXiv 2101.09115) test each head and role on
     its own, which among 144 heads and 8 roles finds some by luck; here Benjamini-Hochberg over all of them.
+
+    Args:
+        means: of all inputs.
+        times: how many times the baseline's weight a head's must be above.
+
+    Returns:
+        Of each role. *Range:* 0 to 1; NaN where no input, or too few, had the role's targets.
     """
     above = Means(*means.means.sums.shape[1:3], 2 * len(ROLES))
     for name in ("sums", "counts", "inputs"):

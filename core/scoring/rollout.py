@@ -19,7 +19,17 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """A: the mean over heads, half of it the token itself; float64, rows sum to 1."""
+    """A: the mean over heads, half of it the token itself.
+
+    Args:
+        weights: maps of one input, rows sum to 1.
+
+    Returns:
+        float64. *Range:* 0 to 1; rows sum to 1.
+
+    Raises:
+        InputError: there is no layer or head, or maps are not square.
+    """
     if not weights.shape[0] or not weights.shape[1] or weights.shape[2] != weights.shape[3]:
         raise InputError(f"Rollout needs layers and heads of square maps; seen the shape {weights.shape}.")
     mixed = 0.5 * weights.mean(1, dtype=np.float64) + 0.5 * np.eye(weights.shape[-1])
@@ -27,9 +37,18 @@ def mixed_with_residual(
 
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
-    """R_l = A_l R_(l-1), R_0 = A_0: the share of each output of a layer that comes from each input.
+    """The share of each output of a layer that comes from each input.
 
-    Range 0 to 1; rows sum to 1 (section 3 of the paper). Raises InputError for maps that are not square.
+    R_l = A_l R_(l-1), R_0 = A_0 (section 3 of the paper).
+
+    Args:
+        weights: maps of one input, rows sum to 1.
+
+    Returns:
+        *Range:* 0 to 1; rows sum to 1.
+
+    Raises:
+        InputError: there is no layer or head, or maps are not square.
     """
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
@@ -41,11 +60,21 @@ def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndar
 def flow(
     weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
 ) -> Float[np.ndarray, " input"]:
-    """The maximum flow from one output of a layer (the last, unless given) to each input; weights are capacities.
+    """The maximum flow from one output of a layer to each input; weights are capacities.
 
-    Range 0 to 1 (an output's edges add up to 1). One problem of maximum flow per input. A capacity is its weight in
-    millionths, rounded, so a flow is off by at most half a millionth per edge of its smallest cut. Raises InputError
-    for a layer or token that the maps do not have.
+    One problem of maximum flow per input. A capacity is its weight in millionths, rounded, so a flow is off by at most
+    half a millionth per edge of its smallest cut.
+
+    Args:
+        weights: maps of one input, rows sum to 1.
+        output: position of the token in the layer's output.
+        layer: zero-based; None: the last.
+
+    Returns:
+        *Range:* 0 to 1, for an output's edges add up to 1.
+
+    Raises:
+        InputError: the maps do not have that layer or token, or are not square.
     """
     mixed = mixed_with_residual(weights)
     layers, length, _ = mixed.shape

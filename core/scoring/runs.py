@@ -20,8 +20,12 @@ Runs = Shaped[np.ndarray, "run row"]
 
 @dataclass(frozen=True)
 class Score:
-    """A mean over runs, or a difference of two, with its 95 % interval; None where the metric is undefined, the ends
-    also for a single row."""
+    """A mean over runs, or a difference of two means, with its 95 % interval.
+
+    Attributes:
+        value: in units of the metric; None where the metric is undefined.
+        low, high: ends of the interval; None also for a single row.
+    """
 
     value: float | None
     low: float | None
@@ -41,10 +45,18 @@ class ScoreFields(TypedDict):
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> Score:
-    """The mean metric of the runs: over rows, and over runs where there are several.
+    """The mean metric of the runs, with an interval over rows, and over runs where there are several.
 
     Two rows that are right and two that are wrong are added (Agresti and Coull 1998), and their like for F1; r is put
-    on Fisher's scale. name: accuracy, f1 or pearson.
+    on Fisher's scale.
+
+    Args:
+        name: accuracy, f1 or pearson.
+        gold: label or value of each row.
+        predicted: each run's predictions of these rows.
+
+    Returns:
+        The score; without an interval for a single row.
     """
     runs = influence(name, gold, np.atleast_2d(predicted))
     if name == "pearson":
@@ -59,7 +71,17 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
-    """Mean of the first runs less that of the second on the same rows; as many runs of each are pairs, in order."""
+    """The first runs' mean metric less the second's on the same rows.
+
+    Args:
+        name: accuracy, f1 or pearson.
+        gold: label or value of each row.
+        first: each run's predictions of these rows.
+        second: the same of the runs that are compared with; as many runs as the first are paired with them in order.
+
+    Returns:
+        The difference and its interval; 0 with an interval of 0 where both predict the same.
+    """
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

@@ -58,8 +58,17 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Covariances, in float64, where at these places of a and b the whole query and the whole key stood: what is left
-    of them without the others. left_over: None where every contribution has its own."""
+    """Covariances of contributions, where some stood for the whole query and the whole key.
+
+    Args:
+        pairs: covariances with the score (`covariances`), in which at the places of `left_over` the whole query and the
+            whole key stood for their contribution. Written to where they are float64.
+        left_over: these places, of a and of b (`HeadInputs.left_over`). None: every contribution has its own
+            covariance.
+
+    Returns:
+        float64; at these places what is left of the whole without all others.
+    """
     pairs = pairs.double()
     if left_over is not None:
         a, b = left_over
@@ -73,10 +82,16 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Every key's share of a row's count times its score less the row's mean; 0 at invisible keys; rows sum to 0.
+    """Every key's share of a row's count times its score less the row's mean.
 
-    weights: how much each key counts, also in the mean, rows sum to 1 over visible keys; None: all that are visible the
-    same.
+    Args:
+        scores: before the softmax, of invisible keys too.
+        visible: which keys a query sees.
+        weights: how much each key counts, also in the mean; rows sum to 1 over visible keys. None: all that are visible
+            count the same.
+
+    Returns:
+        Units of scores; 0 at invisible keys, and rows sum to 0.
     """
     counts = visible.to(scores.dtype) if weights is None else weights * visible
     counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
@@ -87,7 +102,15 @@ def centred_scores(
 def score_variance(
     centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """The variance of scores over visible keys, summed over queries; centred: `centred_scores` of them. 0 and above."""
+    """The variance of scores over visible keys, summed over queries.
+
+    Args:
+        centred: `centred_scores` of them.
+        scores: before the softmax.
+
+    Returns:
+        Squared units of scores, 0 and above.
+    """
     return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
 
 
@@ -99,14 +122,17 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """The terms of one cell, each less its mean over the keys that the query sees; they add up to the centred score.
+    """The terms of one cell, each less its mean over the keys that the query sees.
 
     Args:
         query: contributions to the query of one head.
         keys: contributions to all its keys.
-        key: the cell's key.
+        key: position of the cell's key.
         visible: which keys the query sees.
         scaling: of products of queries and keys.
+
+    Returns:
+        Units of scores; they add up to the cell's score less its row's mean.
 
     Raises:
         InputError: the query does not see the key.
@@ -122,7 +148,15 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Mean Jensen-Shannon distance (base 2, square root; 0 to 1) between maps and the head's own, over rows."""
+    """Mean over rows and inputs of the Jensen-Shannon distance between maps and the head's own.
+
+    Args:
+        maps: several maps of each head, rows sum to 1.
+        full: the head's own map of the same inputs, rows sum to 1.
+
+    Returns:
+        Base 2, square root. *Range:* 0 to 1.
+    """
     middle = (maps + full) / 2
     entropies = [torch.special.entr(rows).sum(-1) for rows in (middle, maps, full.expand_as(maps))]
     divergence = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0) / np.log(2)

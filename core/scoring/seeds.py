@@ -20,13 +20,19 @@ FEWEST_RUNS = 5  # for an interval of what they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """One factor's part in the spread of the scores.
+    """One factor's part in the spread of the scores, or the rest's.
 
-    share: of the sum of squares, 0 to 1; by_chance: what a factor without any effect has of it in the mean. deviation:
-    standard deviation that the factor adds by itself, in units of the score (0 where it adds less than chance does).
-    variance: that deviation squared as a share of itself and the rest's, 0 to 1, and low, high: its exact 95 % interval
-    where scores are normal (of the ratio of two variances; Searle et al. 1992, section 3.6). p: of the F test. The rest
-    has the first three alone; where all scores are alike there is none of them.
+    The rest has the first three alone; where all scores are alike share and deviation are None.
+
+    Attributes:
+        share: of the sum of squares. *Range:* 0 to 1.
+        by_chance: the share that a factor without any effect has in the mean. *Range:* 0 to 1.
+        deviation: standard deviation that the factor adds by itself, in units of the score; 0 where it adds less than
+            chance does.
+        variance: that deviation squared as a share of itself and the rest's. *Range:* 0 to 1.
+        low, high: its exact 95 % interval where scores are normal (of the ratio of two variances; Searle et al. 1992,
+            section 3.6).
+        p: of the F test.
     """
 
     share: float | None
@@ -46,7 +52,18 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """The three factors' parts and the rest's, from scores in the order of `square`."""
+    """The three factors' parts in the spread of the scores, then the rest's.
+
+    Args:
+        scores: of the runs, in the order of `square`.
+        side: of the square, at least 3.
+
+    Returns:
+        Four sources. Where all scores are alike they have `by_chance` alone.
+
+    Raises:
+        ValueError: the side is below 3, or there are not side x side scores.
+    """
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):
         raise ValueError(f"A square of side {side} has {side * side} scores; {scores.shape} were given.")
@@ -86,8 +103,13 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many of the top heads two rankings share, as a share of them. value: mean over pairs, 0 to 1; low, high: 95 %
-    interval over runs, NaN for fewer than five (of three it held the truth in 83 of 100); pairs: how many."""
+    """How many of the top heads two rankings share, as a share of them.
+
+    Attributes:
+        value: mean over pairs of runs. *Range:* 0 to 1.
+        low, high: 95 % interval over runs; NaN for fewer than five (of three it held the truth in 83 of 100).
+        pairs: how many pairs there are.
+    """
 
     value: float
     low: float
@@ -96,7 +118,15 @@ class Overlap:
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Which heads are among a run's `top` highest; of equal ones the first."""
+    """Which heads are among a run's highest.
+
+    Args:
+        values: of each head in each run, without NaN.
+        top: how many are chosen of each run.
+
+    Returns:
+        True for `top` heads a run, or all where they are fewer; of equal ones the first.
+    """
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -109,8 +139,17 @@ def by_chance(heads: int, top: int) -> float:
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Overlap:
-    """Shared top heads over pairs of runs (default: all). The interval is Student's on the jackknife over runs: pairs
-    that share a run are not independent."""
+    """Shared top heads over pairs of runs.
+
+    The interval is Student's on the jackknife over runs: pairs that share a run are not independent.
+
+    Args:
+        chosen: which heads are a run's top ones, as many of each run.
+        pairs: numbers of the runs that are compared, at least one pair. None: every two runs.
+
+    Returns:
+        The mean share, without an interval for fewer than FEWEST_RUNS runs.
+    """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs
     shared = np.array([(chosen[i] & chosen[j]).sum() / top for i, j in pairs])

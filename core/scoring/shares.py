@@ -17,7 +17,13 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Share:
-    """A share of what was counted, 0 to 1 (or a difference of two), with its 95 % interval; NaN where nothing was."""
+    """A share of what was counted, or a difference of two, with its 95 % interval.
+
+    Attributes:
+        value: 0 to 1, a difference -1 to 1; NaN where nothing was counted.
+        low, high: ends of the interval; NaN also for fewer than two sentences.
+        n: what was counted, over all sentences.
+    """
 
     value: float
     low: float
@@ -39,7 +45,16 @@ class ShareFields(TypedDict):
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Share:
-    """sum(hits) / sum(totals) [sentence], expanded percentile bootstrap over sentences; NaN ends for fewer than two."""
+    """sum(hits) / sum(totals), with an expanded percentile bootstrap over sentences.
+
+    Args:
+        hits: right ones of each sentence. *Shape:* (sentence,). *Range:* 0 to the sentence's total.
+        totals: what each sentence counts. *Shape:* (sentence,).
+        seed: of the draws of sentences.
+
+    Returns:
+        NaN where nothing is counted; NaN ends for fewer than two sentences.
+    """
     return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
 
 
@@ -50,7 +65,17 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Share:
-    """Of two predictions of the same words: first share less second, paired by sentence."""
+    """The first prediction's share less the second's on the same words, paired by sentence.
+
+    Args:
+        first: right ones of each sentence. *Shape:* (sentence,).
+        second: the same of the other prediction. *Shape:* (sentence,).
+        totals: what each sentence counts. *Shape:* (sentence,).
+        seed: of the draws of sentences.
+
+    Returns:
+        *Range:* -1 to 1; NaN as of `share_of`.
+    """
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 
 

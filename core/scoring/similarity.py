@@ -18,10 +18,19 @@ KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """KINDS of every input, in order of their numbers; NaN where an input has no such pair.
+    """How alike token vectors are by layer, in each of KINDS, input by input.
 
     random pairs: each token with one drawn from another input. same word: with one of its own type in another input.
     same input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
+
+    Args:
+        vectors: of each token at each layer.
+        inputs: number of each token's input.
+        types: word type of each token.
+        seed: of the draws of partners.
+
+    Returns:
+        Mean cosines, inputs in order of their numbers. *Range:* -1 to 1; NaN where an input has no such pair.
     """
     input_of_token = np.asarray(inputs)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
@@ -57,10 +66,14 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Entropy of each row over that of the uniform row of as many keys as it sees: 0 one key, 1 all alike.
+    """Entropy of each row over that of the uniform row of as many keys as it sees.
 
-    A row that sees one key is NaN. Keys of weight 0 are not seen where they come after the query's own weight ends
-    (causal maps); the caller says so by giving a causal map's rows as they are.
+    Args:
+        weights: square maps of one length, rows sum to 1. Where the first map has no weight after the diagonal, all are
+            read as causal: query i sees i + 1 keys.
+
+    Returns:
+        *Range:* 0 (one key has all) to 1 (all alike). NaN of a row that sees one key.
     """
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)

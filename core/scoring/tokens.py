@@ -40,7 +40,15 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Sum over each word's key pieces, mean over its query pieces; inputs with fewer words are padded with zeros."""
+    """Maps between words: the sum over each word's key pieces, the mean over its query pieces.
+
+    Args:
+        cells: maps between pieces, heads last.
+        inputs: the words of each input.
+
+    Returns:
+        As many words as the longest input has; rows and columns that an input does not have are 0.
+    """
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     member = torch.from_numpy(_member(inputs, length)).to(weights.dtype)
@@ -85,9 +93,9 @@ def _member(inputs: Sequence[LinkedWords], length: int) -> Float[np.ndarray, "ba
 
 
 class RelationAttention:
-    """Observer: weight, excess and accuracy of every relation in both directions, pooled over links.
+    """Observer: weight, excess, contrast and accuracy of every relation in both directions, pooled over links.
 
-    across: which relations link words of different sentences. Results are [layer, head, statistic].
+    `across` says which relations link words of different sentences.
     """
 
     def __init__(self, layers: int, heads: int, relations: Sequence[str], *, across: Sequence[bool], causal: bool):
@@ -158,9 +166,14 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """The fixed distance that most links have, and the share of links that have it: its accuracy as a baseline.
+    """The fixed distance that most links have: a baseline's guess and its accuracy.
 
-    among: distances to choose from (default: 1 to FARTHEST both ways). (0, NaN) without links; ties: the nearest.
+    Args:
+        distances: how many links have each distance, in words.
+        among: distances to choose from. None: 1 to FARTHEST both ways.
+
+    Returns:
+        The distance, of equally frequent ones the nearest, and the share of links that have it. (0, NaN) without links.
     """
     total = sum(distances.values())
     if not total:

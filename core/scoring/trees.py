@@ -26,7 +26,14 @@ def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Which words the tree joins, both ways; its diagonal is the root's own."""
+    """Which words the tree joins, both ways.
+
+    Args:
+        heads: of each word.
+
+    Returns:
+        Symmetric; True on the diagonal at the root alone.
+    """
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
@@ -40,9 +47,15 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Of each map, which words the maximum spanning tree of w[i, j] + w[j, i] joins, both ways (Htut et al. 2019).
+    """Of each map, which words the maximum spanning tree of w[i, j] + w[j, i] joins (Htut et al. 2019).
 
     All maps are one graph of as many parts, so that one call finds all trees.
+
+    Args:
+        weights: of maps between words, finite.
+
+    Returns:
+        Symmetric, False on the diagonal.
     """
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
@@ -58,18 +71,29 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """How many of the scored words that have a governor each tree joins with it, either way (undirected UAS).
+    """How many words each tree joins with their governor, either way (undirected UAS).
 
-    trees: which words are neighbours, symmetric (`spanning_trees`, `neighbours`).
+    Args:
+        gold: the words' heads.
+        trees: which words are neighbours, symmetric (`spanning_trees`, `neighbours`).
+        scored: which words count; a root does not.
+
+    Returns:
+        *Range:* 0 to `governed` of the same words.
     """
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
-    """The spanning tree from `root` whose scores add up to the most (Chu-Liu-Edmonds, by networkx), as heads.
+    """The spanning tree whose scores add up to the most (Chu-Liu-Edmonds, by networkx), from a given root.
 
-    scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
+    Args:
+        scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
+        root: its word.
+
+    Returns:
+        The head of each word.
     """
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
@@ -98,9 +122,16 @@ def _leads_to(heads: Heads, root: int) -> bool:
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """The best tree with one root, as heads. Candidate 0 is "no governor", candidate j + 1 is word j; log weights.
+    """The best tree with one root.
 
     Being the root is made so dear that the best tree has no second one.
+
+    Args:
+        scores: log weights of each word's heads. Candidate 0 is "no governor", candidate j + 1 is word j. Those that
+            are not finite are not chosen while others are there.
+
+    Returns:
+        The head of each word.
     """
     finite = scores[np.isfinite(scores)]
     dear = 1.0 + (float(finite.max()) - float(finite.min())) * len(scores)
@@ -125,7 +156,14 @@ def left_branching(words: int) -> Heads:
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """The distance head - word that most scored words with a governor have; the nearest, then rightward, on a tie."""
+    """The distance head - word that most scored words with a governor have.
+
+    Args:
+        trees: of each sentence the words' heads and which words count. *Shape:* (word,) each.
+
+    Returns:
+        In words, never 0: on a tie the nearest, then rightward; 1 where no word counts.
+    """
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -134,7 +172,14 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """The same for the words of each relation."""
+    """The distance head - word that most words of each relation have.
+
+    Args:
+        trees: of each sentence the words' heads, which words count, and each word's relation. *Shape:* (word,) each.
+
+    Returns:
+        `best_offset` of each relation's words, by relation.
+    """
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):

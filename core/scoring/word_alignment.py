@@ -10,9 +10,14 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Whether each guess's source word is one that the target word is linked to; of target words with a link, in order.
+    """Whether each guess's source word is one that the target word is linked to.
 
-    found: of each guess (a head, or positions alone) the source word of every target word.
+    Args:
+        guessed: of each guess (a head, or positions alone) the source word of every target word.
+        links: gold links of words.
+
+    Returns:
+        Of the target words that have a link, in order.
     """
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
@@ -20,8 +25,11 @@ def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarra
 
 
 class PositionTable:
-    """The best guess from positions alone: the source word that is linked most often to target word t of T in a source
-    of S words, in rows that are not scored; where (t, T, S) was not seen, the same share of the way."""
+    """The best guess from positions alone.
+
+    For target word t of T in a source of S words, it is the source word that is linked to it most often in rows that
+    are not scored; where (t, T, S) is not among them, the same share of the way.
+    """
 
     def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
         """rows: words of the source, of the target, and their links."""
@@ -34,6 +42,14 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """A source word for each target word."""
+        """A source word for each target word.
+
+        Args:
+            sources: words of the source, at least 1.
+            targets: words of the target.
+
+        Returns:
+            *Range:* 0 to sources - 1.
+        """
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])

@@ -14,8 +14,9 @@ from core.map_sums import MapSums, Needs
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.intervals import EVERY_LAYER
+from core.scoring.repeated_tokens import RepeatedTokens, repeated_tokens
 from core.scoring.role_blocks import RoleBlocks
-from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
+from core.scoring.roles import Role, RoleMeans, RolePositions
 from core.studies.attention.partials import InputOffset, RoleSums
 from core.studies.attention.passes import Prepared
 
