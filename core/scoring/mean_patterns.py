@@ -149,8 +149,8 @@ def redundancy_agreement(
     Args:
         first: distances between heads, symmetric; the upper triangle is read.
         second: of the same heads, in the other task or phase.
-        layer: of each head: only heads of one layer change names, because heads of a layer are alike in any model.
-            None: all heads change names.
+        layer: of each head: only heads of one layer change names, because heads of a layer are alike in any model. All
+            heads do where it is None.
         seed: of the draws and shuffles.
         draws: how many of each.
 

@@ -70,7 +70,7 @@ def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.
 
     Args:
         weights: square maps of one length, rows sum to 1. Where the first map has no weight after the diagonal, all are
-            read as causal: query i sees i + 1 keys.
+            read as causal, so that query i sees i + 1 keys.
 
     Returns:
         *Range:* 0 (one key has all) to 1 (all alike). NaN of a row that sees one key.
