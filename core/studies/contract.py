@@ -240,8 +240,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else study
         shown = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
-        why = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"The option {name} of {study} cannot be {shown}: {why}.") from error
+        raise InputError(f"The option {name} of {study} cannot be {shown}: {first['msg']}.") from error
 
 
 def as_json(options: Any) -> Row:

@@ -405,3 +405,14 @@ def test_the_seed_that_is_not_named_is_0():
     for wrong in (np.zeros((0, 6)), np.zeros((1, 0))):
         with pytest.raises(InputError, match="A test over heads needs outcomes"):
             max_t(np.zeros(wrong.shape[-1]), wrong)
+
+
+def test_two_rows_have_an_interval_and_one_has_none_and_a_contrast_of_no_heads_leaves_the_others_theirs():
+    (two,), (one,) = (mean_intervals(np.zeros(rows), np.ones((1, rows)) * 0.5) for rows in (2, 1))
+    mean, spread = 0.25, np.sqrt((0.5 + 2) / 4 - 0.25**2)  # a row of 1 and one of -1 beside them
+    assert two.high == pytest.approx(min(1.0, mean + stats.t.ppf(0.975, 1) * spread / 2))
+    assert two.low == -1
+    assert (one.value, one.low, one.high) == (0.5, None, None)
+    gold, before, after = np.ones(20), np.zeros(20), np.ones((2, 20))
+    found = contrast_intervals("accuracy", gold, before, after, np.array([[0.0, 0.0], [1.0, 0.0]]))
+    assert [interval.value for interval in found] == [None, 1.0]

@@ -78,3 +78,14 @@ def test_a_cell_outside_a_window_is_refused():
     assert scores.cell(0, last, last).weight > 0
     with pytest.raises(InputError, match="key 1 is not seen"):
         scores.cell(0, last, 0)
+
+
+def test_cross_attention_looks_from_words_of_the_target_at_words_of_the_source():
+    checkpoint = tiny.translator("bart")
+    encoding = checkpoint.encode("old dog heavy", "bag")
+    scores = layer_scores(checkpoint, encoding, 0, part="cross")
+    assert (scores.encoding, scores.key_encoding) == (encoding.target, encoding)
+    own = layer_scores(checkpoint, encoding, 0, part="decoder")
+    assert own.encoding == own.key_encoding == encoding.target
+    encoder = layer_scores(checkpoint, encoding, 0, part="encoder")
+    assert encoder.encoding == encoder.key_encoding == encoding

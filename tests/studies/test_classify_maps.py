@@ -1,12 +1,17 @@
 """Class shares of two checkpoints on the same rows: the change is paired by input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from core.patterns.classifier_registry import bundled_weights
+from core.studies.head_facts import Fact, HeadScores
 from core.studies.patterns.classify_maps import STUDY, ClassifiedChunk, ClassifyMapsOptions, Counts
+from core.tasks.glue import read_rows
 
 OPTIONS = ClassifyMapsOptions(task="rte", name="c", class_set="bert")
 CLASSES = ("vertical", "diagonal", "block")
+PARTS = ("share", "corrected")
 
 
 def units(checkpoint, maps):
@@ -36,3 +41,40 @@ def test_the_change_of_a_share_is_that_of_the_counts_by_input():
 def test_nothing_moves_without_two_checkpoints_on_the_same_rows():
     assert moved(units("a", [[0, 1]])) == {}
     assert moved(units("a", [[0, 1]]) + units("b", [[0, 1], [0, 0]])) == {}
+
+
+def test_shares_are_corrected_by_what_the_classifier_mistakes():
+    """Half of what is vertical it calls diagonal: a quarter of the maps that it calls vertical are half of them."""
+    confusions = (((5.0, 5.0, 0.0), (0.0, 9.0, 0.0), (0.0, 0.0, 8.0)),) * 20  # of every input [true, predicted]
+    options = ClassifyMapsOptions(task="rte", name="c", class_set="bert", confusions=confusions)
+    rows = STUDY.summarize(options, units("a", [[0, 1, 1, 1]] * 40))
+    shares = {part: {row["class"]: row["share"] for row in rows if row["part"] == part} for part in PARTS}
+    assert shares["share"] == pytest.approx({"vertical": 0.25, "diagonal": 0.75, "block": 0})
+    assert shares["corrected"] == pytest.approx({"vertical": 0.5, "diagonal": 0.5, "block": 0}, abs=0.01)
+
+
+def test_a_head_is_said_to_have_the_class_of_most_of_its_maps():
+    named = [(f"class share/{name}", value) for name, value in (("diagonal", 0.25), ("vertical", 0.7), ("block", None))]
+    own = pd.DataFrame(
+        [{"score": score, "value": value, "n": 40, "source": f"run of {score}"} for score, value in named]
+        + [{"score": "entropy", "value": 3.0, "n": 40, "source": "another"}]
+    )
+    assert STUDY.facts(HeadScores(own, own)) == [
+        Fact("class", "vertical in 70% of 40 maps", "run of class share/vertical")
+    ]
+    assert STUDY.facts(HeadScores(own[3:], own)) == []
+
+
+def test_a_unit_classifies_every_map_of_its_rows_and_says_where_they_come_from(tmp_path):
+    file = tmp_path / "classifier.safetensors"
+    file.write_bytes(bundled_weights("bert"))
+    options = ClassifyMapsOptions(limit=2, classifier=str(file))
+    (unit,) = STUDY.units(options)
+    done = STUDY.run(options, unit)
+    (piece,) = done.partial.pieces
+    rows = read_rows("mrpc", "dev", limit=2)
+    assert piece.row_ids == done.provenance.row_ids == tuple(row.id for row in rows)
+    assert piece.classes.shape[0] == 2
+    assert set(np.unique(piece.classes)) <= set(range(len(piece.names)))
+    assert (done.provenance.checkpoint, done.provenance.task, done.provenance.split) == ("atlas-encoder", "mrpc", "dev")
+    assert done.provenance.weights_hash

@@ -1,3 +1,4 @@
+import hashlib
 from collections import Counter
 
 import numpy as np
@@ -112,3 +113,9 @@ def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp
     )
     assert same[0] == other[0] != same[1] != other[1]
     assert not {*same, *other} & {source.row_id for source in draw_maps.sources(DrawMapsOptions(tasks=("rte",)))}
+
+
+def test_a_pasted_text_keeps_the_name_under_which_its_maps_were_labelled():
+    (source,) = draw_maps.sources(DrawMapsOptions(texts=("The dog barked.",)))
+    assert source.row_id == hashlib.sha256(b"The dog barked.").hexdigest()[:12]
+    assert len(draw_maps.map_id("w", source, Head(0, 1))) == 16

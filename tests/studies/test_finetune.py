@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from core.studies.tuning.finetuning_results import TunedRuns, live_picture
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.metrics import metrics
 from core.tuning.recipe import Recipe
+from core.tuning.saved_checkpoints import training_log
 from tests.capture.conftest import tiny
 
 SMALL = {"epochs": 1, "train_limit": 24, "dev_limit": 16, "batch": 8, "max_length": 24}
@@ -91,6 +93,9 @@ def test_the_saved_checkpoint_scores_what_the_row_says(folder):
     gold = [one.label for one in dev]
     assert metrics(TASKS["qnli"], gold, logits.argmax(1).tolist())["accuracy"] == row["accuracy"]
     assert row["constant"] == (len(set(logits.argmax(1).tolist())) == 1)
+    log = training_log(Path(row["folder"]))
+    assert (log["task"], log["initialisation"], log["seed"]) == ("qnli", "pretrained", 3)
+    assert log["rows"] == {"train": 24, "dev": 16, "cut": row["cut_rows"]}
     assert not list((folder / "runs").glob("*.state"))
     assert not list((folder / "runs").glob("*.live.json"))
 
@@ -188,3 +193,30 @@ def test_names_differ_where_results_may(folder):
     names = {finetune.run_name(finetune.STUDY.read(one), "sst2", "random", 0) for one in (base, *others)}
     assert len(names) == 4
     assert Unit(names.pop())
+
+
+def test_the_work_of_a_job_is_counted_before_it_begins_by_the_words_of_its_rows(folder):
+    """Forward and twice as far back on train rows, forward on dev rows after every epoch, before and at the end."""
+    limits = {"train_limit": 24, "dev_limit": 16}
+    words = {
+        split: sum(len(f"{row.text} {row.pair or ''}".split()) for row in read_rows("rte", split, limit=limit))
+        for split, limit in (("train", 24), ("dev", 16))
+    }
+
+    def amount(epochs=1, **changes):
+        settings = SMALL | limits | {"epochs": epochs}
+        return finetune.STUDY.amount(finetune.STUDY.read(options(folder, tasks=["rte"], settings=settings, **changes)))
+
+    two, three = amount(2, seeds=[0]), amount(3, seeds=[0])
+    assert three - two == pytest.approx(finetune.PIECES_A_WORD * (3 * words["train"] + words["dev"]), abs=1)
+    assert amount(2, seeds=[0, 1]) == 2 * two
+    assert amount(2, seeds=[0], initialisations=["untrained"]) == int(finetune.PIECES_A_WORD * 2 * words["dev"])
+    assert amount(data="hub") is None
+
+
+def test_a_number_of_seeds_are_those_from_0_and_a_title_names_all_tasks(folder):
+    chosen = finetune.STUDY.read(options(folder, seeds=3, tasks=["rte", "sst2"], checkpoint="atlas-encoder"))
+    assert chosen.seeds == (0, 1, 2)
+    assert finetune.STUDY.title(chosen) == "Fine-tune atlas-encoder on rte, sst2"
+    with pytest.raises(InputError, match="seeds"):
+        options(folder, seeds=10**12)

@@ -9,8 +9,9 @@ from core.errors import InputError
 from core.frames.records import links_of
 from core.frames.rows import parse_rows, write_rows
 from core.models.opening import open_checkpoint
+from core.studies.contract import Unit
 from core.studies.frames import frame_heads
-from core.studies.frames.frame_heads import STUDY, chosen
+from core.studies.frames.frame_heads import STUDY, Inputs, chosen
 from core.studies.frames.frame_partials import links_in_pieces, packed, positions, unpacked
 from core.studies.frames.frame_scoring import score_sentences
 
@@ -195,3 +196,14 @@ def test_bad_options_are_refused_before_anything_runs(changed, said):
 def test_rows_given_as_text_are_used(encoder):
     some = write_rows(chosen(options())[0].kept[:3])
     assert [one.id for one in chosen(options(rows=some))[0].kept] == ["s001", "s002", "s003"]
+
+
+def test_a_unit_scores_its_own_sentences_and_says_which(encoder):
+    asked = options(draws=9)
+    kept = chosen(asked)[0].kept
+    done = STUDY.run(asked, Unit("some", Inputs((5, 2))))
+    assert done.provenance.row_ids == (kept[5].id, kept[2].id)
+    assert done.provenance.weights_hash == encoder.weights_hash
+    assert [scored.id for scored in done.partial.sentences] == [kept[5].id, kept[2].id]
+    direct = score_sentences(encoder, [kept[5]], asked).sentences[0]
+    np.testing.assert_allclose(done.partial.sentences[0].scores, direct.scores, atol=1e-5)

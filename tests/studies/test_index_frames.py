@@ -1,10 +1,13 @@
 """Indexing a FrameNet folder through the study's own units, into a real database."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from core.errors import InputError
 from core.frames.filters import Filter, select
-from core.frames.records import overlap
+from core.frames.records import FrameReading, Skipped, overlap
 from core.frames.release import open_release
 from core.frames.rows import parse_rows
 from core.jobs import api
@@ -13,6 +16,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
+from core.studies.frames.frame_heads import FrameHeadsOptions, chosen
 from core.studies.frames.index_frames import STUDY, IndexFramesOptions, Slice
 from tests.frames.conftest import _INDEXES, unpack
 
@@ -77,3 +81,24 @@ def test_no_folder_is_a_sentence(monkeypatch):
     monkeypatch.delenv("ATLAS_FRAMENET", raising=False)
     with pytest.raises(InputError, match="ATLAS_FRAMENET"):
         STUDY.units(IndexFramesOptions())
+
+
+def test_a_slice_has_the_sentences_of_its_units_and_names_what_was_skipped(monkeypatch):
+    """A release of 401 lexical units, each with one sentence; of the last one nothing can be read."""
+    sentences = chosen(FrameHeadsOptions())[0].kept[:2]
+
+    def exemplars(unit):
+        if unit == 400:
+            return FrameReading((), (Skipped("lu400.xml", "it is not there"),))
+        return FrameReading((sentences[unit % 2],), ())
+
+    release = SimpleNamespace(name="fn", folder=Path("fn"), lexical_units=range(401), documents=[], exemplars=exemplars)
+    monkeypatch.setattr("core.studies.frames.index_frames.open_release", lambda folder: release)
+    options, found = IndexFramesOptions("fn"), []
+    for start, count in ((0, 400), (400, 0)):
+        (indexed,) = STUDY.run(options, Unit(f"lu-{start}", Slice("lu", start))).partial.slices
+        assert (indexed.release, indexed.folder, indexed.annotations) == ("fn", "fn", count)
+        found += list(indexed.sentences())
+    assert indexed.skipped_lines == [{"where": "lu400.xml", "why": "it is not there"}]
+    assert [row["text"] for row in found[:2]] == [one.text for one in sentences]
+    assert len(found) == 400

@@ -7,8 +7,10 @@ from scipy import stats
 
 from core import config
 from core.errors import InputError
+from core.models.opening import open_checkpoint
 from core.probing import layers
 from core.studies.probing.probe import PROPERTIES, STUDY, Mixed, Probed
+from core.studies.probing.properties import word_property
 from core.tasks import diagnostic
 from tests.studies.through_json import rows_of
 
@@ -75,3 +77,18 @@ def test_mixing_weights_balance_at_a_layer_with_students_reach_over_samples(draw
     else:
         reach = stats.t.ppf(0.975, drawn - 1) * np.std([1, 1.25, 0.5], ddof=1)
         assert (centre.low, centre.high) == pytest.approx((0.75 - reach, 0.75 + reach))
+
+
+def test_places_are_in_the_order_of_words_and_end_with_the_tenth(tmp_path):
+    words = ["the", "dog", "saw", "the", "cat", "and", "the", "man", "saw", "the", "old", "house"]
+    lines = [
+        f"{k}\t{word}\t_\tNOUN\t_\t_\t{max(0, k - 1)}\t{'dep' if k > 1 else 'root'}\t_\t_\n"
+        for k, word in enumerate(words, start=1)
+    ]
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"own-{part}.conllu").write_text("".join(lines) + "\n" + "".join(lines[:3]))
+    found = word_property(open_checkpoint("atlas-encoder"), "word order", str(tmp_path), None)
+    assert found.classes == tuple(str(place) for place in range(1, 11))
+    ((_, test),) = found.tests
+    assert test.labels.tolist() == [*range(10), *range(3)]
+    assert found.train.types[:3] == ("the", "dog", "saw")

@@ -6,7 +6,7 @@ import torch
 
 from core.errors import InputError
 from core.studies.probing.subnetworks import Order, Pruned, Subnetworks, SubnetworksStudy, subnetworks
-from tests.capture.conftest import tiny
+from tests.capture.conftest import built, tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
 
@@ -134,3 +134,27 @@ def test_what_structured_pruning_found_is_counted_over_seeds_and_inputs():
     assert (vertical["value"], vertical["share"]) == (-0.75, 0.25)
     assert diagonal["low"] < 0.75 < diagonal["high"]
     assert "35" in study.headline(rows).sentence
+
+
+@pytest.fixture(scope="module")
+def small(folder):
+    """One layer of two heads: pruned in two steps."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    checkpoint = built("bert", sizes | {"max_position_embeddings": 64}, encodes=True)
+    checkpoint.model.save_pretrained(folder / "small")
+    checkpoint.tokenizer.save_pretrained(folder / "small")
+    return str(folder / "small")
+
+
+def test_pruning_goes_on_to_the_end_and_retrains_as_much_of_what_stayed_and_went(options, small):
+    few = SETTINGS | {"train_limit": 16, "dev_limit": 10}
+    rows = rows_of("subnetworks", options | {"checkpoint": small, "moments": [], "seeds": 1, "settings": few})
+    networks = {row["name"]: row for row in rows if row["kind"] == "subnetwork"}
+    assert set(networks) == {"full", "good", "bad", "random"}
+    assert networks["full"]["share"] == 0
+    assert networks["good"]["share"] == networks["bad"]["share"] == networks["random"]["share"]
+    components = {row["name"]: row for row in rows if row["kind"] == "component"}
+    assert {name: row["of"] for name, row in components.items()} == dict.fromkeys(components, 3)
+    assert sorted(row["place"] for row in components.values()) == [1, 2, 3]
+    stays = sum(row["value"] for row in components.values())
+    assert networks["good"]["share"] == pytest.approx(1 - stays / 3)

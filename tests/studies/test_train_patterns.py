@@ -15,6 +15,7 @@ from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
 from core.studies.patterns.train_patterns import STUDY, Fold
 from core.studies.patterns.trained_classifier import headline
+from core.studies.patterns.training_rows import Predictions, answers_of, of_checkpoints
 from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of
@@ -249,3 +250,46 @@ def test_a_person_who_gave_one_class_among_others_only_weighs_less(db, method):
     kept = label_snapshot.snapshot(db, "bert", method=method)
     np.testing.assert_allclose(kept.soft.sum(1), 1, atol=1e-6)
     assert set(kept.column("class")) > {"block"}
+
+
+SNAPSHOT = label_snapshot.Snapshot(
+    "bert",
+    ("vertical", "diagonal"),
+    [{"map_id": f"m{k}", "checkpoint": "xy"[k % 2], "layer": k // 2 % 3, "head": k % 5} for k in range(24)],
+    [],
+)
+
+
+def predictions(part, fold, numbers, wrong):
+    """Of these maps, whose classes alternate by twos: sure and right but for `wrong` ones."""
+    truth = np.array([k // 2 % 2 for k in numbers])
+    said = np.where(np.isin(numbers, wrong), 1 - truth, truth)
+    return Predictions(
+        Fold(part, "group", fold), 10, 0, tuple(f"m{k}" for k in numbers), tuple(f"input {k // 4}" for k in numbers),
+        tuple("xy"[k % 2] for k in numbers), truth, 0.1 + 0.8 * np.eye(2)[said], truth * 0, np.isin(numbers, [0]),
+    )  # fmt: skip
+
+
+def test_each_checkpoint_is_scored_on_its_own_maps_alone():
+    """Of x every answer is right, of y those on four of twelve maps are wrong."""
+    folds = [predictions("checkpoints", 0, range(16), [1, 3, 5]), predictions("checkpoints", 1, range(16, 24), [17])]
+    x, y = of_checkpoints(folds, SNAPSHOT)
+    assert [(one.checkpoint, one.maps, one.accuracy) for one in (x, y)] == [
+        ("x", 12, 1),
+        ("y", 12, pytest.approx(2 / 3)),
+    ]
+    assert (x.macro_f1, x.outside, y.outside) == (1, pytest.approx(1 / 12), 0)
+    assert x.sure_errors == 0 < y.sure_errors
+
+
+def test_answers_say_of_every_map_what_was_said_when_it_was_left_out_and_where_it_never_was():
+    parts = {
+        "unseen inputs": [predictions("fold", 0, [0, 1, 2], [1])],
+        "unseen heads": [predictions("heads", 0, [2, 3], [])],
+    }
+    found = answers_of(parts)
+    assert (list(found.map_ids), list(found.truth)) == (["m0", "m1", "m2", "m3"], [0, 0, 1, 1])
+    assert found.answers == {
+        "unseen inputs": {"predicted": [0, 1, 1, None], "probability": [0.9, 0.9, 0.9, None]},
+        "unseen heads": {"predicted": [None, None, 1, 1], "probability": [None, None, 0.9, 0.9]},
+    }

@@ -4,12 +4,14 @@ import json
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from core.errors import InputError
 from core.scoring.registry import SCORES
 from core.studies.explanation import why
 from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
+from core.studies.head_facts import Fact, HeadScores
 from tests.studies.through_json import rows_of
 
 TEXTS = ["The old dog never stopped.", "Did the dog hear it?", ["She saw the man.", "He did not see her."]]
@@ -109,3 +111,21 @@ def test_the_earlier_head_that_a_head_reads_most_is_a_score_with_its_interval(ro
             most.low,
             most.high,
         )
+
+
+def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_heads():
+    rows = [
+        ("score share/token", 0.2, 0.1, 0.3, 0.1),
+        ("score share/position", 0.61, 0.5, 0.7, 0.25),
+        ("composition/L1H3 in the key", 0.3, 0.2, 0.4, np.nan),
+        ("composition/L1H2 in the query", 0.3, -0.1, 0.7, np.nan),  # not surely
+        ("composition/L1H1 in the query", 0.01, 0.005, 0.02, np.nan),  # too little to be worth a word
+    ]
+    own = pd.DataFrame(rows, columns=["score", "value", "low", "high", "baseline"]).assign(source="a run")
+    assert why.STUDY.facts(HeadScores(own, own)) == [
+        Fact("why", "looks there because of position: share 0.61 [0.50, 0.70] (random weights 0.25)", "a run"),
+        Fact("why", "reads L1H3's output on the key side: share 0.30 [0.20, 0.40]", "a run"),
+    ]
+    alone = own[:1].assign(baseline=np.nan)
+    (fact,) = why.STUDY.facts(HeadScores(alone, alone))
+    assert fact.text == "looks there because of token: share 0.20 [0.10, 0.30]"
