@@ -53,8 +53,8 @@ def pick_task(frame: pd.DataFrame, key: str) -> str | None:
         return None
     context_task = context.now().rows
     usual = context_task if context_task in tasks else tasks[0]
-    named = {task: rows_said(str(frame["checkpoint"].iloc[0]), task) for task in tasks}
-    return url.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=named.__getitem__)
+    task_labels = {task: rows_said(str(frame["checkpoint"].iloc[0]), task) for task in tasks}
+    return url.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=task_labels.__getitem__)
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:

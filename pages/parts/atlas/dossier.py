@@ -45,9 +45,13 @@ class Dossier:
         ]
         weights = present_weights(self.checkpoint) or ""
         source = MapsSource(self.checkpoint, "", weights_hash=weights, command=command_of(self.checkpoint, self.task))
-        told, judged = sentence(facts(self.scores, self.head)), judged_of(self.checkpoint, self.head)
+        facts_sentence, judged = sentence(facts(self.scores, self.head)), judged_of(self.checkpoint, self.head)
         return pin_head(
-            resources.database(), self.head, source, HeadFacts(told, numbers, judged), Remark(note, title, who)
+            resources.database(),
+            self.head,
+            source,
+            HeadFacts(facts_sentence, numbers, judged),
+            Remark(note, title, who),
         )
 
     def _maps(self) -> Grid | str:

@@ -49,14 +49,14 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         text = " | ".join(filter(None, texts[example.input]))
         weights = _weights(checkpoint, shown, key, head)
         shelved.append(Shelved(example.where, example.value, text, shown.maps.tokens, weights, shown.maps.causal))
-    of = f"{SCORES[key].label}: {SCORES[key].formula}"
+    definition = f"{SCORES[key].label}: {SCORES[key].formula}"
     summary = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
     maps = [SmallMap(f"{example.where}: {example.value:.3f}", example.weights, example.tokens) for example in shelved]
     show_small_maps(maps, key="gallery_maps")
-    st.caption(plain(f"{checkpoint} · {head} · {of} · {summary} · rows are queries, columns keys"))
+    st.caption(plain(f"{checkpoint} · {head} · {definition} · {summary} · rows are queries, columns keys"))
     said_of_each = [{"where": example.where, "value": example.value, "text": example.text} for example in shelved]
     show_table(pd.DataFrame(said_of_each), height=200)
-    return Gallery(shelved, f"{of} · {summary}")
+    return Gallery(shelved, f"{definition} · {summary}")
 
 
 def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:

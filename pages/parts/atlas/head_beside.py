@@ -23,11 +23,11 @@ def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: st
     other_checkpoint = str(beside)
     st.subheader(plain(f"Beside {other_checkpoint}"), anchor=False)
     partner = _partner(checkpoint, head, other_checkpoint)
-    of = input_of(checkpoint, head, task_scores, task)
-    if of is not None:
+    shown_input = input_of(checkpoint, head, task_scores, task)
+    if shown_input is not None:
         maps = [
-            thumbnail(checkpoint, head, of, f"{head}, here"),
-            thumbnail(other_checkpoint, partner, of, f"{partner} of {other_checkpoint}"),
+            thumbnail(checkpoint, head, shown_input, f"{head}, here"),
+            thumbnail(other_checkpoint, partner, shown_input, f"{partner} of {other_checkpoint}"),
         ]
         show_maps(maps, "beside_maps")
     scores = choices.scores_of(other_checkpoint)

@@ -26,12 +26,12 @@ def input_of(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None
     return inputs[0] if inputs else None
 
 
-def thumbnail(checkpoint: str, head: Head, of: Input, title: str) -> SmallMap | str:
+def thumbnail(checkpoint: str, head: Head, shown_input: Input, title: str) -> SmallMap | str:
     """A head's map of an input, without tokens; why there is none, where the checkpoint cannot be run here."""
     if is_missing(checkpoint):
         return f"{title}: {checkpoint} is not on this machine."
     try:
-        shown = resources.shown(checkpoint, *of, most=LONGEST)
+        shown = resources.shown(checkpoint, *shown_input, most=LONGEST)
         return SmallMap(title, shown.maps.weights[head.layer, head.head])
     except AtlasError as error:
         return f"{title}: {error}"
@@ -43,11 +43,11 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
     if not alike:
         return
     st.subheader("Nearest heads", anchor=False)
-    of = input_of(name, head, scores, task)
-    if of is not None:
+    shown_input = input_of(name, head, scores, task)
+    if shown_input is not None:
         show_maps(
             [
-                thumbnail(name, neighbour, of, str(neighbour))
+                thumbnail(name, neighbour, shown_input, str(neighbour))
                 for neighbour in (head, *(neighbour for neighbour, _ in alike))
             ],
             "nearest_maps",
@@ -57,7 +57,7 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
             links.link("heads/one", f"{neighbour} ({apart:.2f})", checkpoint=name, head=str(neighbour), rows=task)
     st.caption(
         "by their statistics: root mean square difference, in standard deviations over heads"
-        + (f" · maps of: {plain(' | '.join(filter(None, of)))}" if of else "")
+        + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
     )
 
 
@@ -67,11 +67,14 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
     if not counterparts:
         return
     st.subheader("Its counterparts", anchor=False)
-    of, short = input_of(checkpoint, head, scores, task), short_names([record.compare for record in counterparts])
-    if of is not None:
-        maps = [thumbnail(checkpoint, head, of, f"{head}, here")]
+    shown_input = input_of(checkpoint, head, scores, task)
+    short = short_names([record.compare for record in counterparts])
+    if shown_input is not None:
+        maps = [thumbnail(checkpoint, head, shown_input, f"{head}, here")]
         maps += [
-            thumbnail(record.compare, Head.parse(record.match), of, f"{record.match} of {short[record.compare]}")
+            thumbnail(
+                record.compare, Head.parse(record.match), shown_input, f"{record.match} of {short[record.compare]}"
+            )
             for record in counterparts
             if not is_missing(record.compare)
         ]

@@ -64,11 +64,13 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     if not count:
         return
     maps = []
-    for where, number in (("highest", 0), ("median", count // 2), ("lowest", count - 1)):
+    for rank_name, number in (("highest", 0), ("median", count // 2), ("lowest", count - 1)):
         shown = resources.shown(checkpoint, *ordered.inputs[number], most=LONGEST)
         maps.append(
             SmallMap(
-                f"{where}: {ordered.values[number]:.2f}", shown.maps.weights[head.layer, head.head], shown.maps.tokens
+                f"{rank_name}: {ordered.values[number]:.2f}",
+                shown.maps.weights[head.layer, head.head],
+                shown.maps.tokens,
             )
         )
     show_small_maps(maps, key="head_maps", cell=11)

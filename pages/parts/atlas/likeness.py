@@ -17,19 +17,19 @@ SHIPPED = "statistics/place "  # before x, y and stress, in keys of scores
 
 def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[int, int]) -> tuple[Axis, Axis, str]:
     """The two axes of the scaling, and what they are; from the newest stored run of statistics, or what ships."""
-    placed = _stored(name, task) or _shipped(task_scores)
-    if not placed:
+    place_scores = _stored(name, task) or _shipped(task_scores)
+    if not place_scores:
         st.info("Measure head statistics below: the distances between heads come with them.", icon=":material/info:")
     note = "Jensen-Shannon distance between heads' rows, placed by metric scaling (Clark et al. 2019)"
-    across = _axis(placed, [score.x for score in placed], "likeness, first axis", shape)
-    up = _axis(placed, [score.y for score in placed], "likeness, second axis", shape)
-    return across, up, f"{note}, stress {placed[0].stress:.2f}" if placed else note
+    across = _axis(place_scores, [score.x for score in place_scores], "likeness, first axis", shape)
+    up = _axis(place_scores, [score.y for score in place_scores], "likeness, second axis", shape)
+    return across, up, f"{note}, stress {place_scores[0].stress:.2f}" if place_scores else note
 
 
-def _axis(placed: list[PlaceScore], values: list[float | None], label: str, shape: tuple[int, int]) -> Axis:
+def _axis(place_scores: list[PlaceScore], values: list[float | None], label: str, shape: tuple[int, int]) -> Axis:
     lines = [
         {"layer": score.layer, "head": score.head, "value": value, "low": None, "high": None, "n": None}
-        for score, value in zip(placed, values, strict=True)
+        for score, value in zip(place_scores, values, strict=True)
     ]
     rows = pd.DataFrame(lines, columns=["layer", "head", "value", "low", "high", "n"])
     return axis_of(rows, label, shape, diverging=True)
@@ -40,13 +40,13 @@ def lines(task_scores: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
     role_scores = task_scores[
         task_scores["score"].str.startswith("roles/") & ~task_scores["score"].str.endswith("without sink")
     ]
-    has: dict[tuple[int, int], list[str]] = {}
+    roles_of_head: dict[tuple[int, int], list[str]] = {}
     for row in role_scores[role_scores["q"] < SURE].itertuples():
-        has.setdefault((row.layer, row.head), []).append(SCORES[row.score].label.removeprefix("role: "))
-    told = {layer_head: [f"roles: {', '.join(roles)}"] for layer_head, roles in has.items()}
+        roles_of_head.setdefault((row.layer, row.head), []).append(SCORES[row.score].label.removeprefix("role: "))
+    lines_of_head = {layer_head: [f"roles: {', '.join(roles)}"] for layer_head, roles in roles_of_head.items()}
     for row in classes(task_scores).itertuples():
-        told.setdefault((row.layer, row.head), []).insert(0, f"{row.kind} in {row.value:.0%} of {row.n} maps")
-    return ["\n".join(told.get((layer, head), [])) for layer in range(shape[0]) for head in range(shape[1])]
+        lines_of_head.setdefault((row.layer, row.head), []).insert(0, f"{row.kind} in {row.value:.0%} of {row.n} maps")
+    return ["\n".join(lines_of_head.get((layer, head), [])) for layer in range(shape[0]) for head in range(shape[1])]
 
 
 def _stored(name: str, task: str | None) -> list[PlaceScore]:

@@ -56,14 +56,14 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
 
 def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFrame, causal: bool) -> None:
     """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
-    have = set(task_scores["score"].str.partition("/")[0])
-    lacking = missing(checkpoint, task, measured=have, class_set=shipped_set(causal=causal).name)
-    if lacking:
-        st.markdown(f"Not measured yet: {', '.join(gives(measurement.study) for measurement in lacking)}.")
-        st.caption(_time_of(checkpoint, lacking))
+    measured_studies = set(task_scores["score"].str.partition("/")[0])
+    unmeasured = missing(checkpoint, task, measured=measured_studies, class_set=shipped_set(causal=causal).name)
+    if unmeasured:
+        st.markdown(f"Not measured yet: {', '.join(gives(measurement.study) for measurement in unmeasured)}.")
+        st.caption(_time_of(checkpoint, unmeasured))
         if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
-                options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(lacking))
+                options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(unmeasured))
                 started = job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))
                 st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()
@@ -71,9 +71,9 @@ def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFram
         job_progress.show_job(job, rows=False)
 
 
-def _time_of(checkpoint: str, lacking: Sequence[measure_heads.Asked]) -> str:
+def _time_of(checkpoint: str, unmeasured: Sequence[measure_heads.Asked]) -> str:
     """How long the one job takes, in words."""
-    options_by_study = {measurement.study: json.loads(measurement.given) for measurement in lacking}
+    options_by_study = {measurement.study: json.loads(measurement.given) for measurement in unmeasured}
     seconds = foreseen_together(resources.database(), checkpoint, options_by_study)
-    studies = "1 study" if len(lacking) == 1 else f"{len(lacking)} studies"
+    studies = "1 study" if len(unmeasured) == 1 else f"{len(unmeasured)} studies"
     return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of work."

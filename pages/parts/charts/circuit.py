@@ -33,11 +33,11 @@ def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
 def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, title: str) -> Layers:
     """Edges from below up: thickness is the effect's size, opacity the selection probability, colour the input."""
     names = dict.fromkeys(["embeddings", "output", *(name for edge in edges for name in (edge.sender, edge.receiver))])
-    placed = {name: place_of(name, layers, heads) for name in names}
-    nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in placed.items()])
+    positions = {name: place_of(name, layers, heads) for name in names}
+    nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in positions.items()])
     largest = max((abs(edge.effect) for edge in edges), default=1.0) or 1.0
     lines = pd.DataFrame(
-        [_line(edge, placed, largest) for edge in edges],
+        [_line(edge, positions, largest) for edge in edges],
         columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"],
     )
     scale_x = alt.Scale(domain=[-0.6, heads - 0.4], nice=False)
@@ -65,8 +65,8 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     )
 
 
-def _line(edge: CircuitEdge, placed: dict[str, tuple[float, float]], largest: float) -> dict[str, Any]:
-    (x, y), (x2, y2) = placed[edge.sender], placed[edge.receiver]
+def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest: float) -> dict[str, Any]:
+    (x, y), (x2, y2) = positions[edge.sender], positions[edge.receiver]
     return {
         "x": x, "y": y, "x2": x2, "y2": y2, "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
         "size": max(1.0, THICKEST * abs(edge.effect) / largest), "selection": edge.selection,

@@ -108,8 +108,8 @@ def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
 
 def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None) -> alt.Color:
     """A colour a class of the column, in this order; a class or role has its own in every chart."""
-    there = [str(value) for value in frame[name].dropna().unique()]
-    names = list(order) if order else there
+    categories = [str(value) for value in frame[name].dropna().unique()]
+    names = list(order) if order else categories
     if has_own(names):
         scale = alt.Scale(range=colours_of(names), domain=names)
     else:

@@ -47,8 +47,8 @@ def _start() -> None:
     chosen = url.pick_many(st.multiselect, "Operators", list(SWEPT), key="operators", default=list(operators.DEFAULT),
                              format_func=SWEPT.__getitem__)  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
-    more = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
-    options = asdict(shared) | more if shared else None
+    settings = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
+    options = asdict(shared) | settings if shared else None
     title = f"Operators on {context.now().checkpoint}"
     job_progress.offer_start("operators", options, "Set side by side", title=lambda: title)
 

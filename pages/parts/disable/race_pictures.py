@@ -32,8 +32,8 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = 
         line = {"name": verdict.name, "verdict": verdict.verdict, "rows": verdict.rows}
         lines.append(line | {"low": low, "high": high, "middle": middle})
     drawn = pd.DataFrame(lines).astype(dict.fromkeys(("low", "high"), float)).sort_values("middle")
-    named = alt.Axis(labelAngle=-90, labelOverlap=len(drawn) > NAMED)
-    x = alt.X("name:N", sort=list(drawn.name), title=None, axis=named)
+    name_axis = alt.Axis(labelAngle=-90, labelOverlap=len(drawn) > NAMED)
+    x = alt.X("name:N", sort=list(drawn.name), title=None, axis=name_axis)
     colour = alt.Color("verdict:N", sort=list(VERDICTS), scale=alt.Scale(domain=list(VERDICTS)), title=None)
     tips = [alt.Tooltip(name) for name in ("name", "verdict", "rows", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)

@@ -38,14 +38,15 @@ def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -
             "the mean."
         )
     fit = resources.constants(name, checkpoint, task, frozenset(heads))
-    fitted, where = fit.fitted, fit.data or "the bundled samples"
+    fitted, data_source = fit.fitted, fit.data or "the bundled samples"
     lines = [
         f"{head}: mean {fitted.mean[head]:.4f}, zero {fitted.zero[head]:.4f}, constant {fitted.fitted[head]:.4f}"
         + (" (the descent found nothing better)" if head in fitted.stuck() else "")
         for head in sorted(heads)
     ]
     fitting_note = (
-        f"Fitted on {fit.rows} train rows of {pickers.task_name(task)} ({where}), each head alone. Mean loss there: "
+        f"Fitted on {fit.rows} train rows of {pickers.task_name(task)} ({data_source}), each head alone. "
+        "Mean loss there: "
     )
     st.caption(plain(fitting_note + "; ".join(lines) + "."))
     return fitted.source

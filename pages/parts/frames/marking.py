@@ -141,8 +141,8 @@ def _first(sentence: Parsed) -> tuple[str | None, list[int], list[int]]:
     if not sentence.targets:
         return None, [], []
     target = sentence.targets[0]
-    at = head_of(sentence.tagged.words, target.words)
-    proposals = propose_elements(sentence.tagged, at, sentence.lexicon.of(target.frame))
+    head_word = head_of(sentence.tagged.words, target.words)
+    proposals = propose_elements(sentence.tagged, head_word, sentence.lexicon.of(target.frame))
     return target.frame, list(target.words), list(proposals[0].words) if proposals else []
 
 
@@ -176,8 +176,8 @@ def _target_in_link(targets: Sequence[Any], words: list[int]) -> int:
     if not words:
         return 0
     fitting = [number for number, target in enumerate(targets) if list(target.words) == words]
-    named = [number for number in fitting if targets[number].frame == st.query_params.get("frame")]
-    return next(iter(named + fitting), len(targets))
+    linked = [number for number in fitting if targets[number].frame == st.query_params.get("frame")]
+    return next(iter(linked + fitting), len(targets))
 
 
 def _offer_others(targets: Sequence[Any], number: int, key: str) -> None:
@@ -205,8 +205,8 @@ def _pick_element(
 ) -> Proposal | None:
     """One of the proposed elements; None for words that are clicked."""
     roles = sentence.lexicon.of(frame) if frame else None
-    at = head_of(sentence.tagged.words, target)
-    proposals = propose_elements(sentence.tagged, at, roles) if target else []
+    head_word = head_of(sentence.tagged.words, target)
+    proposals = propose_elements(sentence.tagged, head_word, roles) if target else []
     labels = [
         f"{proposal.name or 'element'}: {sentence.phrase(proposal.words)} ({proposal.place})" for proposal in proposals
     ]

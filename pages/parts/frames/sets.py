@@ -255,7 +255,11 @@ def _weaker(summary: FrameSummary, count: int) -> str:
 
 def _table(heads: pd.DataFrame) -> None:
     names = [name for name in TOLD if name in heads]
-    show_table(heads[names], height=240, column_config={name: told for name, told in TOLD.items() if told is not None})
+    show_table(
+        heads[names],
+        height=240,
+        column_config={name: column_settings for name, column_settings in TOLD.items() if column_settings is not None},
+    )
 
 
 def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummary, head: Head) -> None:

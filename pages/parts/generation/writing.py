@@ -19,11 +19,11 @@ def generated(name: str, prompt: Prompt) -> "Generated":
     """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
     model = resources.checkpoint(name, "language")
     placeholder = st.empty()
-    told: list[str] = []
+    written: list[str] = []
 
     def tell(step: "GenerationStep") -> None:
-        told.append(step.token)
-        placeholder.caption(plain("".join(told)))
+        written.append(step.token)
+        placeholder.caption(plain("".join(written)))
 
     def make() -> "Generated":
         if prompt.chat:

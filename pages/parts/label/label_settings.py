@@ -93,9 +93,11 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
 def _how(before: Mapping[str, Any]) -> dict[str, Any]:
     """Pass, seed, and whether nearly uniform maps are left out."""
     settings: dict[str, Any] = {"persist_state": "session"}
-    again = "2: the maps you labelled before, again and without looking"
+    second_pass = "2: the maps you labelled before, again and without looking"
     return {
-        "pass": st.number_input("Pass", 1, 9, int(before.get("pass", 1)), key="label_pass", help=again, **settings),
+        "pass": st.number_input(
+            "Pass", 1, 9, int(before.get("pass", 1)), key="label_pass", help=second_pass, **settings
+        ),
         "seed": st.number_input(
             "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", **settings
         ),

@@ -78,12 +78,12 @@ def headline(report: Report) -> str:
         word = "A new classifier is there; an admin may let it suggest"
     if not report.compared:
         return f"{word}."
-    told = f"{len(report.changed)} of {report.compared} suggestions changed"
+    summary = f"{len(report.changed)} of {report.compared} suggestions changed"
     pairs = Counter((change.before, change.after) for change in report.changed)
     if pairs:
         (was, now), count = pairs.most_common(1)[0]
-        told += f", most often {was} to {now} ({count})"
-    return f"{word}: {told}."
+        summary += f", most often {was} to {now} ({count})"
+    return f"{word}: {summary}."
 
 
 def worse_figures(worse: Sequence[RetrainingChange]) -> str:

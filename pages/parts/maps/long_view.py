@@ -41,8 +41,8 @@ def show_long(name: str, chosen: Input) -> None:
     view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=opened, note=note)
     if view:
         maps_grid.keep_view(view, "L1H1")
-    if (named := (view or opened).get("head", "L1H1")) != "none":
-        _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
+    if (head_name := (view or opened).get("head", "L1H1")) != "none":
+        _window(name, chosen, Head.parse(head_name), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
 
 
@@ -52,11 +52,11 @@ def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
         return {"scores": {}}
     checkpoint = resources.checkpoint(name)
     encoding = checkpoint.encode(chosen.text, chosen.pair)
-    at = SpecialPositions(encoding.first or 0, encoding.separators, 0)
+    special_positions = SpecialPositions(encoding.first or 0, encoding.separators, 0)
     how = {"causal": blocks.causal, "sink": checkpoint.family.sinks}
     return {
-        "scores": long_scores(blocks.sums, at, blocks.windows, **how),
-        "even": long_even_scores(len(encoding), at, blocks.windows, **how),
+        "scores": long_scores(blocks.sums, special_positions, blocks.windows, **how),
+        "even": long_even_scores(len(encoding), special_positions, blocks.windows, **how),
     }
 
 

@@ -95,13 +95,13 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
 def _beside(score: HeldOutScore) -> str:
     """What stands beside a macro F1: the same over all classes, the calibration error, and the sure errors; "" of a
     classifier of an earlier version, which has none of them."""
-    told = [f"over all classes {score.macro_f1_all:.3f}"] if score.macro_f1_all is not None else []
+    notes = [f"over all classes {score.macro_f1_all:.3f}"] if score.macro_f1_all is not None else []
     if score.ece is not None:
         ends = "" if score.ece_low is None else f" ({score.ece_low:.3f} to {score.ece_high:.3f}, 95 % over heads)"
-        told.append(f"calibration error {score.ece:.3f}{ends}")
+        notes.append(f"calibration error {score.ece:.3f}{ends}")
     if score.sure_errors is not None:
-        told.append(f"wrong with p above 0.8: {score.sure_errors:.1%}")
-    return plain(f"Classes of at least ten maps; {'; '.join(told)}.") if told else ""
+        notes.append(f"wrong with p above 0.8: {score.sure_errors:.1%}")
+    return plain(f"Classes of at least ten maps; {'; '.join(notes)}.") if notes else ""
 
 
 def _per_class(scores: Sequence[ClassScore]) -> None:

@@ -54,12 +54,12 @@ def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[
         st.caption("There is no held-out confusion to correct with.")
         return
     table = pd.DataFrame(shares, columns=COLUMNS).rename(columns={"name": "class"})
-    named = {
+    place_titles = {
         checkpoint_task: rows_said(*checkpoint_task)
         for checkpoint_task in {(str(share.checkpoint), str(share.task)) for share in shares}
     }
     bars_named = [
-        f"{named[str(share.checkpoint), str(share.task)]} · {shortened(share.checkpoint)}" for share in shares
+        f"{place_titles[str(share.checkpoint), str(share.task)]} · {shortened(share.checkpoint)}" for share in shares
     ]
     beside = {"bar": bars_named, "percent": [100 * share.share for share in shares]}
     st.altair_chart(
@@ -132,5 +132,5 @@ def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
             width="content",
         )
         with container:
-            named = [str(Head(head.layer, head.head)) for head in checkpoint_heads]
-            pick_and_link(name, named, current_view="", key=f"go_on_{number}")
+            head_names = [str(Head(head.layer, head.head)) for head in checkpoint_heads]
+            pick_and_link(name, head_names, current_view="", key=f"go_on_{number}")

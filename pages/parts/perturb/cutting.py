@@ -71,7 +71,9 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     )
     show_choices(choices, ("before", "cut"))
     share = cut / len(encoding) ** 2
-    where = (
+    cut_layers = (
         "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"
     )
-    st.caption(plain(f"{cut} edges ({share:.0%} of the map) cut in {where} · {len(encoding)} tokens · n = 1 · {name}"))
+    st.caption(
+        plain(f"{cut} edges ({share:.0%} of the map) cut in {cut_layers} · {len(encoding)} tokens · n = 1 · {name}")
+    )

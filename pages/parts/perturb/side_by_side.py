@@ -41,7 +41,7 @@ def _shown(inputs: TwoInputs) -> None:
             tooltip=["on words without a partner, first", "on words without a partner, second"],
         )
         st.altair_chart(chart, width="content")
-    alone = [
+    unmatched = [
         [words[k].text for k in side]
         for words, side in zip(
             comparison.words, (comparison.alignment.first_alone, comparison.alignment.second_alone), strict=True
@@ -49,7 +49,7 @@ def _shown(inputs: TwoInputs) -> None:
     ]
     alone_texts = [
         f"{name} alone: {', '.join(word_texts)}"
-        for name, word_texts in zip(("first", "second"), alone, strict=True)
+        for name, word_texts in zip(("first", "second"), unmatched, strict=True)
         if word_texts
     ]
     partners = f"{len(comparison.alignment.pairs)} words (special tokens among them) have a partner"

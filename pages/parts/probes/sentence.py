@@ -53,11 +53,11 @@ def show_sentence() -> None:
 
 
 def _score(result: StoredRun) -> None:
-    alone = _named(result.among(ParsedScore), "attention")
+    attention_scores = _named(result.among(ParsedScore), "attention")
     say(
-        f"{caption_of(result)} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
-        f"({alone.low:.3f} to {alone.high:.3f}), each word's likeliest head; n = {alone.n} words "
-        "without punctuation"
+        f"{caption_of(result)} · UAS of this probe on {attention_scores.test} test sentences "
+        f"{attention_scores.value:.3f} ({attention_scores.low:.3f} to {attention_scores.high:.3f}), each word's "
+        f"likeliest head; n = {attention_scores.n} words without punctuation"
     )
 
 
@@ -71,12 +71,12 @@ def show_syntax() -> None:
     if result is None:
         return
     scores = result.among(ParsedScore)
-    alone, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
-    best, more = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
+    attention_scores, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
+    best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
     st.markdown(
-        f"All heads together find **{alone.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
+        f"All heads together find **{attention_scores.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
         f"The best single head, {best.name}, joins {best.value:.0%} of words with their governor in its spanning "
-        f"tree, {more.value:.0%} less than all heads together ({more.low:.0%} to {more.high:.0%})."
+        f"tree, {difference.value:.0%} less than all heads together ({difference.low:.0%} to {difference.high:.0%})."
     )
     bars = values_with_intervals(
         pd.DataFrame(scores),
@@ -92,6 +92,12 @@ def show_syntax() -> None:
         title="Spanning tree of each head alone: undirected UAS on test",
     )
     st.altair_chart(picture, width="content")
-    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.among(LeftOutSentences)) or "none"
-    say(f"{caption_of(result)} · n = {alone.n} words of {alone.test} test sentences, no punctuation · left out: {left}")
+    left = (
+        "; ".join(f"{left_out.name} {left_out.n} ({left_out.note})" for left_out in result.among(LeftOutSentences))
+        or "none"
+    )
+    say(
+        f"{caption_of(result)} · n = {attention_scores.n} words of {attention_scores.test} test sentences, no "
+        f"punctuation · left out: {left}"
+    )
     show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")

@@ -15,8 +15,10 @@ def start_study(study: str, *, view: str) -> None:
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
         name = context.now().checkpoint
         container = st.container()
-        told = _trees(container) if "treebank" in declared(find_study(study).options) else _task(container, study)
-        options = {"checkpoint": name} | told if name else None
+        study_options = (
+            _trees(container) if "treebank" in declared(find_study(study).options) else _task(container, study)
+        )
+        options = {"checkpoint": name} | study_options if name else None
         job_progress.offer_start(study, options, "Measure", title=lambda: f"{study} of {name}", key=f"measure_{view}")
     job_progress.show_jobs(study)
 
@@ -41,8 +43,12 @@ def _task(container: Any, study: str) -> dict[str, Any]:
         folder = st.text_input(
             "Data", key="data", bind="query-params", placeholder="a folder in GLUE's TSV form; empty for the samples"
         )
-        told: dict[str, Any] = {"data": folder or None}
+        study_options: dict[str, Any] = {"data": folder or None}
         if study == "representation":
-            return told | {"task": task}
+            return study_options | {"task": task}
         seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", bind="query-params", help="Runs of each fine-tuning.")
-    return told | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})
+    return (
+        study_options
+        | {"seeds": list(range(int(seeds)))}
+        | ({"tasks": [task]} if study == "transfer" else {"task": task})
+    )

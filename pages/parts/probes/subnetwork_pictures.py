@@ -130,8 +130,8 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
 def _survivors(components: Sequence[SubnetworkComponent]) -> None:
     heads = [(Head.parse(head.name), head) for head in components if "-" not in head.name]
     lines = [
-        {"layer": at.layer, "head": at.head, "value": head.value, "place": head.place, "n": head.n}
-        for at, head in heads
+        {"layer": position.layer, "head": position.head, "value": head.value, "place": head.place, "n": head.n}
+        for position, head in heads
     ]
     picture = head_picture(
         pd.DataFrame(lines),

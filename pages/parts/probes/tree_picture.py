@@ -20,12 +20,12 @@ def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
     """Points of a half ellipse for every word that has a governor, and of an upright line for the root."""
     sign, rows = (1 if side == PROBE else -1), []
     for word, head in enumerate(heads):
-        where = np.linspace(0, np.pi, POINTS)
+        angles = np.linspace(0, np.pi, POINTS)
         if head == word:
             xs, ys = np.full(2, float(word)), np.array([0.0, max(1.0, ROOT_HEIGHT * len(heads) / 4)])
         else:
-            xs = (word + head) / 2 + (word - head) / 2 * np.cos(where)
-            ys = np.sin(where) * (0.35 + abs(word - head) / 2)
+            xs = (word + head) / 2 + (word - head) / 2 * np.cos(angles)
+            ys = np.sin(angles) * (0.35 + abs(word - head) / 2)
         kind = "gold" if side == GOLD else "as in gold" if head == gold[word] else "not in gold"
         for end in {word, int(head)}:  # once for each of its words, so that a click on either keeps it
             rows += [
@@ -40,7 +40,7 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     words = list(tree.words)
     step = max(NARROWEST, min(STEP, WIDEST // len(words)))
     lines = pd.concat([arcs(tree.drawn, tree.gold, PROBE), arcs(tree.gold, tree.gold, GOLD)])
-    told = pd.DataFrame([_told(tree, k) for k in range(len(words))])
+    word_rows = pd.DataFrame([_told(tree, k) for k in range(len(words))])
     chosen = alt.selection_point(name="word", fields=["word"], on="click", toggle=False, empty=True)
     axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-0.6, len(words) - 0.4], nice=False)}
     tall = float(lines.y.abs().max()) + 0.3
@@ -61,7 +61,7 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     )
     tips = [alt.Tooltip(f"{name}:N") for name in ("text", "relation", "gold head", "probe head")]
     tips.append(alt.Tooltip("probability:Q", format=".2f"))
-    base = alt.Chart(told).encode(x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), tooltip=tips)
+    base = alt.Chart(word_rows).encode(x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), tooltip=tips)
     boxes = base.mark_rect(width=step - 14, height=22, fill="gray", cursor="pointer", cornerRadius=4).encode(
         fillOpacity=alt.condition(chosen, alt.value(0.5), alt.value(0.12), empty=False)
     )

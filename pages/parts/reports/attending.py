@@ -156,9 +156,9 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Sh
     shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
     inputs = counted(stored.inputs, "inputs") if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
-    ran = stored.settings
+    settings = stored.settings
     rows, scores = _read(stored.run, store.holder(resources.database(), stored.run), kind)
-    measured = _scores_of_heads(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
+    measured = _scores_of_heads(rows, scores, caption, (settings.checkpoint, *_first_of(settings)))
     return replace(measured, bundled=stored.sampled)
 
 
@@ -212,12 +212,12 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     )
     study_options = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
     study_options |= {"data": data_folder or None, "pipeline": pipeline or None}
-    of = f"{study} of {name}" + (f" and {beside}" if beside else "")
+    job_title = f"{study} of {name}" + (f" and {beside}" if beside else "")
     job_progress.offer_start(
         study,
         study_options if name and tasks else None,
         "Run",
-        title=lambda: f"{of} on {pickers.named(tasks)}",
+        title=lambda: f"{job_title} on {pickers.named(tasks)}",
         keep_as=f"job_{study}",
         key=f"start_{study}",
     )
@@ -340,8 +340,8 @@ def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str]
     frame = pd.DataFrame(scores).assign(name=[score.name for score in scores])
     size = pd.to_numeric(frame[by])
     order = (size.abs() if key == "differences" else size).sort_values(ascending=False).index
-    there = {by}.union(*measured.rows)
-    shown_columns = ["checkpoint", "task", "name", *(name for name in columns if name in there)]
+    column_names = {by}.union(*measured.rows)
+    shown_columns = ["checkpoint", "task", "name", *(name for name in columns if name in column_names)]
     shown = frame.loc[order, shown_columns].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
     shown = shown.assign(**{name: tested(shown[name]) for name in ("p", "q") if name in shown})
     shown["task"] = [task_said(str(task), bundled=measured.bundled) for task in shown["task"]]

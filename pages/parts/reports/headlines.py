@@ -30,8 +30,8 @@ def has_picture(run: str) -> bool:
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
     """The rows that are one number a head, of the first statistic and feature."""
-    named = [row for row in rows_second_less_first(rows) if {"statistic", "layer", "head", "value"} <= row.keys()]
-    scores = [score for score in Score.of_heads(named) if score.head is not None]
+    head_rows = [row for row in rows_second_less_first(rows) if {"statistic", "layer", "head", "value"} <= row.keys()]
+    scores = [score for score in Score.of_heads(head_rows) if score.head is not None]
     return [score for score in scores if (score.statistic, score.feature) == (scores[0].statistic, scores[0].feature)]
 
 

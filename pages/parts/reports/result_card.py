@@ -116,7 +116,7 @@ def picture(study: str, rows: Sequence[Row]) -> Any:
         return alt.Chart.from_dict(figures.pictures_of(study, rows)[0])
     groups: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
-        groups.setdefault(tuple(str(of) for of in (score.checkpoint, score.task) if of), []).append(score)
+        groups.setdefault(tuple(str(part) for part in (score.checkpoint, score.task) if part), []).append(score)
     return together([_picture(" · ".join(name), scores) for name, scores in groups.items()])
 
 

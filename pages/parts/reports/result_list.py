@@ -66,8 +66,8 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
         "checkpoint": None if " and " in stored.of or ", " in stored.of else stored.checkpoint,
         "rows": stored.task if stored.task and "," not in stored.task else None,
     }
-    named = {shown.key: stored.run} if shown.key else {}
-    links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | named))
+    run_parameter = {shown.key: stored.run} if shown.key else {}
+    links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | run_parameter))
 
 
 def show_line(stored: StoredRun) -> None:

@@ -63,20 +63,20 @@ def drawer(title: str, study: str):
 def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
     """The one that was opened or that the link names; the newest where that is new; else the newest of the context's
     checkpoint and rows, and again when these change."""
-    there, newest, asked_key = list(stored_runs), f"{key}_newest", f"{key}_context"
+    run_ids, newest, asked_key = list(stored_runs), f"{key}_newest", f"{key}_context"
     checkpoint_rows = (context.now().checkpoint, context.now().rows)
-    newest_before, st.session_state[newest] = st.session_state.get(newest), there[0]
+    newest_before, st.session_state[newest] = st.session_state.get(newest), run_ids[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), checkpoint_rows
     usual = max(
-        there, key=lambda run: (*_standing(stored_runs[run]), prefer(stored_runs[run]))
+        run_ids, key=lambda run: (*_standing(stored_runs[run]), prefer(stored_runs[run]))
     )  # the first of those that fit best
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
-    elif newest_before != there[0]:
-        st.session_state[key] = there[0]
+    elif newest_before != run_ids[0]:
+        st.session_state[key] = run_ids[0]
     elif before != checkpoint_rows:
         st.session_state[key] = usual
-    if st.session_state[key] not in there:
+    if st.session_state[key] not in run_ids:
         st.session_state[key] = usual
     run: str = st.session_state[key]
     if run != usual or key in st.query_params:
@@ -87,9 +87,16 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
 def _standing(stored: StoredRun) -> tuple[bool, ...]:
     """How well a run suits what was chosen; then one's own, those on a task's real rows, and what the view starts
     with."""
-    chosen, (of, on) = context.chosen(), _fit(stored)
+    chosen, (fits_checkpoint, fits_rows) = context.chosen(), _fit(stored)
     is_own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
-    return is_own, bool(chosen.checkpoint) and of, bool(chosen.rows) and on, not stored.sampled, of, on
+    return (
+        is_own,
+        bool(chosen.checkpoint) and fits_checkpoint,
+        bool(chosen.rows) and fits_rows,
+        not stored.sampled,
+        fits_checkpoint,
+        fits_rows,
+    )
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
@@ -100,12 +107,17 @@ def _fit(stored: StoredRun) -> tuple[bool, bool]:
 
 def _say_other(stored: StoredRun) -> None:
     """A word where what is shown is not what was chosen."""
-    chosen, (of, on) = context.chosen(), _fit(stored)
-    wrong = [f"of {chosen.checkpoint}"] if chosen.checkpoint and not of else []
-    wrong += [f"on {task_name(chosen.rows)}"] if chosen.rows and not on else []
+    chosen, (fits_checkpoint, fits_rows) = context.chosen(), _fit(stored)
+    wrong = [f"of {chosen.checkpoint}"] if chosen.checkpoint and not fits_checkpoint else []
+    wrong += [f"on {task_name(chosen.rows)}"] if chosen.rows and not fits_rows else []
     if wrong and stored.checkpoint:
         st.caption(plain(f"This result is not {' or '.join(wrong)}: none of it is stored, or another was opened."))
-    elif (context_checkpoint := context.now().checkpoint) and not chosen.checkpoint and not of and not stored.sampled:
+    elif (
+        (context_checkpoint := context.now().checkpoint)
+        and not chosen.checkpoint
+        and not fits_checkpoint
+        and not stored.sampled
+    ):
         st.caption(
             plain(
                 f"This result is of {stored.checkpoint_said} on the task's own rows; {context_checkpoint} is what you "

@@ -42,14 +42,14 @@ async def came_back(request: Request) -> Response:
         log.warning("A sign-in was refused: its token is for %.80r", claims.get("aud"))
         return _refused(ELSEWHERE, request)
     people.end_session(sign_in_cookie.signed_claims(request.cookies.get(USER_COOKIE_NAME)))
-    held = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}
-    held["session"] = people.begin_session(held)
-    if len(json.dumps(held)) > sign_in_cookie.LARGEST:
-        people.end_session(held)
+    held_claims = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}
+    held_claims["session"] = people.begin_session(held_claims)
+    if len(json.dumps(held_claims)) > sign_in_cookie.LARGEST:
+        people.end_session(held_claims)
         return _refused(TOO_LARGE, request)
     response.raw_headers = [header for header in response.raw_headers if not _sets_user(header)]
     streamlit_auth._clear_single_auth_cookie_and_chunks(response, request, USER_COOKIE_NAME)
-    streamlit_auth._set_single_cookie(response, USER_COOKIE_NAME, json.dumps(held))
+    streamlit_auth._set_single_cookie(response, USER_COOKIE_NAME, json.dumps(held_claims))
     return response
 
 

@@ -75,11 +75,11 @@ def choose(**values: str | None) -> None:
 
 def from_link() -> None:
     """What the page's link names wins over what was chosen before."""
-    named = {field.name: st.query_params[field.name] for field in fields(Context) if field.name in st.query_params}
-    if "text" in named:
-        named.setdefault("pair", "")  # a sentence of the link does not go with an older second one
-    if named:
-        st.session_state[_CHOSEN] = replace(chosen(), **named)
+    linked = {field.name: st.query_params[field.name] for field in fields(Context) if field.name in st.query_params}
+    if "text" in linked:
+        linked.setdefault("pair", "")  # a sentence of the link does not go with an older second one
+    if linked:
+        st.session_state[_CHOSEN] = replace(chosen(), **linked)
 
 
 def leave() -> None:
@@ -104,11 +104,12 @@ def forget_for_link() -> None:
 
 def parameters(context: Context | None = None) -> dict[str, str]:
     """The chosen context as parameters of a link; a sentence too long for one is named by its length alone."""
-    named = {name: value for name, value in asdict(context or chosen()).items() if value}
-    texts = len(named.get("text", "")) + len(named.get("pair", ""))
+    parameters = {name: value for name, value in asdict(context or chosen()).items() if value}
+    texts = len(parameters.get("text", "")) + len(parameters.get("pair", ""))
     if texts > LINK_CHARACTERS:
-        named = {name: value for name, value in named.items() if name not in ("text", "pair")} | {CUT: str(texts)}
-    return named
+        parameters = {name: value for name, value in parameters.items() if name not in ("text", "pair")}
+        parameters[CUT] = str(texts)
+    return parameters
 
 
 def heads_named(text: str) -> list[Head]:

@@ -14,8 +14,8 @@ def query_of(page: str, view: str | None = None, **parameters: str | None) -> di
     if parameters.get("text"):  # a sentence of the link does not go with an older second one
         chosen = {name: value for name, value in chosen.items() if name not in ("pair", context.CUT)}
     first = page_of(page).views[0].name
-    named = {"view": view} if view and view != first else {}
-    return named | chosen | {name: value for name, value in parameters.items() if value}
+    view_parameter = {"view": view} if view and view != first else {}
+    return view_parameter | chosen | {name: value for name, value in parameters.items() if value}
 
 
 def link(

@@ -26,8 +26,8 @@ def labels_alone(arrived_at: str) -> bool:
     if _ALONE not in st.session_state:
         by_link = arrived_at == "annotate" and "project" in st.query_params
         st.session_state[_ALONE] = by_link or people.person().role == "annotator"
-    alone: bool = st.session_state[_ALONE]
-    return alone
+    labels_alone: bool = st.session_state[_ALONE]
+    return labels_alone
 
 
 def leave_labels() -> None:
@@ -45,8 +45,8 @@ def views_of(page: Page) -> tuple[View, ...]:
 
 def view_of(page: Page) -> View:
     """The view that the URL names, of those that this visitor sees; else the first of them."""
-    views, named = views_of(page), st.query_params.get("view")
-    return next((view for view in views if view.name == named), views[0])
+    views, view_name = views_of(page), st.query_params.get("view")
+    return next((view for view in views if view.name == view_name), views[0])
 
 
 def pick_view(page: Page) -> None:
@@ -67,10 +67,10 @@ def _open(page: Page, key: str) -> None:
 
 def show_links(container: DeltaGenerator) -> None:
     """The pages that this visitor sees, each with the chosen context."""
-    alone = st.session_state.get(_ALONE)
+    labels_alone = st.session_state.get(_ALONE)
     with container.container(gap=None):
         for page in PAGES:
-            if not alone or page.name in ANNOTATOR:
+            if not labels_alone or page.name in ANNOTATOR:
                 links.link(page.name)
 
 

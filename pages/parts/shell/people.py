@@ -165,10 +165,10 @@ def admitted() -> bool:
 
 
 def _sign_in_buttons() -> None:
-    named = configured().providers
-    for name in named:
+    providers = configured().providers
+    for name in providers:
         st.button(f"Sign in with {plain(name)}", on_click=st.login, args=(name,), key=f"sign_in_{name}")
-    if not named:
+    if not providers:
         st.button("Sign in", on_click=st.login, type="primary", key="sign_in")
 
 

@@ -13,7 +13,7 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     parts = {name: PurePath(name).parts if _is_path(name) else (name,) for name in names}
     shorts = {}
     for name, path_parts in parts.items():
-        other_paths = [other_path for there, other_path in parts.items() if there != name]
+        other_paths = [other_path for other_name, other_path in parts.items() if other_name != name]
         count = next(
             (
                 n

@@ -10,7 +10,7 @@ from pages.parts.shell import people
 MAY_NOT = "To upload a file one must be annotator here; ask an admin of this app for the role."
 
 
-def ask_file(label: str, types: Sequence[str], *, help: str = "", **more: Any) -> Any:
+def ask_file(label: str, types: Sequence[str], *, help: str = "", **settings: Any) -> Any:
     """Streamlit's uploader of one file; for visitors who may only look it stands there and takes nothing."""
     may = people.person().may("annotator")
-    return st.file_uploader(label, list(types), help=help if may else MAY_NOT, disabled=not may, **more)
+    return st.file_uploader(label, list(types), help=help if may else MAY_NOT, disabled=not may, **settings)

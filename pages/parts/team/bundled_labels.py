@@ -22,8 +22,8 @@ SHOWN = 8  # maps in dispute, to see what they are
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     """The database, or one of the bundled labels, which nobody may change, while it has none of this class set; and
     whether it is that one, which the page then says."""
-    there = class_set in labelled_folders() and shipped_record.about() is not None
-    if not there or not standing_labels(db, class_set).empty:
+    is_bundled = class_set in labelled_folders() and shipped_record.about() is not None
+    if not is_bundled or not standing_labels(db, class_set).empty:
         return db, False
     st.caption(
         ":material/inventory_2: The bundled labels, by AI models and not by people; none of them is stored here. Label "
@@ -51,8 +51,8 @@ def show_bundled_work(class_set: str = "bert") -> None:
     labels = standing_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")
     stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
-    where = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"
-    st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; {where}.")
+    stored_note = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"
+    st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; {stored_note}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()

@@ -84,14 +84,16 @@ def _rules(seed: int) -> Rules:
     order = ordered.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
     lapse = left.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
     ahead = right.number_input("Maps a person holds at once", 1, 48, 8)
-    named = st.text_input("Who may label", placeholder="names, with commas between; empty: everybody with the role")
-    who = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
+    typed_names = st.text_input(
+        "Who may label", placeholder="names, with commas between; empty: everybody with the role"
+    )
+    who = tuple(dict.fromkeys(name.strip() for name in typed_names.split(",") if name.strip()))
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
 def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> tuple[ProjectRecipe, Rules]:
     left, middle, right = st.columns(3)
-    more: dict[str, Any] = {
+    map_options: dict[str, Any] = {
         "exemplars": int(left.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
         "gold": int(middle.number_input("Gold maps", 0, 5000, 0, help="of known class, hidden among the others")),
         "known_from": right.selectbox(
@@ -104,11 +106,11 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
     places = st.columns(4)
     rates = {
         "pass_mark": places[0].number_input("Exemplars right", 0.0, 1.0, 0.7),
-        "gold_rate": places[1].number_input("Gold rate", 0.0, 0.5, 0.1 if more["gold"] else 0.0),
+        "gold_rate": places[1].number_input("Gold rate", 0.0, 0.5, 0.1 if map_options["gold"] else 0.0),
         "threshold": places[2].number_input("Gold right, or pause", 0.0, 1.0, 0.6),
         "repeat_rate": places[3].number_input("Repeat rate", 0.0, 0.5, 0.05),
     }
-    return ProjectRecipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
+    return ProjectRecipe(**vars(recipe) | map_options), Rules(**vars(rules) | rates)
 
 
 def order_again(db: Database, project: projects.Project, by: str) -> None:
@@ -123,13 +125,13 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
 
 def reason(level: Standing) -> str:
     """Why somebody is paused, as an admin reads it; "" for who is not."""
-    told = {
+    reasons = {
         "gold": f"{level.right} of the last {level.golds} gold maps were right",
         "exemplars": f"{level.trained} of {level.exemplars} exemplars were right in round {level.round}",
         "people": "not among the named people",
         "admin": "paused by an admin",
     }
-    return told.get(level.cause, "")
+    return reasons.get(level.cause, "")
 
 
 def people_of(db: Database, project: projects.Project, by: str) -> None:

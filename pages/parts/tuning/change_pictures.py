@@ -120,9 +120,9 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
     after = url.pick(
         left.selectbox,
         "Checkpoint after",
-        (there := list(dict.fromkeys(score.after for score in scores))),
+        (fine_tuned := list(dict.fromkeys(score.after for score in scores))),
         key="changed_after",
-        format_func=short_names(there).__getitem__,
+        format_func=short_names(fine_tuned).__getitem__,
         on_change=_most_changed,
     )
     cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]

@@ -27,9 +27,9 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
     last. whose: what the line of these scores is called; bundled: they are of the bundled rows."""
     layers = _layers(scores)
     task = task_name(layers[0].task)
-    of = f"{whose} on {sampled(task) if bundled else task}"
+    line_name = f"{whose} on {sampled(task) if bundled else task}"
     lines: list[dict[str, Any]] = [
-        {"depth": score.layer / max(1, len(layers) - 1), "of": of,
+        {"depth": score.layer / max(1, len(layers) - 1), "of": line_name,
          "value": _turned(score.value), "low": _turned(score.high), "high": _turned(score.low)}
         for score in layers
     ]  # fmt: skip

@@ -153,10 +153,10 @@ def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
 
 def _metrics_of(means: pd.DataFrame) -> str:
     """What the bars are: the metric that ranks, of each task where they differ."""
-    named = dict(zip(means["task"], means["metric"], strict=True))
-    metrics = set(named.values())
+    metric_of_task = dict(zip(means["task"], means["metric"], strict=True))
+    metrics = set(metric_of_task.values())
     metric_names = (
-        metrics.pop() if len(metrics) == 1 else ", ".join(f"{task} {metric}" for task, metric in named.items())
+        metrics.pop() if len(metrics) == 1 else ", ".join(f"{task} {metric}" for task, metric in metric_of_task.items())
     )
     return f"{metric_names} x 100"
 

@@ -48,9 +48,9 @@ def pick_settings(preset: str) -> dict[str, Any]:
     places = st.columns(4)
     chosen: dict[str, Any] = {
         name: places[number % 4].number_input(
-            label, least, most, getattr(base, name), key=f"{key}_{preset}", bind="query-params", **more
+            label, least, most, getattr(base, name), key=f"{key}_{preset}", bind="query-params", **bounds
         )
-        for number, (name, key, label, least, most, more) in enumerate(NUMBERS)
+        for number, (name, key, label, least, most, bounds) in enumerate(NUMBERS)
     }
     chosen["pooling"] = url.pick(
         places[0].selectbox,

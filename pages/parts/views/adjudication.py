@@ -22,7 +22,7 @@ def show(tools: DeltaGenerator) -> None:
     class_set, project = choosing.pick(db, places)
     with left:
         annotator = people.annotator_name()
-    named = url.switch(
+    shows_names = url.switch(
         tools.toggle, "Show who voted", key="named", help="Hidden, so that the map decides and not the name."
     )
     classes = known_class_set(db, class_set)
@@ -31,13 +31,13 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_disputes(db, class_set)
         return
     db.person.must("annotator", "decide on maps")
-    key = (class_set, project, annotator, named, classes)
+    key = (class_set, project, annotator, shows_names, classes)
     cached_queue = st.session_state.get("queue")
     if (
         cached_queue is None or cached_queue[0] != key
     ):  # the queue as it was first made, so that what the browser holds stays the same
         disputes = adjudicating.disputes(db, class_set, project)
-        cached_queue = (key, disputes, sheet_of(db, disputes, classes, annotator, named=named))
+        cached_queue = (key, disputes, sheet_of(db, disputes, classes, annotator, named=shows_names))
         st.session_state["queue"] = cached_queue
     disputes, (queue_name, maps_payload) = cached_queue[1:]
     if not disputes:

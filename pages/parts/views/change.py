@@ -53,9 +53,9 @@ def results() -> None:
         return
     warn_of_tuning(stored)
     scores, compared = stored.among(ChangeScore), STUDY.read(dict(stored.told))
-    there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
+    stored_statistics = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = url.pick(
-        st.segmented_control, "Statistic", there, key="statistic", default="cosine", required=True,
+        st.segmented_control, "Statistic", stored_statistics, key="statistic", default="cosine", required=True,
         format_func=lambda name: STATISTICS[name].title,
     )  # fmt: skip
     pictures(scores, statistic, stored.run, bundled=stored.sampled)

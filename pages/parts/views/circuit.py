@@ -61,8 +61,8 @@ def _start() -> None:
                          help=SAID["answers"].help)  # fmt: skip
     margin = right.number_input("Margin, share of the difference", 0.0, 1.0, 0.05, 0.01, key="circuit_margin",
                                 bind="query-params", help=SAID["margin"].help)  # fmt: skip
-    told = {"kind": kind, "answers": answers, "margin": margin}
-    job_progress.offer_start("circuit", asdict(shared) | told if shared else None, "Find the circuit")
+    settings = {"kind": kind, "answers": answers, "margin": margin}
+    job_progress.offer_start("circuit", asdict(shared) | settings if shared else None, "Find the circuit")
 
 
 def _results() -> None:

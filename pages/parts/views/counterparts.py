@@ -49,8 +49,8 @@ def start() -> None:
 def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
     """Both pictures and their ribbons; the head that was clicked, or that the context names."""
     by_name = {head.name: head for head in heads}
-    named = context.heads_named(context.now().head or "")
-    first = st.session_state.get("counterpart_of") or (str(named[0]) if named else "")
+    named_heads = context.heads_named(context.now().head or "")
+    first = st.session_state.get("counterpart_of") or (str(named_heads[0]) if named_heads else "")
     chosen = by_name.get(first) or max(heads, key=lambda head: head.similarity or 0)
     frame = pd.DataFrame([vars(head) for head in heads])
     layers = 1 + max(max(head.best_layer, head.match_layer or 0) for head in heads)
@@ -106,7 +106,7 @@ def recurring(rows: Sequence[Row]) -> None:
     if not recurrences or headline is None:
         return
     st.markdown(plain(headline.sentence))
-    frame = pd.DataFrame([vars(of) for of in recurrences])
+    frame = pd.DataFrame([vars(recurrence) for recurrence in recurrences])
     shade = Shade("found", domain=(0.0, float(recurrences[0].runs)), label=f"of {recurrences[0].runs}")
     st.altair_chart(head_picture(frame, shade, title="Other checkpoints that have the head again",
                                  tooltip=("share", "low", "high", "same_place")), width="content")  # fmt: skip
@@ -122,9 +122,9 @@ def results(stored: StoredRun) -> None:
     recurring(rows)
     other_checkpoint = next(iter(summaries))
     if len(summaries) > 1:
-        named = short_names(list(summaries))
+        short = short_names(list(summaries))
         other_checkpoint = st.selectbox(
-            "Counterparts in", list(summaries), key="counterparts_in", format_func=named.__getitem__
+            "Counterparts in", list(summaries), key="counterparts_in", format_func=short.__getitem__
         )
     heads = [head for head in Counterpart.among(rows) if head.compare == other_checkpoint]
     chosen = picture(heads, summaries[other_checkpoint])

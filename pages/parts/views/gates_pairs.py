@@ -139,8 +139,8 @@ def _ends(low: float | None, high: float | None) -> str:
     return "no interval" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def _caption(stored: StoredRun, more: str) -> None:
-    st.caption(plain(f"{stored.checkpoint_said} · {stored.task_said} {stored.split} · {more} · {stored.date}"))
+def _caption(stored: StoredRun, note: str) -> None:
+    st.caption(plain(f"{stored.checkpoint_said} · {stored.task_said} {stored.split} · {note} · {stored.date}"))
 
 
 VIEWS = {

@@ -107,10 +107,10 @@ def _judge(typed: str, scores: np.ndarray) -> None:
         st.info(f"That one gives {share:.2f} of its weight to the next token; another gives more.")
 
 
-def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, target: str, told: str) -> None:
+def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, target: str, instruction: str) -> None:
     """One step on a real page: what to do there, and what came out; until then the result that ships stands in."""
     with _box(number, title, is_done=is_done):
-        st.markdown(told)
+        st.markdown(instruction)
         link_column, result = st.columns([2, 3], vertical_alignment="center")
         with link_column:
             page, _, view = target.partition("/")

@@ -125,12 +125,12 @@ def show(tools: DeltaGenerator) -> None:
     if db.notice:
         st.warning(plain(db.notice), icon=":material/history:")
     workplace = api.runner(db).place
-    where = (
+    workers = (
         f"the cluster {workplace.cluster}"
         if workplace.cluster
         else f"worker processes of this machine ({workplace.workers})"
     )
-    st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
+    st.caption(plain(f"Jobs run on {workers}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
 
     show_waiting()
     all_jobs = jobs(db)

@@ -111,10 +111,10 @@ def compared(
     first, second = rows_of(task_scores, key), rows_of(choices.on_task(frame, task), key)
     if other_checkpoint in (None, context.now().checkpoint) and task == context_task:
         second = second[:0]  # a score beside itself says nothing
-    second, by = _side_by_side(second, other_checkpoint, shape)
+    second, match_note = _side_by_side(second, other_checkpoint, shape)
     label = f"{label_of(key)}, {other_checkpoint or ''} {task or ''}"
     note = (
-        f"{choices.meaning(key)}; colour: second less first{by}"
+        f"{choices.meaning(key)}; colour: second less first{match_note}"
         if len(second)
         else _nothing_beside(label, other_checkpoint, task == context_task)
     )

@@ -97,10 +97,10 @@ def show(tools: DeltaGenerator) -> None:
     heads(majority, names)
     checkpoints, tasks = dict.fromkeys(note.checkpoint for note in notes), {note.task for note in notes}
     inputs, cropped = sum(note.inputs for note in notes), sum(int(note.cropped or 0) for note in notes)
-    named = ", ".join(short_names(list(checkpoints)).values())
+    checkpoint_names = ", ".join(short_names(list(checkpoints)).values())
     st.caption(
         plain(
-            f"n = {inputs} inputs of {len(tasks)} tasks · {named} · {cropped} inputs were "
+            f"n = {inputs} inputs of {len(tasks)} tasks · {checkpoint_names} · {cropped} inputs were "
             f"longer than the classifier's maps and were cropped · {date.today():%d %B %Y}"
         )
     )

@@ -31,8 +31,8 @@ class TreeScore(DependencyScore):
     @classmethod
     def along(cls, score: DependencyScore) -> "TreeScore":
         """The same, along its relation."""
-        more = None if score.value is None or score.baseline is None else score.value - score.baseline
-        return cls(**(vars(score) | {"task": score.feature, "over": more, "high": score.estimate.high}))
+        above_baseline = None if score.value is None or score.baseline is None else score.value - score.baseline
+        return cls(**(vars(score) | {"task": score.feature, "over": above_baseline, "high": score.estimate.high}))
 
 
 def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequence[RelationScore]) -> None:

@@ -57,8 +57,8 @@ def _start() -> None:
     anytime = st.checkbox(
         "Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime", bind="query-params"
     )
-    more = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
-    job_progress.offer_start("race", asdict(shared) | more if shared else None, "Test")
+    settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
+    job_progress.offer_start("race", asdict(shared) | settings if shared else None, "Test")
     st.caption(
         "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
         "one whose interval lies within it does not, and both stop. The others take more rows."

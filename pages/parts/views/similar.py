@@ -28,8 +28,8 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     for stored in present_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
             heads = stored.among(HeadClass)
-            of = stored.settings.class_set
-            names = known_class_set(resources.database(), of).names if of else ()
+            set_name = stored.settings.class_set
+            names = known_class_set(resources.database(), set_name).names if set_name else ()
             class_of_head = {
                 str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint
             }
@@ -93,9 +93,9 @@ def show(tools: DeltaGenerator) -> None:
         st.subheader("Which heads are alike", anchor=False)
         measured = attending.rows_of("statistics", PlaceScore, task="sst2", options={})
         if measured is not None:
-            placed = [score for score in measured.scores if score.statistic == "place"]
-            if placed:
-                picture_of_heads(measured, placed)
+            place_scores = [score for score in measured.scores if score.statistic == "place"]
+            if place_scores:
+                picture_of_heads(measured, place_scores)
             else:
                 st.info("Two heads at least are needed to compare them.")
     st.subheader("Heads that do the same", anchor=False)

@@ -51,10 +51,10 @@ def _ask() -> None:
 
 
 def _doors() -> None:
-    for target, label, told in DOORS:
+    for target, label, description in DOORS:
         with st.container(border=True, gap=None, key=f"door_{target}"):
             links.link(target, f"**{label}**")
-            st.caption(told)
+            st.caption(description)
 
 
 def _picture() -> None:

@@ -144,12 +144,12 @@ def _pair(usual: dict[str, Any]) -> str:
 def _head(usual: dict[str, Any]) -> str | None:
     heads = heads_of(st.session_state.get("checkpoint") or usual["checkpoint"])
     _begin("head", usual["head"])
-    named = st.session_state["head"]
-    if named and heads and named not in heads:
+    head_name = st.session_state["head"]
+    if head_name and heads and head_name not in heads:
         st.session_state["head"] = usual["head"] if usual["head"] in heads else None
-        st.caption(plain(f"This checkpoint has no head {named[:20]}."), width="content")
-        named = st.session_state["head"]
-    names = list(dict.fromkeys([*heads, *([named] if named else [])]))
+        st.caption(plain(f"This checkpoint has no head {head_name[:20]}."), width="content")
+        head_name = st.session_state["head"]
+    names = list(dict.fromkeys([*heads, *([head_name] if head_name else [])]))
     chosen: str | None = st.selectbox("Head", names, key="head", index=None, placeholder="a head", width=110,
                                       accept_new_options=not heads, label_visibility="collapsed")  # fmt: skip
     return chosen

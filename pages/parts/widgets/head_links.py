@@ -21,8 +21,8 @@ LINKS = {  # view: what its link says, and what the view calls the head
 
 def asked_heads() -> list[Head]:
     """The heads that the link to this page named, whatever groups they are in."""
-    named = parse_components(st.query_params.get("heads", "").replace(";", ","))
-    return [component for component in named if isinstance(component, Head)]
+    components = parse_components(st.query_params.get("heads", "").replace(";", ","))
+    return [component for component in components if isinstance(component, Head)]
 
 
 def show_links(checkpoint: str, head: Head | str, *, current_view: str, text: str = "", pair: str = "") -> None:

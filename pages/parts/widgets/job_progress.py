@@ -123,8 +123,8 @@ def time_said(time: duration_estimate.DurationEstimate | None) -> str:
     """An estimate in words: of what, how long, and by which measured rate."""
     if time is None:
         return "No job like this has been timed yet: the first one shows its own rate while it runs."
-    where = "here" if time.here else "for the results that ship"
-    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {where} on {time.made:%d %B %Y}"
+    rate_source = "here" if time.here else "for the results that ship"
+    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {rate_source} on {time.made:%d %B %Y}"
     counts = time.counts.removesuffix("s") if time.rows == 1 else time.counts
     return f"{time.rows:,} {counts}: {took}" if time.rows else took[:1].upper() + took[1:]
 

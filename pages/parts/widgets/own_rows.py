@@ -54,11 +54,11 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
 
     bare: a button of its icon alone, as in a bar.
     """
-    told = "Rows of your own: paste sentences or drop a file" if bare else None
+    help_text = "Rows of your own: paste sentences or drop a file" if bare else None
     with st.popover(
         "" if bare else "A list of rows",
         icon=":material/playlist_add:",
-        help=told,
+        help=help_text,
         width="content" if bare else "stretch",
     ):
         ask_lines(f"own_{key}")
@@ -81,6 +81,6 @@ def _keep(key: str, take: Callable[[str], None]) -> None:
     with clear_errors():
         resources.database().person.must("annotator", "add sentences of your own")
         file = st.session_state.get(f"{key}_file")
-        named = st.session_state.get(f"{key}_name") or (Path(file.name).stem if file is not None else "sentences")
+        list_name = st.session_state.get(f"{key}_name") or (Path(file.name).stem if file is not None else "sentences")
         learned = bool(st.session_state.get(f"{key}_learned"))
-        take(str(keep_rows(given_lines(key), folder(), named, learned=learned)))
+        take(str(keep_rows(given_lines(key), folder(), list_name, learned=learned)))
