@@ -40,7 +40,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """The same of several checkpoints, one at a time; its caption says of which there are none, and why."""
+    """The grid of `example_grid` for each of several checkpoints; its caption says of which there are none, and why."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

@@ -24,8 +24,14 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 class Ran:
     """A study that was run from a terminal, to be shown.
 
-    options: the study's; own: the command's own options; ready: what was made ready of both before the study ran;
-    known: provenance and options of the run.
+    Attributes:
+        study: its name.
+        options: of the study.
+        own: the command's own options.
+        ready: what was made ready of both before the study ran.
+        known: provenance and options of the run.
+        rows: of the run.
+        form: how they are printed.
     """
 
     study: str

@@ -40,7 +40,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """The same as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
+    """The findings as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:

@@ -299,7 +299,7 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
 
 
 def computed(options: HypothesisOptions) -> list[dict[str, Any]]:
-    """The rows of a test, run in this process."""
+    """The rows of a test of a batch, run in this process."""
     divided = worker.divide(STUDY.name, as_json(options))
     rows = [row for unit in divided["units"] for row in worker.run_unit(STUDY.name, divided["options"], unit)["rows"]]
     return list(worker.summarize(STUDY.name, divided["options"], rows)["rows"])

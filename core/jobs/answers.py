@@ -9,8 +9,18 @@ from core.studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Result):
-    """rows, provenance: of a unit, or a summary; options, units: of a division, units of a next round too; error: why
-    there is nothing. seconds: it took; worker: host and process; deaths: workers that died in the unit before."""
+    """What a worker answers.
+
+    Attributes:
+        rows: of a unit, or of a summary.
+        provenance: of a unit's rows.
+        options: of a division, completed by the study's defaults.
+        units: of a division, or of a next round.
+        error: why there is nothing else, in a sentence; None where there is.
+        seconds: that it took.
+        worker: host and process.
+        deaths: workers that died in the unit before.
+    """
 
     rows: Sequence[Row] | None = None
     provenance: Row | None = None

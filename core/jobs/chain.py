@@ -29,7 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of it: its run, or why there is none. kept: it had been done before."""
+    """What became of a job of a sequence: its run, or why there is none. kept: it had been done before."""
 
     run: str | None
     error: str = ""

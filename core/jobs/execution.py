@@ -18,11 +18,11 @@ CRASHES = 2  # times a unit may end its worker before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """The job was cancelled, or the process ends."""
+    """Raised where the job was cancelled, or the process ends."""
 
 
 class ClusterGoneError(JobError):
-    """The cluster stopped answering."""
+    """Raised where the cluster stopped answering."""
 
 
 class PoolKeeper:

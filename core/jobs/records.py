@@ -43,7 +43,16 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """units, done, failed: how many; size, size_done: tokens; seconds: spent in units."""
+    """How far a job is.
+
+    Attributes:
+        units: how many it has.
+        done: how many of them are done.
+        failed: how many failed.
+        size: tokens of all units.
+        size_done: tokens of the units that are done.
+        seconds: spent in units.
+    """
 
     units: int
     done: int
@@ -64,7 +73,8 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit that still has to run, by its place among all of its job."""
+    """A unit that still has to run. position: its place among all units of its job; attempts: how often it was
+    tried."""
 
     position: int
     attempts: int

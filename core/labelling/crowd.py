@@ -103,7 +103,8 @@ def _with_interval(spread: Spread) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """What tests/simulations/many_people.py says of labels like these. labels: as `votes_of` gives them."""
+    """Whether a learned truth is worth it for these labels, as tests/simulations/many_people.py found. labels: as
+    `votes_of` gives them."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)

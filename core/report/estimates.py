@@ -43,7 +43,7 @@ def share_interval(share: float, n: int) -> Estimate:
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """The same with its ends cut to 0 and 1."""
+    """An estimate with both ends of its interval cut to 0 and 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 

@@ -34,7 +34,7 @@ class Origin:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> "Origin":
-        """That of a run, or of a step of an earlier report, by what is known of it."""
+        """The origin of a run, or of a step of an earlier report, by what is known of it."""
         return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
@@ -65,7 +65,7 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """Its options but for the fine-tuned checkpoints."""
+        """The options of the step but for the fine-tuned checkpoints."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
@@ -81,7 +81,7 @@ class StepResult:
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
-        """The highest of some scores, or None."""
+        """The score with the highest value of those whose fields have these values; None where none has a value."""
         scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(scores, key=lambda score: score.value or 0.0, default=None)
 

@@ -33,7 +33,7 @@ class Exhibit:
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """All of them, in the report's order."""
+    """All figures and tables, in the report's order."""
     declared = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["exhibit"]
     return tuple(
         Exhibit(**told | {"id": ExhibitId(told["id"]), "parts": tuple(map(Part, told["parts"]))}) for told in declared

@@ -82,7 +82,7 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """The options in JSON's types, as a job keeps them; {} of options that this version cannot read."""
+        """The options in JSON's types, as a job keeps them; {} where this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 

@@ -126,7 +126,7 @@ class Records:
 
     @property
     def seconds(self) -> float:
-        """That workers took for all steps."""
+        """Seconds that workers took for all steps together."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:
@@ -137,7 +137,7 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 
 def rows_of(records: Records) -> list[Row]:
-    """As the store keeps them."""
+    """Records as rows, as the store keeps them."""
     by_kind: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
         "step": records.steps,
         "value": records.values,
@@ -148,7 +148,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """Of stored rows; columns that a report of an earlier version lacks are None."""
+    """The records of stored rows; columns that a report of an earlier version lacks are None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

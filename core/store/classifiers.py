@@ -32,9 +32,9 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Keep a classifier; returns its id.
+    """Store a classifier; returns its id.
 
-    Keeping one under an id that is stored already changes nothing, so a job may say it twice.
+    Storing one under an id that is there already changes nothing, so a job may say it twice.
     """
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
@@ -74,7 +74,8 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Everything about one: also weights (bytes), snapshot and scores. Raises StoreError when there is none."""
+    """All that is stored of a classifier: its weights (bytes), snapshot and scores, too. Raises StoreError where there
+    is none of this id."""
     cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     names = [column[0] for column in cursor.description]
     row = cursor.fetchone()
@@ -97,7 +98,7 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """What classifying needs of one. Raises StoreError when there is none."""
+    """What classifying needs of a stored classifier. Raises StoreError where there is none of this id."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 

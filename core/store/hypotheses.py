@@ -34,7 +34,19 @@ class StoredBatch:
 
 @dataclass(frozen=True)
 class StoredHypothesis:
-    """One of a batch. parameters: (name, value). withdrawn: when, or None. criteria: of its last test, with its run."""
+    """A registered hypothesis of a batch.
+
+    Attributes:
+        hypothesis: its id.
+        batch: the id of its batch.
+        layer: zero-based.
+        head: zero-based, in the layer.
+        predicate: its key.
+        parameters: pairs of name and value.
+        withdrawn: when; None of one that stands.
+        criteria: of its last test.
+        run: of its last test; None where there was none.
+    """
 
     hypothesis: str
     batch: str

@@ -22,7 +22,7 @@ class IdleCheckpointer:
             self._thread.start()
 
     def end(self) -> None:
-        """Fold no more."""
+        """End the thread; nothing is folded from now on."""
         self._over = True
         self._wrote.set()
 

@@ -49,7 +49,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Labels that stand and are of one of these classes, oldest first, by event."""
+    """Events of the labels that stand and are of one of these classes, oldest first."""
     cursor = db.cursor().execute(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

@@ -15,7 +15,7 @@ class Estimate:
 
     @property
     def turned(self) -> "Estimate":
-        """The same with its sign turned."""
+        """The estimate with its sign turned."""
         ends = [None if end is None else -end for end in (self.high, self.low)]
         return Estimate(-self.value, *ends)
 

@@ -36,7 +36,7 @@ class HeadScores:
 
 
 def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
-    """Rows one by one."""
+    """Rows of a frame one by one."""
     return (row for _, row in rows.iterrows())
 
 

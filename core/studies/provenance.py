@@ -12,8 +12,17 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Of what was seen of these rows. dtype: of the arithmetic, where it is not the checkpoint's. split: of the rows,
-    where the study's options have none."""
+    """Where numbers come from that were measured on these rows.
+
+    Args:
+        checkpoint: that was measured.
+        row_ids: of the task's rows, in the order used.
+        dtype: of the arithmetic, where it is not the checkpoint's.
+        split: of the rows, where the study's options have none.
+
+    Returns:
+        The provenance; fields that are None are left to the options.
+    """
     return Provenance(
         weights_hash=checkpoint.weights_hash,
         row_ids=tuple(row_ids),

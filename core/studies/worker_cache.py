@@ -23,7 +23,7 @@ def checkpoint(
 
 
 def pipeline(name: str | None) -> Any:
-    """A language pipeline, kept likewise; None is the bundled one."""
+    """A language pipeline, kept while no other is asked for; None is the bundled one."""
     return _pipeline(name)
 
 

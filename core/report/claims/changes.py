@@ -84,7 +84,7 @@ def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Their mean, rows and seeds in its interval."""
+    """The mean of gains in words, with rows and seeds in its interval."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 

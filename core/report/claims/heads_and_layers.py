@@ -76,18 +76,9 @@ def percent(share: Estimate) -> str:
 
 @for_each(Part.FEATURES)
 def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby.
-
-    The mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which
-    is no stripe. A map whose largest weight stays below a tenth is blank to the eye.
-
-    Args:
-        evidence: of the checkpoint.
-        result: of its study of features.
-
-    Returns:
-        The outcome; None where no score has a baseline to be held against.
-    """
+    """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby. The
+    mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which is no
+    stripe. A map whose largest weight stays below a tenth is blank to the eye."""
     scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
     effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
     if not effects:

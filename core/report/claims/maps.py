@@ -149,7 +149,7 @@ def layer_means(result: StepResult, feature: str, checkpoint: str) -> list[Estim
 
 
 def over(estimates: Sequence[Estimate]) -> Estimate:
-    """Their mean; NaN of none."""
+    """Mean of estimates; NaN of none."""
     return mean_over(estimates) or Estimate(float("nan"))
 
 

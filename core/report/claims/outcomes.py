@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """How many rows would decide it."""
+        """How many rows would decide it; None where that is not known."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -114,7 +114,21 @@ def found_by(
     margin: float | None = None,
     seeds: int | None = None,
 ) -> Outcome:
-    """The outcome of one result of a step. task: default that of the step; statistic, margin: those of the decision."""
+    """The outcome of one result of a step.
+
+    Args:
+        result: of the step.
+        decision: what the test says.
+        said: the numbers in a sentence.
+        n: of what was counted.
+        task: None for that of the step.
+        statistic: what was tested; None for that of the decision.
+        margin: what it was tested against; None for that of the decision.
+        seeds: of fine-tuning behind it.
+
+    Returns:
+        The outcome, with the run of the result.
+    """
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -312,7 +326,8 @@ def _times(distance: float, half: float | None) -> float | None:
 
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
-    """ "0.12 (0.10 to 0.14)"."""
+    """An estimate in words: "0.12 (0.10 to 0.14)"; without its interval where there is none, "not measured" for
+    None."""
     if estimate is None:
         return "not measured"
     if estimate.low is None or estimate.high is None:
@@ -321,7 +336,7 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """A change of a score in points."""
+    """A change of a score in points: "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
         return f"{100 * estimate.value:+.1f}"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
@@ -331,12 +346,12 @@ def points(estimate: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Says so where each train row was tested by a model that never saw it."""
+    """The beginning of a sentence, where each train row was tested by a model that never saw it; else ""."""
     return "cross-fitted on all train rows: " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
-    """One outcome that says why."""
+    """One outcome, UNTESTED, that says why a part has no results."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 

@@ -94,7 +94,7 @@ TESTS: dict[str, Test] = {
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """All of them, in the report's order."""
+    """All claims, in the report's order."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
     corrections = {name: Correction(**told) for name, told in declared["correction"].items()}
     return tuple(Claim(**told | _objects(told, corrections)) for told in declared["claim"])

@@ -33,7 +33,7 @@ class Luck:
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Of what several seeds have; none of one."""
+    """The luck of a mean of these values, one a seed; of a single value there is none."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)

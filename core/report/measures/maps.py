@@ -137,7 +137,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Last layer's "classifying" scores of a feature, of the fine-tuned checkpoint where there is one."""
+    """The scores "classifying" of a feature in the last layer, of the fine-tuned checkpoint where there is one."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores

@@ -24,7 +24,7 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """Of a run as the store describes it; options that a report no longer has are left out."""
+        """What is known of a stored report, by its run; options that a report no longer has are left out."""
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}

@@ -44,7 +44,7 @@ class RowOptions:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SweepOptions(RowOptions):
-    """Also in which precision they run."""
+    """Which checkpoint, on which rows of which task, and in which precision it runs."""
 
     dtype: Dtype = "float32"
 
@@ -124,9 +124,17 @@ def units_of(options: RowOptions) -> list[Unit]:
 
 @dataclass(frozen=True)
 class Variant:
-    """What is changed together. layer or head is None where it is no single one.
+    """What is changed together.
 
-    role, group, distance: of near-duplicates only (`core.studies.ablation.duplicates`).
+    Attributes:
+        name: as people write it.
+        layer: zero-based; None where it is no single one.
+        head: zero-based; None where it is no single one.
+        heads: that are changed.
+        role: of near-duplicates only, as the next two (`core.studies.ablation.duplicates`): TOGETHER, ALONE or CONTROL.
+        group: number of the group of near-duplicates.
+        distance: between the heads of a group.
+        parts: blocks and layers that are taken out whole.
     """
 
     name: str
@@ -181,7 +189,7 @@ def _group(components: Sequence[Component]) -> Variant:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """The same where only heads can be meant. Raises InputError for a block or layer."""
+    """Read groups of heads as `groups_of` does. Raises InputError for a block or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads are held at a pattern; {parts[0]} is a block or layer: leave it out.")
@@ -206,7 +214,7 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_name(heads: Sequence[Component]) -> str:
-    """The group as it is typed."""
+    """A group's heads, blocks and layers as they are typed."""
     return ",".join(str(head) for head in heads)
 
 

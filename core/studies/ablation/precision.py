@@ -47,7 +47,15 @@ def known(exact: Differences) -> np.ndarray:
 
 
 def deviation(low: Differences, exact: Differences) -> Deviation:
-    """From the variants that `exact` knows (rows of NaN elsewhere); low, exact: outcomes after minus before."""
+    """How far effects in low precision are from float32's, by the variants that `exact` knows.
+
+    Args:
+        low: outcomes after minus before, in low precision.
+        exact: the same in float32; NaN where it was not asked.
+
+    Returns:
+        SAFETY times the largest deviation of a mean and of its t.
+    """
     both = known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -63,5 +71,5 @@ def near(low: Differences, exact: Differences, *, seed: int) -> list[int]:
 
 
 def mixed(low: Differences, exact: Differences) -> Differences:
-    """float32's where it is known, else low precision's."""
+    """Outcomes after minus before: float32's where every row is known, else low precision's."""
     return np.where(known(exact)[:, None], exact, low)

@@ -200,7 +200,7 @@ class Race:
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """First-order effects likewise."""
+        """First-order effects in the order of the draw [variant, row]; NaN where not taken."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -241,8 +241,8 @@ class Race:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the survivors: which variants matter, and the places of rows that some of them lack, if the metric is
-        wanted of them."""
+        """Variants that matter, and the places of rows that some of them lack; none where the metric is not wanted of
+        them."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]

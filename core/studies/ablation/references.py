@@ -27,7 +27,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(RowOptions):
-    """Also where stand-ins come from."""
+    """Which checkpoint, on which rows of which task, and where stand-ins come from."""
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS
@@ -63,7 +63,7 @@ def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[S
 
 
 def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
-    """Train rows drawn with the seed."""
+    """Train rows drawn with the seed, as many as the options say, or `most` where that is less."""
     limit = options.reference if most is None else min(most, options.reference)
     return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
 

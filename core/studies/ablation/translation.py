@@ -112,7 +112,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         return [Unit(name, What(name), size=len(rows)) for name in options.what]
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
-        """One measurement."""
+        """One of the measurements."""
         checkpoint = studies.worker_cache.checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])

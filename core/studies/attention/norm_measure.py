@@ -56,7 +56,7 @@ class NormMeasure:
         self.means.update(layer, sums, counts, numbers)
 
     def sums(self, at: InputOffset) -> NormSums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return NormSums(
             at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at)

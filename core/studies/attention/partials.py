@@ -11,7 +11,7 @@ from core.scoring.intervals import Means
 
 @dataclass(frozen=True)
 class InputOffset:
-    """Of which inputs: those of a task on a checkpoint, from number `start` on."""
+    """Which inputs sums are of: those of a task on a checkpoint, from number `start` on."""
 
     checkpoint: str
     task: str
@@ -29,7 +29,7 @@ class Sums:
     means: Means
 
     def plus(self: "S", other: "S") -> "S":
-        """Both together; the other has seen other inputs of the same task and checkpoint."""
+        """The sums of both; the other has seen other inputs of the same task and checkpoint."""
         self.means.merge(other.means)
         return self
 
@@ -76,21 +76,25 @@ class StatisticsSums(Sums):
     rows: int
 
     def plus(self, other: "StatisticsSums") -> "StatisticsSums":
-        """Distances over the rows of both."""
+        """The sums of both, and distances over the rows of both."""
         both = replace(super().plus(other), distances=self.distances + other.distances)
         return replace(both, rows=self.rows + other.rows)
 
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Raw and effective attention to token types. by_length: pieces of an input -> sum of r, number of inputs; squares:
-    -> sum of r squared, empty in partials of before r by length had an interval."""
+    """Raw and effective attention to token types.
+
+    Attributes:
+        by_length: sum of r and number of inputs, by pieces of an input.
+        squares: sum of r squared, likewise; empty in partials of before r by length had an interval.
+    """
 
     by_length: dict[int, tuple[float, float]]
     squares: dict[int, float] = field(default_factory=dict)
 
     def plus(self, other: "EffectiveSums") -> "EffectiveSums":
-        """Lengths of both."""
+        """The sums of both, length by length."""
         both = dict(self.by_length)
         for length, (total, inputs) in other.by_length.items():
             before = both.get(length, (0.0, 0.0))
@@ -113,20 +117,24 @@ class RoleSums(Sums):
     copying: np.ndarray
 
     def plus(self, other: "RoleSums") -> "RoleSums":
-        """Sums of both; copying is of the weights alone, so whichever has it."""
+        """The sums of both; copying is of the weights alone, so whichever has it."""
         return replace(super().plus(other), copying=self.copying if self.copying.size else other.copying)
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """means: of |f(x)| over tokens of each of TYPES, each input's divided by the mean over its tokens. features,
-    statistics: of norm-based maps whose rows sum to 1."""
+    """Norms: means of |f(x)| over tokens of each of TYPES, each input's divided by the mean over its tokens.
+
+    Attributes:
+        features: attention to features, of norm-based maps whose rows sum to 1.
+        statistics: head statistics of the same maps.
+    """
 
     features: FeatureSums
     statistics: StatisticsSums
 
     def plus(self, other: "NormSums") -> "NormSums":
-        """Sums of both."""
+        """The sums of both."""
         both = super().plus(other)
         return replace(
             both, features=self.features.plus(other.features), statistics=self.statistics.plus(other.statistics)
@@ -156,7 +164,7 @@ class PatternSums(Sums):
     pairs: np.ndarray = field(default_factory=lambda: np.zeros(2, dtype=int))
 
     def plus(self, other: "PatternSums") -> "PatternSums":
-        """Sums of both."""
+        """The sums of both."""
         names = ("distances", "rows", "patterns", "inputs", "nearer", "pairs")
         return replace(super().plus(other), **{name: getattr(self, name) + getattr(other, name) for name in names})
 
@@ -169,7 +177,7 @@ class Pieces(Generic[S]):
 
 
 def added(pieces: Iterable[S]) -> list[S]:
-    """One of each checkpoint and task, its pieces added in the order of their inputs."""
+    """The sums of each checkpoint and task, its pieces added in the order of their inputs."""
     whole: dict[tuple[str, str], S] = {}
     for piece in sorted(pieces, key=lambda piece: (piece.at.checkpoint, piece.at.task, piece.at.start)):
         key = (piece.at.checkpoint, piece.at.task)

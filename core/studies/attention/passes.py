@@ -46,7 +46,7 @@ class Measurement(Protocol):
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """What was seen."""
+        """The sums over all inputs so far; at: which inputs they are of."""
 
 
 @runtime_checkable

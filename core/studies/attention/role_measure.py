@@ -98,7 +98,7 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:
-        """What was seen."""
+        """The sums over all inputs so far, and copying scores; at: which inputs they are of."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return RoleSums(at, *shape, self.checkpoint.causal, self.roles.means, self.copying)
 

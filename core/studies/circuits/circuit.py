@@ -102,7 +102,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
                 for k, some in enumerate(slices)] if wanted.what != "nothing" else []  # fmt: skip
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
-        """Which pairs there are, or what was wanted of some."""
+        """One unit: which pairs there are, or what was wanted of some of them."""
         opened, wanted = foils.opened(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.what == "pairs" else wanted.numbers

@@ -97,13 +97,14 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Of these pairs [edge, pair]. It proposes; as the race's control variate it did not pay (docs/circuits.md)."""
+        """Attribution of the pairs that it is taken on [edge, pair]. It proposes; as the race's control variate it did
+        not pay (docs/circuits.md)."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Of the pairs that decide [edge, pair]."""
+        """Exact effects on the pairs that decide [edge, pair]; NaN where an edge was not run."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 

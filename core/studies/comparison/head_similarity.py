@@ -62,7 +62,7 @@ class CommonInputs:
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Likewise the other's, or those of other weights of its shape."""
+        """The rows of the other checkpoint, or of other weights of its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:

@@ -133,7 +133,7 @@ class Match(Study[MatchOptions, MatchPartial]):
         return f"Heads of {options.checkpoint} in {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
     def checkpoints(self, options: MatchOptions) -> list[str]:
-        """All."""
+        """The checkpoint whose heads are looked for, and all where they are."""
         return [options.checkpoint, *options.others]
 
     def units(self, options: MatchOptions) -> list[Unit]:

@@ -44,12 +44,12 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        """As people write it, from 1."""
+        """The head as people write it, from 1."""
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @property
     def match(self) -> str:
-        """The matched head likewise; "" without one."""
+        """The matched head as people write it; "" without one."""
         return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
 
 

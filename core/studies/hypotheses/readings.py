@@ -218,7 +218,17 @@ def effect_estimate(changes: np.ndarray) -> Means:
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Rise of the loss under an operator, beside a margin."""
+    """How far the loss rises under an operator on a head, beside a margin.
+
+    Args:
+        partial: merged, of the study `operators`.
+        operator: one of its operators.
+        head: zero-based.
+        margin: of the loss, in nats.
+
+    Returns:
+        The reading, or why there is none.
+    """
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))

@@ -41,7 +41,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Checked, without an id. Raises InputError."""
+        """The hypothesis that is proposed, checked, without an id. Raises InputError."""
         if self.head.part:
             raise InputError(f"Hypotheses are about models with one set of heads; {self.head} is of one of three sets.")
         return Hypothesis("", *self.head, self.predicate, checked(self.predicate, self.parameters))

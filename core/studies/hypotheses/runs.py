@@ -42,7 +42,7 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is found by."""
+        """What the run is found by."""
         return (self.study, self.checkpoint, self.rows)
 
     @property

@@ -150,8 +150,8 @@ def details(folds: Sequence[Predictions], kept: Snapshot, *, seed: int) -> list[
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """What was said of every scored map when it was left out, by what was left out; for comparisons with a later
-    training."""
+    """What was said of every scored map when it was left out, for comparisons with a later training. parts: by what was
+    left out."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -57,7 +57,7 @@ def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Those whose every word has a piece; the others are named."""
+    """The sentences whose every word has a piece; the others are named."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -76,7 +76,7 @@ def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence
 
 
 def features_folder() -> Path:
-    """Where features lie."""
+    """The folder that features lie in."""
     return config.settings().runs / "features"
 
 

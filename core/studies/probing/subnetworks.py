@@ -76,7 +76,7 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """SHORT unless the settings say otherwise."""
+        """The recipe of the fine-tuning: SHORT unless the settings say otherwise."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
@@ -250,7 +250,7 @@ STUDY = SubnetworksStudy()
 
 
 def check(options: SubnetworksOptions) -> None:
-    """Raises InputError naming what cannot be."""
+    """Raises InputError, naming what cannot be."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
         if wrong := [value for value in given if value not in known]:
             raise InputError(f"A {name} is one of {', '.join(known)}; {wrong[0][:40]!r} is none of them: choose one.")
@@ -319,7 +319,7 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Full, good, bad and random, then what good has more."""
+    """The full model, good, bad and random subnetworks, then what one has more than another."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:

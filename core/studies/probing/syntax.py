@@ -161,7 +161,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def merge(self, options: SyntaxOptions, partials: Sequence[Syntax]) -> Syntax:
-        """All that was seen."""
+        """All that the units measured."""
         several = {
             name: tuple(piece for part in partials for piece in getattr(part, name))
             for name in ("parsed", "heads", "drawn", "left_out")

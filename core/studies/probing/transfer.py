@@ -55,7 +55,7 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Of the fine-tuning; SHORT unless the settings say otherwise."""
+        """The recipe of the fine-tuning: SHORT unless the settings say otherwise."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
@@ -105,7 +105,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """All predictions."""
+    """Predictions of some units."""
 
     predicted: tuple[Predicted, ...]
 

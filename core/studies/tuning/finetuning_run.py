@@ -65,7 +65,7 @@ def tune(base: Checkpoint, run: FinetuningRun) -> tuple[TunedRun, list[str]]:
 
 
 def tune_on(base: Checkpoint, run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> TunedRun:
-    """The same on the rows given."""
+    """Train on the rows given, measure on dev, save, as `tune` does."""
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = encode(base, train, length), encode(base, dev, length)

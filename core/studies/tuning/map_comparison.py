@@ -20,9 +20,20 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> Change:
-    """The accumulator over these inputs; `first` is the number of the first one in the study.
+    """How much heads' maps differ between two checkpoints, added up over rows.
 
-    Raises CheckpointError where the two cannot be compared.
+    Args:
+        before: the checkpoint that the other was tuned from.
+        after: the tuned one.
+        rows: of a task.
+        first: the number of the first row in the study.
+        max_length: tokens beyond which a row is cut.
+
+    Returns:
+        The accumulator, to be merged with that of other rows.
+
+    Raises:
+        CheckpointError: the two cannot be compared.
     """
     refuse_different(before, after)
     names = [row.id for row in rows]
