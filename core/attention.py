@@ -113,13 +113,19 @@ def parse_heads(names: str) -> list[Head]:
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Attention maps of one input: weights [layer, head, query, key], float32, cropped to its real tokens.
+    """Attention maps of one input, cropped to its real tokens; checked on construction.
 
-    tokens: one text a query, as the tokenizer spells it. segments: 0 or 1 a query. causal: whether keys behind the
-    query are invisible (then those weights are 0). key_tokens: one text a key where keys are not the queries' own
-    tokens (cross attention), or have a sink after them; None where they are. part: as of `Head`. windows: of each
-    layer the keys that a query sees at most, None for all; empty where all layers see all. Checked on construction;
-    errors name the layer, head and query where it failed.
+    Errors name the layer, head and query where the check failed.
+
+    Attributes:
+        weights: float32, rows sum to 1. *Shape:* (layer, head, query, key). *Range:* 0 to 1.
+        tokens: one text a query, as the tokenizer spells it.
+        segments: 0 or 1 a query.
+        causal: whether keys behind the query are invisible; then those weights are 0.
+        key_tokens: one text a key where keys are not the queries' own tokens (cross attention), or have a sink after
+            them; None where they are.
+        part: the set of heads, as of `Head`.
+        windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
     """
 
     weights: np.ndarray  # shape checked below, with a sentence for people
@@ -172,8 +178,17 @@ class AttentionMaps:
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Which keys a query of this layer sees: itself and those before it where the maps are causal, those of its
-        window where the layer has one (an encoder's is half on each side), and a sink."""
+        """Which keys a query of this layer sees.
+
+        These are itself and those before it where the maps are causal; those of its window where the layer has one, of
+        an encoder half of it on each side; and always a sink.
+
+        Args:
+            layer: from 0.
+
+        Returns:
+            True where the query sees the key.
+        """
         queries, keys = self.weights.shape[2:]
         away = np.arange(queries)[:, None] - np.arange(keys - self.sink)
         seen = away >= 0 if self.causal else np.ones_like(away, dtype=bool)
@@ -186,7 +201,17 @@ class AttentionMaps:
         return self.weights.shape[2]
 
     def of(self, head: Head) -> Float[np.ndarray, "query key"]:
-        """The map of one head [query, key]."""
+        """The map of one head; a view of `weights`.
+
+        Args:
+            head: counted from 0.
+
+        Returns:
+            Weights, rows sum to 1. *Range:* 0 to 1.
+
+        Raises:
+            InputError: these maps have no such head.
+        """
         return self.weights[head.within(self.layers, self.heads)]
 
 

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Exponentials of a tensor, written into another or itself."""
+    """Exponentials of a tensor, written into another or into itself.
+
+    Args:
+        target: what is written to. *Shape:* that of `numbers`.
+        numbers: of any floating dtype, on any device; `target` may be the same tensor. *Shape:* (*axes).
+
+    Returns:
+        `target`. *Shape:* (*axes).
+    """
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -20,7 +28,16 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Natural logarithms of a tensor, written into another or itself."""
+    """Natural logarithms of a tensor, written into another or into itself.
+
+    Args:
+        target: what is written to. *Shape:* that of `numbers`.
+        numbers: of any floating dtype, on any device, above 0 where the logarithm shall be finite; `target` may be the
+            same tensor. *Shape:* (*axes).
+
+    Returns:
+        `target`. *Shape:* (*axes).
+    """
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())
@@ -28,7 +45,15 @@ def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def row_dots(first: "Tensor", second: "Tensor") -> "Tensor":
-    """Dot products along the last axis of two tensors, the others broadcast."""
+    """Dot products along the last axis of two tensors, whose other axes are broadcast.
+
+    Args:
+        first: of any floating dtype, on any device. *Shape:* (*axes, number).
+        second: of the same dtype, on the same device. *Shape:* (*axes, number).
+
+    Returns:
+        Of the same dtype. *Shape:* (*axes).
+    """
     if _is_torchs(first):
         return (first * second).sum(-1)
     import torch  # of a tensor's user it is loaded

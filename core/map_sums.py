@@ -48,13 +48,13 @@ class MapSums:
     """What `Needs` asked of one layer and input; arrays of what was not asked for are empty.
 
     Attributes:
-        entropies: in nats. *Shape:* (head, query).
-        distances: in tokens. *Shape:* (head, query).
-        columns: *Shape:* (head, key).
-        offsets: NaN where a query has no such key. *Shape:* (head, offset, query).
-        values: *Shape:* (head, query, value).
-        rows: *Shape:* (head, row, key).
-        cells: *Shape:* (head, cell).
+        entropies: of each row, in nats. *Shape:* (head, query).
+        distances: of each row the mean of |key - query|, in tokens. *Shape:* (head, query).
+        columns: the weight that each key gets from all queries together. *Shape:* (head, key).
+        offsets: the weight at each offset asked for; NaN where a query has no such key. *Shape:* (head, offset, query).
+        values: the mean of each value under a row's weights. *Shape:* (head, query, value).
+        rows: the weights of the rows asked for. *Shape:* (head, row, key).
+        cells: the weights of the cells asked for. *Shape:* (head, cell).
     """
 
     entropies: np.ndarray
@@ -71,12 +71,15 @@ class Streamed(Protocol):
     """An observer that can do without maps."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """What it needs of each of these inputs; None where only whole maps will do.
+        """What it needs of each of these inputs.
 
         Args:
             inputs: which encodings, by their places in the pass; all of one length.
             queries: tokens of each.
             keys: as many, and one more where a sink follows them.
+
+        Returns:
+            One `Needs` an input; None where only whole maps will do.
         """
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -90,7 +93,15 @@ class Streamed(Protocol):
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Sets of keys as `Needs.values`: 1 on the keys of each."""
+    """Sets of keys as `Needs.values`.
+
+    Args:
+        sets: positions of the keys of each set.
+        keys: how many keys a row has.
+
+    Returns:
+        1 on the keys of each set, else 0; float32.
+    """
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -98,7 +109,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """What several measures need of one input, asked for once."""
+    """What several measures need of one input, as one request; `divided` hands each its part of the answer."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]

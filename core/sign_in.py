@@ -19,10 +19,13 @@ LARGEST = 1 << 20  # bytes of a secrets file
 
 @dataclass(frozen=True)
 class SignIn:
-    """What was configured. required: whether visitors sign in. providers: names for several buttons, empty for one.
+    """What was configured.
 
-    roles: lists of names by role, and "default" (core.store.people.role_of reads them). clients: the client_id of each
-    provider, of the one without a name under "default".
+    Attributes:
+        required: whether visitors sign in.
+        providers: names for several buttons; empty for one.
+        clients: the client_id of each provider, of the one without a name under "default".
+        roles: lists of names by role, and "default"; `core.store.people.role_of` reads them.
     """
 
     required: bool = False
@@ -32,10 +35,18 @@ class SignIn:
 
 
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
-    """Read secrets files, later ones over earlier ones. chosen: somebody named them, so one must be there.
+    """Read secrets files, later ones over earlier ones.
+
+    Args:
+        files: paths of TOML files, or of folders that hold each value in a file; those that are not there are left out.
+        chosen: whether somebody named them, so that one must be there.
+
+    Returns:
+        What they say; without sign-in where no file is there or none names it.
 
     Raises:
-        ConfigError: in one sentence for a file that is there and cannot be read, or that names sign-in incompletely.
+        ConfigError: in one sentence, for a file that is there and cannot be read, that names sign-in incompletely, or
+            that was named and is not there.
     """
     there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
     if chosen and not there:

@@ -18,8 +18,18 @@ def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterat
     """A new file beside `place` to be filled; it takes the place when the block ends well, and is removed otherwise.
 
     A link is followed and stays one; whatever `place` held before is kept until the new file is whole and on the disk.
-    The folder is made where it is missing. Raises `error` in one sentence for a full disk, a folder or a device in
-    the place, a name too long, links that lead round, and folders that cannot be written.
+    The folder is made where it is missing.
+
+    Args:
+        place: the file to write or replace; "~" is the user's home.
+        error: the class of what is raised.
+
+    Yields:
+        The new file's path, where nothing lies yet.
+
+    Raises:
+        AtlasError: of the class `error`, in one sentence, for a full disk, a folder or a device in the place, a name
+            too long, links that lead round, and folders that cannot be written.
     """
     part = None
     try:

@@ -12,7 +12,13 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """pairs: (word of the first, word of the second), in order. first_alone, second_alone: words without a partner."""
+    """Words of two inputs by number, as partners or alone.
+
+    Attributes:
+        pairs: (word of the first, word of the second), in order.
+        first_alone: words of the first without a partner.
+        second_alone: words of the second without a partner.
+    """
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -24,9 +30,19 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Identical words in order are partners (difflib, case ignored), and a replaced run of words of the same number,
-    one to one: the swapped word and its replacement. sentences: words are partners only within the same one; None
-    there marks special tokens, partners by their order."""
+    """Identical words in order are partners, and a replaced run of words with one of the same number, one to one.
+
+    Such a run is a swapped word and its replacement. Words are compared by difflib without their case.
+
+    Args:
+        first: words of the first input.
+        second: words of the second input.
+        sentences: of both inputs which sentence each word is in; words are partners only within the same one. None
+            marks special tokens, partners by their order. Without it all words are in one sentence.
+
+    Returns:
+        Partners, and the words that have none.
+    """
     marks = sentences or ([0] * len(first), [0] * len(second))
     pairs: list[tuple[int, int]] = []
     for sentence in dict.fromkeys([*marks[0], *marks[1]]):
@@ -54,9 +70,15 @@ def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class MapChange:
-    """cosine: of the maps over aligned rows and columns, each row scaled to sum to 1 there; 1 the same, 0 nothing in
-    common; NaN where no row has weight there. first_elsewhere, second_elsewhere: the mean share of the aligned rows'
-    weight on words without a partner, 0 to 1."""
+    """How far each head's map moved between two inputs.
+
+    Attributes:
+        cosine: of the maps over aligned rows and columns, each row scaled to sum to 1 there. *Range:* 0 (nothing in
+            common) to 1 (the same); NaN where no row has weight there.
+        first_elsewhere: mean share of the aligned rows' weight on words of the first without a partner. *Range:* 0 to
+            1.
+        second_elsewhere: the same of the second.
+    """
 
     cosine: Float[np.ndarray, "layer head"]
     first_elsewhere: Float[np.ndarray, "layer head"]
@@ -68,7 +90,19 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare word maps of two inputs where their words are partners. Raises InputError where none are."""
+    """Compare word maps of two inputs where their words are partners.
+
+    Args:
+        first: maps between words, rows sum to 1.
+        second: the same of the other input.
+        alignment: which words are partners.
+
+    Returns:
+        How far each head's map moved.
+
+    Raises:
+        InputError: no word has a partner.
+    """
     if not alignment.pairs:
         raise InputError("Maps are compared on words that both inputs have; these have none: change fewer words.")
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]

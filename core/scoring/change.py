@@ -24,7 +24,15 @@ ROWS_KEPT = 5  # per head, those that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """cos(flatten(A_before), flatten(A_after)): 1 the same, 0 no place in common. NaN for an empty or all-zero map."""
+    """cos(flatten(A_before), flatten(A_after)) of every head.
+
+    Args:
+        before: attention weights, rows sum to 1.
+        after: the same of the other checkpoint on the same inputs.
+
+    Returns:
+        float64. *Range:* 0 (no place in common) to 1 (the same). NaN for an empty or all-zero map.
+    """
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -32,7 +40,15 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats: 0 the same, ln 2 nothing shared."""
+    """Mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2 of every head, in nats.
+
+    Args:
+        before: attention weights, rows sum to 1.
+        after: the same of the other checkpoint on the same inputs.
+
+    Returns:
+        float64. *Range:* 0 (the same) to ln 2 (nothing shared). NaN for an empty map.
+    """
     old, new = before.double(), after.double()
     entropy = torch.special.entr
     rows = entropy((old + new) / 2).sum(-1) - (entropy(old).sum(-1) + entropy(new).sum(-1)) / 2
@@ -40,10 +56,16 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """The map without the first token as query and key; each row is scaled to sum to 1 again.
+    """A causal map without the first token as query and key; each row is scaled to sum to 1 again.
 
     A row whose whole weight lay on the first token has nothing left and becomes uniform over what it may see, so that
     two such rows do not differ.
+
+    Args:
+        weights: attention weights of a causal model, rows sum to 1.
+
+    Returns:
+        float64, rows sum to 1. Empty where there is one token only.
     """
     without_sink = weights[..., 1:, 1:].double()
     total = without_sink.sum(-1, keepdim=True)
@@ -71,7 +93,15 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Compare one layer's maps of a batch. numbers, names: the inputs' places in the study and row ids."""
+        """Compare one layer's maps of a batch.
+
+        Args:
+            layer: from 0.
+            before: attention weights of inputs of one length, rows sum to 1.
+            after: the same of the other checkpoint.
+            numbers: the inputs' places in the study, which say their group of `Means`.
+            names: the inputs' row ids, for the rows that changed most.
+        """
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
             old, new = without_first(before), without_first(after)
@@ -88,7 +118,7 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> None:
-        """Add what another saw of other inputs."""
+        """Add what another saw of other inputs, to this one in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():

@@ -23,17 +23,27 @@ def most_selected(edges: int, threshold: float = THRESHOLD) -> int:
 
 
 def false_bound(edges: int, threshold: float = THRESHOLD) -> float:
-    """The expected number of false edges in the stable set, at most."""
+    """At most how many edges of the stable set are expected to be false, where each half selects `most_selected`."""
     return most_selected(edges, threshold) ** 2 / ((2 * threshold - 1) * edges)
 
 
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], strongest: int, *, halves: int = HALVES, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """In which share of random half-samples of the pairs each edge is among the `strongest` largest |mean effects|.
+    """In which share of random half-samples of the pairs each edge is among those of the largest |mean effects|.
 
-    An edge without effects on every pair (NaN: it was raced out) counts as not selected, and so does one whose mean is
-    0. Range 0 to 1.
+    Args:
+        effects: of each edge on each pair. An edge without effects on every pair (NaN: it was raced out) counts as not
+            selected, and so does one whose mean is 0.
+        strongest: how many edges each half-sample selects at most.
+        halves: how many half-samples are drawn.
+        seed: of the half-samples.
+
+    Returns:
+        *Range:* 0 to 1.
+
+    Raises:
+        InputError: fewer than four pairs.
     """
     is_finite = np.isfinite(effects).all(1)
     values, counts = np.where(is_finite[:, None], effects, 0.0), np.zeros(len(effects))

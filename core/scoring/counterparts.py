@@ -36,7 +36,16 @@ def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_ent
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Mean distance of every two heads over the rows of each input; inputs: which input a row is of, from 0."""
+    """Mean Jensen-Shannon distance of every two heads over the rows of each input.
+
+    Args:
+        first: rows of one checkpoint's heads, which sum to 1.
+        other_rows: the same rows of the other checkpoint's heads.
+        inputs: which input a row is of, from 0; each number up to the largest has a row.
+
+    Returns:
+        *Range:* 0 (the same rows) to 1 (no key in common).
+    """
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
@@ -64,13 +73,13 @@ class SimilaritySums:
     inputs: tuple[int, int]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """Of the inputs of both."""
+        """The sums over the inputs of both."""
         inputs = (self.inputs[0] + other.inputs[0], self.inputs[1] + other.inputs[1])
         return SimilaritySums(self.sums + other.sums, self.squares + other.squares, inputs)
 
     @property
     def n(self) -> int:
-        """All inputs."""
+        """How many inputs there are in both halves together."""
         return sum(self.inputs)
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
@@ -79,11 +88,18 @@ class SimilaritySums:
             return 1 - self.sums.sum(0) / self.n if self.n else np.full_like(self.squares, np.nan)
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Over one half of the inputs. Only where that half has any."""
+        """Similarity over one half of the inputs.
+
+        Args:
+            number: 0 or 1, of a half that has inputs.
+
+        Returns:
+            *Range:* 0 to 1.
+        """
         return 1 - self.sums[number] / self.inputs[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Of 95 % intervals over inputs (normal); NaN for fewer than two."""
+        """Half the width of each similarity's 95 % interval over inputs (normal); NaN for fewer than two."""
         if self.n < 2:
             return np.full_like(self.squares, np.nan)
         variance = np.maximum(self.squares / self.n - (self.sums.sum(0) / self.n) ** 2, 0) * self.n / (self.n - 1)
@@ -93,7 +109,15 @@ class SimilaritySums:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sums of inputs' mean distances; numbers: of the inputs in the whole study, whose parity says their half."""
+    """Sums of inputs' mean distances.
+
+    Args:
+        distances: of every two heads, as `mean_distances` gives them. *Range:* 0 to 1.
+        numbers: of the inputs in the whole study, whose parity says their half.
+
+    Returns:
+        What similarities and their intervals are made of.
+    """
     values = np.asarray(distances, dtype=float)
     halves = [values[numbers % HALVES == half] for half in range(HALVES)]
     sums = np.stack([half.sum(0) for half in halves])
@@ -119,7 +143,14 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """The matching of largest total similarity; -1 for heads that are left over."""
+    """The matching of largest total similarity.
+
+    Args:
+        similarity: of every two heads, without NaN.
+
+    Returns:
+        Number of each head's match; -1 for heads that are left over because the other checkpoint has fewer.
+    """
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -149,7 +180,14 @@ def beyond_chance(
 
     Each head is measured against its own draws (a head that spreads evenly is like anything random), in their standard
     deviations with the observed one among them; p counts the draws whose largest over all heads is as far out (max-T,
-    Westfall and Young 1993). Least 1 / (draws + 1). NaN where a head has no match.
+    Westfall and Young 1993).
+
+    Args:
+        observed: similarity of each head to its match; NaN where it has none. *Range:* 0 to 1.
+        drawn: of each draw of random weights the head's largest similarity. *Range:* 0 to 1.
+
+    Returns:
+        *Range:* 1 / (draws + 1) to 1. NaN where a head has no match.
     """
     together = np.concatenate([observed[None], drawn])
     spread = together.std(0)

@@ -15,9 +15,14 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """The first snapshot from which on a score stays above a bound, from 0; NEVER where the last one is not above it.
+    """The first snapshot from which on a score stays above a bound.
 
-    A NaN is not above.
+    Args:
+        values: the score at each snapshot, in order of training; a NaN is not above any bound.
+        bound: in the score's unit.
+
+    Returns:
+        Number of the snapshot, from 0; NEVER where the last one is not above the bound.
     """
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
@@ -44,7 +49,16 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """The order in which roles come about, over heads; points: of each role, as `change_points` gives them."""
+    """The order in which roles come about, over heads.
+
+    Args:
+        points: of each role when each head has it, as `change_points` gives them.
+        seed: of the bootstrap.
+        draws: how many times heads are drawn with replacement.
+
+    Returns:
+        When each role began; empty without roles.
+    """
     if not points:
         return {}
     chance = np.random.default_rng(seed)

@@ -21,10 +21,15 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al
 
 
 class HeadDistances:
-    """Observer: the distance between every two heads of a model, [head, head] over layers and heads in order.
+    """Observer: the distance between every two heads of a model, layer by layer.
 
-    queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them. One
-    batch's chosen rows are held until its last layer has come.
+    One batch's chosen rows are held until its last layer has come.
+
+    Args:
+        layers: of the model.
+        heads: of a layer.
+        queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them.
+        seed: of these draws.
     """
 
     def __init__(self, layers: int, heads: int, *, queries: int | None = None, seed: int = 0):
@@ -36,7 +41,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """The numbers of the next run's inputs in the whole study."""
+        """Set the numbers that the next run's inputs have in the whole study; returns itself."""
         self._numbers = numbers
         return self
 
@@ -81,7 +86,14 @@ class HeadDistances:
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
+    """Sum over rows of the distance between every two heads' rows.
+
+    Args:
+        rows: of each head for the same queries, which sum to 1; smoothed here.
+
+    Returns:
+        In nats, symmetric, 0 on the diagonal. *Range:* 0 to rows times ln 2.
+    """
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -95,7 +107,15 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Sum over rows of the distance between each head's rows in two sets of maps, as `js_sums` has it of two heads."""
+    """Sum over rows of the distance between each head's rows in two sets of maps, as `js_sums` has it of two heads.
+
+    Args:
+        first: rows of each head, which sum to 1; smoothed here.
+        second: rows of the same heads for the same queries.
+
+    Returns:
+        In nats. *Range:* 0 to rows times ln 2.
+    """
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -107,8 +127,18 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Heads placed in the plane [head, 2] so that distances are kept as well as they can be, and the stress (0: kept
-    exactly, above 0.2: poorly). Metric multidimensional scaling, the best of STARTS random starts."""
+    """Heads placed in the plane so that distances are kept as well as they can be, and the stress.
+
+    Metric multidimensional scaling, the best of STARTS random starts.
+
+    Args:
+        distances: between every two heads, symmetric, of any unit.
+        seed: of the starts.
+
+    Returns:
+        Coordinates in the unit of the distances, all 0 where no two heads differ. *Shape:* (head, 2). Then Kruskal's
+        stress: 0 where distances are kept exactly, above 0.2 where they are kept poorly.
+    """
     from sklearn.manifold import MDS  # 1 s of start-up
 
     if not distances.any():

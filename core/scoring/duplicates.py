@@ -17,7 +17,13 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class Group:
-    """Near-duplicates. heads: in order. middle: the one nearest to the others. distance: mean between two of them."""
+    """Near-duplicate heads.
+
+    Attributes:
+        heads: in order.
+        middle: the one nearest to the others.
+        distance: mean between two of them, in the unit of the distances that they were found by.
+    """
 
     heads: tuple[Head, ...]
     middle: Head
@@ -25,16 +31,19 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: float) -> list[Group]:
-    """Clusters of two heads or more by average linkage, the closest first.
+    """Clusters of two heads or more by average linkage.
 
     Args:
-        distances: between heads, layer by layer.
-        heads: of one layer.
+        distances: between every two heads, layer by layer; symmetric, of any unit.
+        heads: how many a layer has.
         within: two clusters are joined while the mean distance between their heads is at most this share of the mean
             between any two heads.
 
+    Returns:
+        The closest first; empty where all distances are 0, or there is one head.
+
     Raises:
-        InputError: unless it is above 0 and below 1.
+        InputError: `within` is not above 0 and below 1.
     """
     if not 0 < within < 1:
         raise InputError(
@@ -58,8 +67,18 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:
-    """Random other heads, as many of each layer as the group has; of any layer where its own has too few left. None
-    where fewer heads are left than the group has."""
+    """Random other heads, as many of each layer as the group has; of any layer where its own has too few left.
+
+    Args:
+        group: what they are compared with.
+        layers: of the model.
+        heads: of a layer.
+        draws: how many sets.
+        seed: of the draws.
+
+    Returns:
+        One list of heads a draw, in order; empty where fewer heads are left than the group has.
+    """
     chance, matches = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
     outside = set(all_heads(layers, heads)) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
