@@ -58,8 +58,8 @@ def earlier_sweep(run: str) -> list[Row]:
         stored_sweeps = runs.runs(db, sweeps.STUDY.name)
         if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
-    there = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
-    raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {there}.")
+    stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
+    raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {stored_names}.")
 
 
 def correlation(rows: list[Row], other: list[Row]) -> Row:
@@ -92,14 +92,14 @@ def _short(variant: SweptVariant) -> Row:
     shown |= {"alone_low": alone.low, "alone_high": alone.high}  # no claim of one of many
     shown |= {"flipped": variant.flipped, "mcnemar": variant.mcnemar}
     if variant.what == "duplicates":
-        beyond = metric.beyond_apart or nothing
+        beyond_apart = metric.beyond_apart or nothing
         shown |= {"heads": variant.heads or None, "distance": variant.distance}
         shown |= {
             f"{metric.name}_apart": metric.apart and metric.apart.value,
             f"{metric.name}_control": metric.control and metric.control.value,
             f"{metric.name}_beyond_apart": metric.beyond_apart and metric.beyond_apart.value,
-            f"{metric.name}_beyond_apart_low": beyond.low,
-            f"{metric.name}_beyond_apart_high": beyond.high,
+            f"{metric.name}_beyond_apart_low": beyond_apart.low,
+            f"{metric.name}_beyond_apart_high": beyond_apart.high,
         }
     return shown
 

@@ -56,8 +56,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     labels, small = large_enough(maps, read_label_file(asked.labels, classifier.classes, set_name))
     result = judged_on(classifier, maps, labels, asked.seed)
     over = "inputs" if heads_of(labels) is None else "heads"
-    about: Row = {"classifier": None if asked.without else asked.classifier, "without": asked.without}
-    about |= {
+    provenance: Row = {"classifier": None if asked.without else asked.classifier, "without": asked.without}
+    provenance |= {
         "class_set": set_name,
         "seed": asked.seed,
         "recipe": classifier.recipe.kind,
@@ -72,9 +72,9 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     if form == "json":
         beside = {"where_agreed": as_record(where_agreed) if where_agreed else None, "raters": raters}
         record = as_record(result) | (beside if second else {})
-        typer.echo(json.dumps(plain(record | {"study": "evaluate", "provenance": about})))
+        typer.echo(json.dumps(plain(record | {"study": "evaluate", "provenance": provenance})))
         return
-    show_rows("evaluate", about, result.per_class, form)
+    show_rows("evaluate", provenance, result.per_class, form)
     if form != "table":
         return
     typer.echo(sentence(result, over))

@@ -50,11 +50,11 @@ def _exported(db: Database, file: Path, class_set: str | None, weights: bool) ->
     return export_dataset(db, file, class_set)
 
 
-def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, **about: object) -> None:
+def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, **provenance: object) -> None:
     if form == "table":
         typer.echo(sentence)
     else:
-        show_rows(study, about, rows, form)
+        show_rows(study, provenance, rows, form)
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def retire_command(asked: Retiring, form: Form) -> None:
         else:
             count = retiring.retire(db, asked.events or [], annotator=asked.annotator, why=asked.why).new
     if form != "table":
-        about = {"class_set": asked.unknown, "annotator": asked.annotator}
-        show_rows("labels-retire", about, [{"retired": count}], form)
+        provenance = {"class_set": asked.unknown, "annotator": asked.annotator}
+        show_rows("labels-retire", provenance, [{"retired": count}], form)
     else:
         typer.echo(f"{count} labels retired")
 
@@ -170,8 +170,8 @@ def truth_command(asked: Judging, form: Form) -> None:
         table = best.to_frame("class").join(judged.adjudicated).join(judged.soft.round(4))
         table = table.rename_axis("map").reset_index()
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    about = {"class_set": class_set, "project": asked.project, "method": asked.method}
-    show_rows("labels-truth", about, rows, form)
+    provenance = {"class_set": class_set, "project": asked.project, "method": asked.method}
+    show_rows("labels-truth", provenance, rows, form)
 
 
 def _titled(db: Database, title: str) -> projects.Project:

@@ -74,8 +74,8 @@ class ReproduceOptions:
         }
         shared |= {name: shared[name] or None for name in NO_LIMIT_AT_0}
         data_folder = self.data and str(Path(self.data).expanduser().resolve())
-        named = {"checkpoints": self.checkpoints or [], "tasks": self.task or [], "parts": self.part or []}
-        return ReportOptions.read(shared | named | {"data": data_folder})
+        choices = {"checkpoints": self.checkpoints or [], "tasks": self.task or [], "parts": self.part or []}
+        return ReportOptions.read(shared | choices | {"data": data_folder})
 
 
 @of_record(ReproduceOptions, beside=FORMS | PLACES)

@@ -134,8 +134,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(do)
     def run(**typed: Any) -> None:
-        told = {"form": _form(typed)} | ({"where": _where(typed)} if beside is not FORMS else {})
-        do(**{name: typed[name] for name in parameters}, **told)
+        own_values = {"form": _form(typed)} | ({"where": _where(typed)} if beside is not FORMS else {})
+        do(**{name: typed[name] for name in parameters}, **own_values)
 
     return _signed(run, [*parameters.values(), *_beside(beside)])
 

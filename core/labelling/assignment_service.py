@@ -133,16 +133,16 @@ def record(
     if not any(event.get("project") for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
     with _changing(db), db.write() as cursor:
-        about = {project: projects.one_project(db, project) for project in _projects_of(events)}
-        books = {project: _followed(db, cursor, project) for project in about}
-        _check_class_sets(events, about)
+        project_by_id = {project: projects.one_project(db, project) for project in _projects_of(events)}
+        books = {project: _followed(db, cursor, project) for project in project_by_id}
+        _check_class_sets(events, project_by_id)
         saved = labels.record_events(db, events, secret=secret)
         sent = {acted.event: acted for acted in map(_Acted.of, events)}
-        there = projects.answered(cursor, list(sent)) if saved.new < len(events) else set()
+        answered_before = projects.answered(cursor, list(sent)) if saved.new < len(events) else set()
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
-            if acted.project and acted.event not in there:
-                counting = about[acted.project].state in COUNTING
+            if acted.project and acted.event not in answered_before:
+                counting = project_by_id[acted.project].state in COUNTING
                 _answer(db, cursor, books[acted.project].board, acted, recorded, counting=counting)
         for book in books.values():
             _wrote(db, cursor, book)
@@ -177,10 +177,10 @@ def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
     return {str(project) for event in events if (project := event.get("project"))}
 
 
-def _check_class_sets(events: Sequence[Mapping[str, Any]], about: Mapping[str, projects.Project]) -> None:
+def _check_class_sets(events: Sequence[Mapping[str, Any]], project_by_id: Mapping[str, projects.Project]) -> None:
     """InputError for a label of another class set than its project's: it would take a place and answer nothing."""
     for event in events:
-        labelled_project = about.get(str(event.get("project") or ""))
+        labelled_project = project_by_id.get(str(event.get("project") or ""))
         if labelled_project is not None and event.get("class_set") != labelled_project.class_set:
             raise InputError(
                 f"A label of a project is of its class set, {labelled_project.class_set!r}; "

@@ -90,8 +90,10 @@ def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
     inner = (
         stored_weights[1:] if causal and length > 1 else stored_weights
     )  # query 0 of a causal map has one weight, which is 1
-    told = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
-    digest = hashlib.sha256(json.dumps([key, told], sort_keys=True, default=str).encode() + stored_weights.tobytes())
+    given_facts = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
+    digest = hashlib.sha256(
+        json.dumps([key, given_facts], sort_keys=True, default=str).encode() + stored_weights.tobytes()
+    )
     return {
         "map_id": f"x{digest.hexdigest()[:15]}",
         "weights_hash": hashlib.sha256(str(facts["checkpoint"]).encode("utf-8", "replace")).hexdigest()[:16],
@@ -101,7 +103,7 @@ def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
         "tokens": [str(position) for position in range(length)],
         "separators": [],
         "seed": None,
-        **told,
+        **given_facts,
         "length": length,
         "causal": causal,
         "maximum": round(float(inner.max()), 4),

@@ -213,10 +213,10 @@ def import_studio(
             rows = list(_added_rows(tasks, classes, dict(people or {}), own_rows, batch_of(content)))
             if len(own_rows) + len(rows) > MOST_ROWS:
                 raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
-            more = import_rows(db, rows, batch_of(content), keep_rest=keep_rest)
-            refused = [*imported.refused, *((len(own_rows) + number, why) for number, why in more.refused)]
-            total = Imported(len(own_rows) + len(rows), imported.new + more.new, imported.already + more.already,
-                             imported.maps + more.maps, refused)  # fmt: skip
+            added = import_rows(db, rows, batch_of(content), keep_rest=keep_rest)
+            refused = [*imported.refused, *((len(own_rows) + number, why) for number, why in added.refused)]
+            total = Imported(len(own_rows) + len(rows), imported.new + added.new, imported.already + added.already,
+                             imported.maps + added.maps, refused)  # fmt: skip
             if refused and not keep_rest:
                 raise _RefusedError
     except _RefusedError:
@@ -278,10 +278,15 @@ def _added(
     before = None if ours is None else _Event.of(ours)
     if before is not None and (before.given if before.kind == "label" else None) == chosen:
         return None
-    who = _who(annotation.get("completed_by"), people)
-    about = {"map_id": map_id, "class_set": classes.name, "annotator": who, "happened": annotation.get("created_at")}
-    about |= {"seconds": annotation.get("lead_time"), "pass": before.passing if before else 1}
-    return about | ({"kind": "skip"} if chosen is None else {"kind": "label", "class": chosen})
+    annotator = _who(annotation.get("completed_by"), people)
+    event = {
+        "map_id": map_id,
+        "class_set": classes.name,
+        "annotator": annotator,
+        "happened": annotation.get("created_at"),
+    }
+    event |= {"seconds": annotation.get("lead_time"), "pass": before.passing if before else 1}
+    return event | ({"kind": "skip"} if chosen is None else {"kind": "label", "class": chosen})
 
 
 def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:

@@ -89,7 +89,7 @@ def _people(board: Board, label_times: pd.DataFrame, now: datetime) -> pd.DataFr
     rows = []
     for name in board.people:
         standing = board.standing(name)
-        unchanged, again = board.repeats(name)
+        unchanged, repeated = board.repeats(name)
         rows.append(
             {
                 "person": name,
@@ -99,7 +99,7 @@ def _people(board: Board, label_times: pd.DataFrame, now: datetime) -> pd.DataFr
                 "last label": last.get(name),
                 "holds": len(board.claimed(name, assignment_service.seconds(now))),
                 "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
-                "same again": f"{unchanged} of {again}" if again else "",
+                "same again": f"{unchanged} of {repeated}" if repeated else "",
             }
         )
     columns = ["person", "phase", "labels", "in 24 hours", "last label", "holds", "gold right", "same again"]

@@ -128,10 +128,10 @@ def _known_maps(class_of_map: dict[str, str], recipe: ProjectRecipe) -> tuple[li
     """Exemplars and gold, apart from each other. InputError when there are too few maps of known class."""
     count = recipe.exemplars + recipe.gold
     if count > len(class_of_map):
-        who = f"labels of {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
+        source = f"labels of {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
             f"{count} exemplars and gold maps were asked for, but only {len(class_of_map)} maps have a class known by "
-            f"{who}: ask for fewer, adjudicate more, or name another person whose labels count as known."
+            f"{source}: ask for fewer, adjudicate more, or name another person whose labels count as known."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):

@@ -35,14 +35,14 @@ def stored_beside(
         A result for each setting and task that a run was found for and that `results` lack; its rows are of that task.
     """
     stored_runs = [run | {"options": from_json(run["options"])} for run in stored]
-    there = {(result.step.checkpoint, result.step.part, result.task) for result in results}
+    measured_parts = {(result.step.checkpoint, result.step.part, result.task) for result in results}
     beside_results = []
     for result in results:
         if result.step.part != Part.TUNING or result.run is None:
             continue
         for part, settings in SETTINGS.items():
             run = next((run for run in stored_runs if _is_like(result, run, settings)), None)
-            if run is not None and (result.step.checkpoint, part, result.task) not in there:
+            if run is not None and (result.step.checkpoint, part, result.task) not in measured_parts:
                 rows = tuple(row for row in rows_of(run["run"]) if row.get("task") == result.task)
                 beside_results.append(_result(part, run, result, rows))
     return beside_results

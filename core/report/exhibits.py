@@ -36,5 +36,8 @@ def exhibits() -> tuple[Exhibit, ...]:
     """All figures and tables, in the report's order."""
     declared = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["exhibit"]
     return tuple(
-        Exhibit(**told | {"id": ExhibitId(told["id"]), "parts": tuple(map(Part, told["parts"]))}) for told in declared
+        Exhibit(
+            **exhibit_table | {"id": ExhibitId(exhibit_table["id"]), "parts": tuple(map(Part, exhibit_table["parts"]))}
+        )
+        for exhibit_table in declared
     )

@@ -155,9 +155,11 @@ class _Planned:
             options = replace(options, filter=False, pairing="product" if causal else "zip")
         steps = [self._step(Part.FRAMES, frame_heads.STUDY, options)]
         if causal and self.data.replication:
-            again = replace(options, sentences=self.data.replication, average="links", filter=False, pairing="product")
-            sinkless = replace(again, without_first=True)
-            steps.append(self._step(Part.SINK, frame_heads.STUDY, again))
+            replication = replace(
+                options, sentences=self.data.replication, average="links", filter=False, pairing="product"
+            )
+            sinkless = replace(replication, without_first=True)
+            steps.append(self._step(Part.SINK, frame_heads.STUDY, replication))
             steps.append(self._step(Part.SINKLESS, frame_heads.STUDY, sinkless))
         return steps
 

@@ -60,10 +60,10 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
         raise InputError("A report from the record needs a report in it, but it has none: run one without it.")
-    if lacking := [name for name in names if name not in {step.checkpoint for step in steps}]:
-        there = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
+    if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
+        reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"The record has reports on {there or 'nothing'}, but none on {lacking[0]}: choose among them."
+            f"The record has reports on {reported or 'nothing'}, but none on {unreported[0]}: choose among them."
         )
     newest_steps = _newest([*steps, *_beyond_reports()])
     return [
@@ -126,8 +126,8 @@ def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
 
 def _worth(step: StepRecord) -> tuple[bool, bool, float, str]:
     limit = step.options.get("limit")
-    more = step.options.get("split") == SPLIT
-    return step.run is not None, more, math.inf if limit is None else limit, step.created or ""
+    of_all_rows = step.options.get("split") == SPLIT
+    return step.run is not None, of_all_rows, math.inf if limit is None else limit, step.created or ""
 
 
 def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:

@@ -76,13 +76,13 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
     return [
         Evidence(
             name,
-            about.causal,
+            checkpoint_facts.causal,
             data.official,
             tuple(result for result in results if result.step.checkpoint == name),
             bundled=data.glue is None,
             learned=learned,
         )
-        for name, about in facts.items()
+        for name, checkpoint_facts in facts.items()
     ]
 
 
@@ -193,8 +193,8 @@ def keep(db: Database, options: ReportOptions, records: Records) -> str:
     names = ", ".join(options.checkpoints)
     tasks = sorted({step.task for step in records.steps if step.task})
     weights = ", ".join(filter(None, map(present_weights, options.checkpoints))) or None
-    about = runs.Provenance(names, weights, ", ".join(tasks) or None, split="dev", seed=options.seed)
+    provenance = runs.Provenance(names, weights, ", ".join(tasks) or None, split="dev", seed=options.seed)
     with db.write():
-        run = runs.record_run(db, STUDY_NAME, chosen, about, title=f"Report on {names}")
+        run = runs.record_run(db, STUDY_NAME, chosen, provenance, title=f"Report on {names}")
         runs.store_rows(db, run, rows)
     return run

@@ -137,10 +137,12 @@ def _recurs(seeds: Sequence[Sequence[Estimate]]) -> Decision:
 
 def _heads_that_gain(feature: str, seeds: Sequence[Sequence[Estimate]]) -> str:
     """ "noun: 5/6/4 of 72 heads more (3 in all, p 0.001), 2/3/2 less, mean 0.01 (0.002 to 0.02)"."""
-    more, less = _clear(seeds, HOLDS), _clear(seeds, FAILS)
-    up, down = ("/".join(map(str, clear.sum(1))) for clear in (more, less))
-    again = f" ({more.all(0).sum()} in all, p {recurs_by_chance(more):.2g})" if len(seeds) > 1 else ""
-    return f"{feature}: {up} of {more.shape[1]} heads more{again}, {down} less, mean {said_of_seeds(_means(seeds))}"
+    gaining, losing = _clear(seeds, HOLDS), _clear(seeds, FAILS)
+    up, down = ("/".join(map(str, clear.sum(1))) for clear in (gaining, losing))
+    recurring = f" ({gaining.all(0).sum()} in all, p {recurs_by_chance(gaining):.2g})" if len(seeds) > 1 else ""
+    return (
+        f"{feature}: {up} of {gaining.shape[1]} heads more{recurring}, {down} less, mean {said_of_seeds(_means(seeds))}"
+    )
 
 
 def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:

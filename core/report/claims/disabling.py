@@ -172,9 +172,9 @@ def _most(decisions: Sequence[Decision]) -> Decision:
     """HOLDS where it does for more than half of them, FAILS where it does so for half, else UNDECIDED until enough of
     them are decided."""
     words = [decision.word for decision in decisions]
-    holds, fails, of = words.count(HOLDS), words.count(FAILS), max(1, len(words))
+    holds, fails, total = words.count(HOLDS), words.count(FAILS), max(1, len(words))
     better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)
-    share = Estimate(better / of, holds / of, 1 - fails / of)
+    share = Estimate(better / total, holds / total, 1 - fails / total)
     if 2 * holds > len(words):
         return Decision(HOLDS, None, share, MOST_HEADS)
     if 2 * fails >= len(words):

@@ -67,11 +67,11 @@ def survivors(evidence: Evidence, result: StepResult) -> Outcome:
     heads by Benjamini and Hochberg. It fails where every head lies below its highest null and a tenth of all weight."""
     frames = readings.frames(result.rows)
     best = max(frames.heads, key=lambda head: head.estimate.value)
-    names, placed = frames.summary.survivors, frames.summary.beat_places
-    if placed is None:
+    names, beat_places = frames.summary.survivors, frames.summary.beat_places
+    if beat_places is None:
         return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
     sentence = f"{len(names)} heads survive all four nulls ({', '.join(names[:6]) or 'none'}); "
-    sentence += f"{len(placed)} beat the two on the place alone; the highest, {best.name}, "
+    sentence += f"{len(beat_places)} beat the two on the place alone; the highest, {best.name}, "
     sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
     return found_by(result, _beyond_nulls(frames.heads, names), sentence, frames.summary.n)
 

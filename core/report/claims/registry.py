@@ -96,16 +96,16 @@ TESTS: dict[str, Test] = {
 def claims() -> tuple[Claim, ...]:
     """All claims, in the report's order."""
     declared = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
-    corrections = {name: Correction(**told) for name, told in declared["correction"].items()}
-    return tuple(Claim(**told | _objects(told, corrections)) for told in declared["claim"])
+    corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
+    return tuple(Claim(**claim_table | _objects(claim_table, corrections)) for claim_table in declared["claim"])
 
 
-def _objects(told: dict[str, Any], corrections: dict[str, Correction]) -> dict[str, Any]:
+def _objects(claim_table: dict[str, Any], corrections: dict[str, Correction]) -> dict[str, Any]:
     """What a claim's names lead to."""
     return {
-        "exhibit": ExhibitId(told["exhibit"]),
-        "test": TESTS[told["id"]],
-        "correction": corrections[told["correction"]],
+        "exhibit": ExhibitId(claim_table["exhibit"]),
+        "test": TESTS[claim_table["id"]],
+        "correction": corrections[claim_table["correction"]],
     }
 
 

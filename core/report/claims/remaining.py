@@ -59,9 +59,9 @@ def words_of_both(evidence: Evidence) -> list[Outcome]:
     word in the other sentence, beyond its other words and beyond what any noun (or other kind of word) gets: in some
     direction, corrected over these heads."""
     swept = {task: evidence.one(Part.HEADS, task) for task in ("stsb", "rte")}
-    lacking = [task for task, result in swept.items() if result is None]
-    if lacking:
-        return untested(evidence, Part.HEADS, lacking[0])
+    unswept = [task for task, result in swept.items() if result is None]
+    if unswept:
+        return untested(evidence, Part.HEADS, unswept[0])
     first, second = (clear_losses(sweep(result.rows).known) for result in swept.values() if result is not None)
     relations = {task: result for task, result in evidence.by_task(Part.RELATIONS).items() if task in swept}
     if not relations:

@@ -56,7 +56,7 @@ def shares(evidence: Evidence) -> list[Measured]:
 def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
     frames = readings.frames(result.rows)
     ranked = sorted(frames.heads, key=lambda frame_head: -frame_head.estimate.value)
-    named = {str(head) for head in frame_heads()} | {frame_head.name for frame_head in ranked[:TOP]}
+    head_names = {str(head) for head in frame_heads()} | {frame_head.name for frame_head in ranked[:TOP]}
     n, of, run = frames.summary.n, frames.summary.average, result.run
 
     def measured(item: Item, estimate: Estimate, note: str = "") -> Measured:
@@ -69,7 +69,7 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
             _nulls(frame_head, frames.summary.nulls),
         )
         for frame_head in ranked
-        if frame_head.name in named
+        if frame_head.name in head_names
     ]
     values.append(measured(Item(Quantity.BEST_HEAD), ranked[0].estimate, ranked[0].name))
     values.append(measured(Item(Quantity.PERCENTILE), Estimate(frames.summary.line_99)))

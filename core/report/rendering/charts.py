@@ -245,9 +245,9 @@ def _head_table(heads: Sequence[HeadRecord]) -> pd.DataFrame:
 # ---------------------------------------------------------------- behind them
 
 
-def _facet(column: str, **more: Any) -> Any:
+def _facet(column: str, **settings: Any) -> Any:
     header = alt.Header(labelFontSize=12, labelLimit=400)
-    return alt.Facet(f"{column}:N", title=None, sort=None, header=header, **more)
+    return alt.Facet(f"{column}:N", title=None, sort=None, header=header, **settings)
 
 
 def _legend() -> Any:

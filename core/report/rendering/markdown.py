@@ -63,7 +63,7 @@ def cell(claims: Sequence[ClaimRecord]) -> str:
     for outcome in OutcomeWord:
         outcome_claims = [result for result in claims if result.outcome == outcome]
         if outcome_claims:
-            tasks = ", ".join(task_name(about.task) for about in outcome_claims if about.task)
+            tasks = ", ".join(task_name(result.task) for result in outcome_claims if result.task)
             parts.append(f"{outcome}" + (f": {tasks}" if tasks else ""))
     return "; ".join(parts) or "not about it"
 
