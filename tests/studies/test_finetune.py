@@ -96,6 +96,7 @@ def test_the_saved_checkpoint_scores_what_the_row_says(folder):
     log = training_log(Path(row["folder"]))
     assert (log["task"], log["initialisation"], log["seed"]) == ("qnli", "pretrained", 3)
     assert log["rows"] == {"train": 24, "dev": 16, "cut": row["cut_rows"]}
+    assert row["seconds"] == pytest.approx(log["seconds"], abs=0.056)  # to a tenth
     assert not list((folder / "runs").glob("*.state"))
     assert not list((folder / "runs").glob("*.live.json"))
 

@@ -11,6 +11,7 @@ from core.errors import InputError
 from core.report.headlines import headline
 from core.studies.ablation import disabling
 from core.studies.circuits import gates, pairs, shapley
+from core.studies.contract import Unit
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -64,6 +65,19 @@ def test_the_head_that_carries_the_answer_is_facilitating(options):
     assert "1 facilitating" in headline("gates", rows).sentence
     with pytest.raises(InputError, match="above 0"):
         gates.STUDY.units(gates.STUDY.read(given | {"margin": 0}))
+
+
+def test_fits_say_which_they_are_and_at_what_price_gates_were_pushed(options):
+    given, study = gates.STUDY.read(options[0] | GATES | {"fit_rows": 8, "steps": 2}), gates.STUDY
+    found = [
+        study.run(given, Unit("fits-0", gates.Stage("fits", numbers, 0.05))).partial for numbers in ((2, 0), (0, 2))
+    ]
+    assert [(one.price, one.fits.tolist(), one.up.shape) for one in found] == [
+        (0.05, [2, 0], (2, 12)),
+        (0.05, [0, 2], (2, 12)),
+    ]
+    np.testing.assert_allclose(found[0].up, found[1].up[::-1], atol=1e-5)  # each by its own number, whatever is beside
+    assert (found[0].up > found[0].down).all()
 
 
 def test_twins_are_redundant_and_a_lone_carrier_is_not(options):
