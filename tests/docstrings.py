@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.sources import PROJECT, files_of, nodes_of, tree_of
 
-SHAPED = re.compile(r"\b(Float|Int|Integer|Bool|Real|Num|Shaped|UInt8)\[")
+SHAPED = re.compile(r"\b(Float|Int|UInt|Integer|Bool|Real|Num|Shaped)\d*\[")
 PLAIN = re.compile(r"\b(ndarray|Tensor|NDArray)\b")
 LINES = 3  # that a docstring of two arguments or more may take in prose
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -5,6 +5,7 @@ from . import boosting as boosting
 from . import borders as borders
 from . import causal_shapes as causal_shapes
 from . import class_sets as class_sets
+from . import class_shares as class_shares
 from . import classifier_registry as classifier_registry
 from . import classifier_scores as classifier_scores
 from . import evaluation as evaluation

@@ -57,11 +57,17 @@ def inputs_of(labels: pd.DataFrame) -> pd.Series:
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """One label a map, by map: its adjudication (the newest); else the class that most first passes gave.
+    """One label a map: its newest adjudication, else the class that most first passes gave.
 
-    Maps with a tie are left out, or (with_ties) have the first of the tied classes by name. The order in which labels
-    were stored decides nothing but between two adjudications of a map. Each row is a label of that class: one that was
-    given in random order and without a suggestion, where there is such.
+    The order in which labels were stored decides nothing but between two adjudications of a map.
+
+    Args:
+        labels: a row for each label that stands.
+        with_ties: whether maps with a tie have the first of the tied classes by name; else they are left out.
+
+    Returns:
+        A row for each map, by its id: a label of that class, one that was given in random order and without a
+        suggestion where there is such. The columns of `labels`.
     """
     settled = labels[labels["queue_order"] == "adjudication"].drop_duplicates("map_id", keep="last")
     first = labels[(labels["pass"] == 1) & ~labels["map_id"].isin(settled["map_id"])]

@@ -11,8 +11,13 @@ from core.patterns.percentiles import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha, at most 1, 0 at chance, with its 95 % bootstrap interval. maps: those with two
-    opinions or more, the only ones that count; raters: who gave them. NaN where it is undefined: one class only.
+    """Krippendorff's nominal alpha with its 95 % bootstrap interval; NaN where it is undefined: one class only.
+
+    Attributes:
+        alpha: at most 1, 0 at chance.
+        low, high: ends of the interval; NaN below two maps, or two inputs where these are resampled.
+        maps: those with two opinions or more, the only ones that count.
+        raters: who gave them.
     """
 
     alpha: float
@@ -46,7 +51,15 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Alpha of opinions counted [map, class]; maps with fewer than two count for nothing. NaN where it is undefined."""
+    """Krippendorff's nominal alpha of opinions that are counted.
+
+    Args:
+        counts: how many opinions of each map are of each class; maps with fewer than two count for nothing.
+            *Shape:* (map, class), float.
+
+    Returns:
+        At most 1, 0 at chance; NaN where it is undefined: no map with two opinions, or one class only.
+    """
     shared = counts[counts.sum(axis=1) > 1]
     return float(_alphas(shared, np.ones((1, len(shared))))[0]) if len(shared) else float("nan")
 

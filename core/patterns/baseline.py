@@ -33,7 +33,14 @@ Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes a
 
 
 def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
-    """Hand-made statistics of one map [query, key] whose rows sum to 1; order of STATISTICS, all finite."""
+    """Hand-made statistics of one map.
+
+    Args:
+        attention: the map, rows sum to 1.
+
+    Returns:
+        In the order of STATISTICS, all finite.
+    """
     weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
@@ -54,7 +61,14 @@ def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
 
 
 def features(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """`statistics` of every map."""
+    """The `statistics` of every map.
+
+    Args:
+        maps: at least one, of any lengths; rows sum to 1.
+
+    Returns:
+        In the order of the maps and of STATISTICS, all finite.
+    """
     return np.stack([statistics(weights) for weights in maps])
 
 

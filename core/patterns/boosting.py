@@ -18,7 +18,13 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Examples:
-    """What is fitted to: statistics [example, statistic], class numbers [example], and weights, None for all alike."""
+    """What boosted trees are fitted to.
+
+    Attributes:
+        measured: statistics of each example. *Shape:* (example, statistic).
+        numbers: class number of each. *Shape:* (example,).
+        weights: of each; None: all alike. *Shape:* (example,).
+    """
 
     measured: np.ndarray
     numbers: np.ndarray
@@ -99,7 +105,15 @@ def has_boosted(arrays: Arrays) -> bool:
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Class probabilities, rows summing to 1; 0 for a class without examples."""
+    """Class probabilities by boosted trees.
+
+    Args:
+        arrays: of the trees, named as `fit_boosted` gives them.
+        measured: statistics of each map, those that the trees were fitted to.
+
+    Returns:
+        *Range:* 0 to 1; rows sum to 1. 0 for a class without examples.
+    """
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))

@@ -42,7 +42,14 @@ Columns = list[np.ndarray]  # one number a map in each
 
 
 def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
-    """Every statistic of NAMES for each map of one length; all 0 for maps in which a token looks ahead, all finite."""
+    """Every statistic of NAMES for each map of one length.
+
+    Args:
+        weights: maps, rows sum to 1; not written to.
+
+    Returns:
+        All finite; all 0 for maps in which a token looks ahead, and for maps of at most SMALLEST tokens.
+    """
     maps, length, _ = weights.shape
     found = np.zeros((maps, len(NAMES)))
     ahead = np.triu(np.ones((length, length), dtype=bool), 1)

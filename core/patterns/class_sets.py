@@ -143,13 +143,22 @@ def labels_of(db: Database, class_set: str, name: str) -> int:
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a class. into: the class that its labels are from now on; None: they are retired, and what each person
-    thought before stands again. Returns how many labels that was about.
+    """Delete a class.
+
+    Args:
+        db: the store.
+        classes: the set as it is now.
+        name: of the class that goes.
+        annotator: who acts.
+        into: name of the class that its labels are from now on. None: they are retired, and what each person thought
+            before stands again.
+
+    Returns:
+        How many labels that was about.
 
     Raises:
-        InputError: where fewer than two classes would be left, or a project tells by this class whether people are
-            right.
-        RightsError: unless an admin acts.
+        InputError: fewer than two classes would be left, or a project tells by this class whether people are right.
+        RightsError: somebody who is no admin acts.
     """
     if len(classes) <= FEWEST:
         raise InputError(

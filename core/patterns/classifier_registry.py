@@ -93,11 +93,14 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 def unfamiliar(unsure: float, outside: float) -> bool:
     """Whether a checkpoint's maps differ so much from what a classifier was trained on that its shares say little.
 
+    Of a left-out checkpoint's maps 5 to 8 % were unsure, and 1 % of the maps trained on lie outside by construction.
+
     Args:
-        unsure: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps trained
-            on lie outside by construction.
-        outside: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps trained
-            on lie outside by construction.
+        unsure: share of its maps whose first choice has less than UNSURE, 0 to 1.
+        outside: share of its maps that lie beyond what was trained on, 0 to 1.
+
+    Returns:
+        True where either share is above its limit.
     """
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE
 

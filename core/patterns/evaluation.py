@@ -1,4 +1,4 @@
-"""How well labels were predicted, and what the classifier's errors do to class shares.
+"""How well labels were predicted (`class_shares` has what the classifier's errors do to shares of classes).
 
 All scores are on maps whose input the classifier never saw. Intervals resample inputs, not maps, because the maps
 of one input are alike. Classes are numbered in the order of their class set.
@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
-from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from core.patterns.percentiles import ends
 
 RESAMPLES = 2000
-MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs: a least-squares fit for each of the latter
 BINS = 10  # of equal counts, for the calibration error
 FEWEST_MAPS = 10  # of a class that macro F1 is over: the F1 of fewer maps is chance
 SURE = 0.8  # probability from which a wrong first choice counts as a sure error
@@ -27,11 +25,18 @@ Numbers = Int[np.ndarray, " map"]
 
 @dataclass(frozen=True)
 class Scores:
-    """Held-out quality. macro_f1: unweighted mean of the F1 of the classes of at least FEWEST_MAPS maps, with its
-    interval; macro_f1_all: of every class with a map.
+    """Quality on maps whose input the classifier never saw; rates are 0 to 1.
 
-    per_class: one row a class with precision, recall, f1 (0 to 1) and support; none without maps.
-    confusion: [true, predicted] counts.
+    Attributes:
+        macro_f1: unweighted mean of the F1 of the classes of at least FEWEST_MAPS maps (`enough_maps`).
+        low, high: its 95 % interval over groups.
+        accuracy: share of maps that were predicted right.
+        per_class: a row for each class with precision, recall, f1 and support (maps); None for the first three without
+            maps.
+        confusion: counts by true class, then predicted class.
+        maps: how many there are.
+        inputs: how many groups the interval is over.
+        macro_f1_all: macro F1 of every class with a map.
     """
 
     macro_f1: float
@@ -46,7 +51,14 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Which classes macro F1 is over: those of at least FEWEST_MAPS maps; where fewer than two are, all with a map."""
+    """Which classes macro F1 is over.
+
+    Args:
+        confusion: counts by true class, then predicted class.
+
+    Returns:
+        True for classes of at least FEWEST_MAPS maps; where fewer than two are, for all with a map.
+    """
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
@@ -84,8 +96,19 @@ def by_identity(
 ) -> list[str]:
     """The baseline that never looks at a map: the class most often given to this head among the training maps.
 
-    heads: (checkpoint, layer, head) of each label. A head without labels takes its layer's most frequent class, in a
-    layer without any the most frequent of all; ties go to the class labelled first. Raises ValueError without labels.
+    A head without labels takes its layer's most frequent class, in a layer without any the most frequent of all; ties
+    go to the class labelled first.
+
+    Args:
+        labels: class of each training map.
+        heads: (checkpoint, layer, head) of each training map.
+        identities: (checkpoint, layer, head) of each map that is guessed.
+
+    Returns:
+        A class for each of `identities`.
+
+    Raises:
+        ValueError: there are no labels.
     """
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
@@ -101,9 +124,14 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Mean F1 of the classes of each confusion [true, predicted], over classes with a true map; 0 to 1.
+    """Mean F1 of the classes of each confusion, over classes with a true map.
 
-    among: the classes it is over, None for all.
+    Args:
+        confusion: counts by true class, then predicted class.
+        among: the classes it is over; None: all.
+
+    Returns:
+        *Range:* 0 to 1; 0 where no such class has a true map.
     """
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
@@ -111,7 +139,14 @@ def macro_f1(
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """F1 = 2 TP / (row + column) of each class of each confusion [..., true, predicted]; 0 to 1."""
+    """F1 = 2 TP / (row + column) of each class of each confusion.
+
+    Args:
+        confusion: counts. *Shape:* (..., true, predicted).
+
+    Returns:
+        *Range:* 0 to 1; 0 for a class without a true or predicted map.
+    """
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
@@ -122,7 +157,17 @@ def by_group(
     groups: Sequence[str],
     classes: int,
 ) -> Int[np.ndarray, "group class class"]:
-    """The confusion [true, predicted] of each input, inputs in order of first appearance."""
+    """The confusion of each group of maps (inputs, or heads).
+
+    Args:
+        truth: true class number of each map.
+        predicted: predicted class number of each map.
+        groups: name of each map's group.
+        classes: how many there are.
+
+    Returns:
+        Counts by true class, then predicted class; groups in order of first appearance.
+    """
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(order), classes, classes), dtype=np.int64)
     np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
@@ -130,7 +175,16 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Sums of `counts` over inputs drawn with replacement: [sample, ...]."""
+    """Sums of counts over groups drawn with replacement.
+
+    Args:
+        counts: of each group.
+        seed: of the draws.
+        samples: how many draws.
+
+    Returns:
+        *Shape:* (sample, *rest).
+    """
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
@@ -147,7 +201,16 @@ def macro_f1_interval(
 
 
 def accuracy_interval(right: Bool[np.ndarray, " map"], groups: Sequence[str], *, seed: int = 0) -> tuple[float, float]:
-    """Expanded percentile bootstrap (95 %) of the share of right maps over groups."""
+    """Expanded percentile bootstrap (95 %) of the share of right maps over groups.
+
+    Args:
+        right: whether each map was predicted right.
+        groups: name of each map's group.
+        seed: of the draws.
+
+    Returns:
+        Low and high, 0 to 1.
+    """
     counts = by_group(np.zeros(len(right), dtype=int), right.astype(int), groups, 2)[:, 0]
     drawn = resampled(counts, seed=seed).astype(float)
     low, high = ends(drawn[:, 1] / drawn.sum(1), len(counts))
@@ -158,9 +221,16 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Reliability rows (mean confidence, accuracy and n of each bin) and the expected calibration error, 0 to 1.
+    """Reliability rows and the expected calibration error.
 
     The bins are BINS of equal counts by confidence (Nixon et al. 2019), so none is of a handful of maps.
+
+    Args:
+        probabilities: rows sum to 1.
+        truth: true class number of each map.
+
+    Returns:
+        A row for each bin that has a map: mean confidence, accuracy and n; and the error, 0 to 1.
     """
     confidence = probabilities.max(1)
     right = probabilities.argmax(1) == truth
@@ -174,8 +244,15 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """The expected calibration error alone, 0 to 1, of the probability that each first choice has and whether it is
-    right; bins as in `calibration`."""
+    """The expected calibration error alone; bins as in `calibration`.
+
+    Args:
+        confidence: probability of each map's first choice.
+        right: whether it is right.
+
+    Returns:
+        *Range:* 0 to 1.
+    """
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)
@@ -184,8 +261,19 @@ def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndar
 def calibration_interval(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile bootstrap (95 %) of the calibration error over heads, whose maps are alike. It lies high: resampled
-    bins are noisier than the maps' own."""
+    """Percentile bootstrap (95 %) of the calibration error over heads, whose maps are alike.
+
+    It lies high: resampled bins are noisier than the maps' own.
+
+    Args:
+        probabilities: rows sum to 1.
+        truth: true class number of each map.
+        heads: name of each map's head.
+        seed: of the draws.
+
+    Returns:
+        Low and high, 0 to 1.
+    """
     order = {name: number for number, name in enumerate(dict.fromkeys(heads))}
     members = np.split(
         np.argsort([order[name] for name in heads], kind="stable"),
@@ -200,7 +288,15 @@ def calibration_interval(
 
 
 def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
-    """Share of all maps whose first choice is wrong and has more than SURE."""
+    """Share of all maps whose first choice is wrong and has more than SURE.
+
+    Args:
+        probabilities: rows sum to 1.
+        truth: true class number of each map.
+
+    Returns:
+        *Range:* 0 to 1.
+    """
     wrong = probabilities.argmax(1) != truth
     return float((wrong & (probabilities.max(1) > SURE)).mean())
 
@@ -208,7 +304,16 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 def calibration_figures(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
 ) -> dict[str, float]:
-    """The calibration error (ece) with its interval over heads (ece_low, ece_high), and sure_errors."""
+    """The calibration error with its interval over heads, and the share of sure errors.
+
+    Args:
+        probabilities: rows sum to 1.
+        truth: true class number of each map.
+        heads: name of each map's head.
+
+    Returns:
+        ece, ece_low, ece_high and sure_errors, each 0 to 1.
+    """
     low, high = calibration_interval(probabilities, truth, heads)
     return {
         "ece": calibration(probabilities, truth)[1],
@@ -216,86 +321,3 @@ def calibration_figures(
         "ece_high": high,
         "sure_errors": sure_errors(probabilities, truth),
     }
-
-
-@dataclass(frozen=True)
-class Share:
-    """How much of the maps a class takes, 0 to 1, with the 95 % interval over inputs; count of maps."""
-
-    name: str
-    share: float
-    low: float
-    high: float
-    count: int
-
-
-def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
-    """Share of each class over all maps (Fig 2), intervals by resampling inputs."""
-    total = counts.sum(0)
-    drawn = resampled(counts, seed=seed).astype(np.float64)
-    return _rows(names, total / total.sum(), drawn / drawn.sum(1, keepdims=True), total, len(counts))
-
-
-@dataclass(frozen=True)
-class MovedShare:
-    """The change of a class's share, -1 to 1, with its 95 % interval, and with one that covers all classes at once."""
-
-    name: str
-    change: float
-    low: float
-    high: float
-    low_all: float
-    high_all: float
-
-
-def moved_shares(
-    before: Int[np.ndarray, "input class"],
-    after: Int[np.ndarray, "input class"],
-    names: Sequence[str],
-    *,
-    seed: int = 0,
-) -> list[MovedShare]:
-    """Change of each class's share between two checkpoints on the same inputs, in the same order (Prasanna et al.).
-
-    Inputs are resampled with both of their counts, so what they share cancels. The second interval is Bonferroni's over
-    the classes: it may be read after looking for the class that moves most.
-    """
-    both = np.stack([before, after], axis=1)
-    total = both.sum(0)
-    change = total[1] / total[1].sum() - total[0] / total[0].sum()
-    drawn = resampled(both, seed=seed, samples=MOVED_SAMPLES).astype(np.float64)
-    moved = drawn[:, 1] / drawn[:, 1].sum(1, keepdims=True) - drawn[:, 0] / drawn[:, 0].sum(1, keepdims=True)
-    both_ends = np.concatenate([ends(moved, len(both)), ends(moved, len(both), tail=0.025 / len(names))])
-    return [MovedShare(name, float(change[k]), *map(float, both_ends[:, k])) for k, name in enumerate(names)]
-
-
-def corrected_shares(
-    counts: Int[np.ndarray, "input class"],
-    held_out: Int[np.ndarray, "group class class"],
-    names: Sequence[str],
-    *,
-    seed: int = 0,
-) -> list[Share]:
-    """Shares freed of the classifier's own confusions.
-
-    With C[t, p] = P(predicted p | true t) of the held-out maps, the observed shares are C^T s; s is the non-negative
-    least-squares solution, scaled to 1. Both the inputs classified and the labelled inputs are resampled. A class
-    without held-out maps is taken to be predicted right.
-    """
-    total = counts.sum(0)
-    observed = resampled(counts, seed=seed, samples=CORRECTED_SAMPLES)
-    confusions = resampled(held_out, seed=seed + 1, samples=CORRECTED_SAMPLES)
-    drawn = np.stack([_unmixed(seen, confusion) for seen, confusion in zip(observed, confusions, strict=True)])
-    return _rows(names, _unmixed(total, held_out.sum(0)), drawn, total, min(len(counts), len(held_out)))
-
-
-def _unmixed(observed: np.ndarray, confusion: np.ndarray) -> np.ndarray:
-    rows = confusion.sum(1, keepdims=True)
-    chance = np.where(rows > 0, confusion / np.maximum(rows, 1), np.eye(len(confusion)))
-    shares, _ = nnls(chance.T, observed / observed.sum())
-    return shares / shares.sum()
-
-
-def _rows(names: Sequence[str], value: np.ndarray, drawn: np.ndarray, total: np.ndarray, groups: int) -> list[Share]:
-    low, high = ends(drawn, groups)
-    return [Share(name, float(value[k]), float(low[k]), float(high[k]), int(total[k])) for k, name in enumerate(names)]

@@ -35,8 +35,13 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """How many trees a forest has, the seed it grows from, and the rounds of boosting beside it: 0 for none, and none
-    either where they do not help on maps that were left out."""
+    """How a forest is grown.
+
+    Attributes:
+        trees: how many.
+        seed: they grow from.
+        rounds: of boosting beside them; 0: none. None either where they do not help on maps that were left out.
+    """
 
     trees: int = TREES
     seed: int = 0
@@ -48,15 +53,27 @@ SMALLEST_PART = 0.02  # probability of a class below which a soft label has no p
 
 @dataclass(frozen=True)
 class Parts:
-    """What is fitted to: class `numbers` [part] of maps at the places `maps` [part], with `weights` [part], None for
-    all alike. A map with a soft label has a part for each of its likely classes."""
+    """What is fitted to: classes of maps. A map with a soft label has a part for each of its likely classes.
+
+    Attributes:
+        maps: position of each part's map. *Shape:* (part,).
+        numbers: its class number. *Shape:* (part,).
+        weights: of the parts; None: all alike. *Shape:* (part,).
+    """
 
     maps: np.ndarray
     numbers: np.ndarray
     weights: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Those of the maps at these places, which are numbered anew in that order."""
+        """The parts of some maps, which are numbered anew in the order that is given.
+
+        Args:
+            places: positions of these maps. *Shape:* (map,).
+
+        Returns:
+            Parts of these maps alone.
+        """
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -65,14 +82,34 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """The classes' shares of each map, rows summing to 1."""
+        """The classes' shares of each map.
+
+        Args:
+            maps: how many there are, each with a part.
+            classes: how many there are.
+
+        Returns:
+            *Range:* 0 to 1; rows sum to 1.
+        """
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """One part a map of its class; with soft labels [map, class] one for each likely class, weighing its share."""
+    """One part a map of its class; with soft labels one for each likely class, weighing its share.
+
+    Args:
+        numbers: class number of each map.
+        classes: how many there are.
+        soft: probability of each class; None: every map has one class.
+
+    Returns:
+        The parts; those of soft labels below SMALLEST_PART are left out.
+
+    Raises:
+        InputError: soft labels are not of these maps and classes.
+    """
     if soft is None:
         return Parts(np.arange(len(numbers)), numbers)
     if np.shape(soft) != (len(numbers), classes):
@@ -104,11 +141,20 @@ def fit_forest(
     growth: Growth = Growth(),
     measured: Statistics | None = None,
 ) -> Arrays:
-    """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
+    """Fit a forest, its temperature, and how the training maps are spread.
 
-    origins: what a map is calibrated apart from: its checkpoint; where all are of one, its head. With one only, the
-    temperature is fitted on parts of the maps instead. known: soft labels as `parts` makes them; None: one class a map.
-    measured: the maps' `shapes`, where they were measured before.
+    Args:
+        maps: to train on, rows sum to 1.
+        numbers: class number of each.
+        classes: names by number.
+        known: soft labels as `parts` makes them; None: one class a map.
+        origins: what each map is calibrated apart from: its checkpoint; where all are of one, its head. With one origin
+            only, the temperature is fitted on parts of the maps instead.
+        growth: how many trees, the seed and the rounds of boosting.
+        measured: the maps' `shapes`, where they were measured before; None: they are measured here.
+
+    Returns:
+        Arrays by name, which `forest_probabilities` reads.
     """
     known = known or parts(numbers, len(classes))
     measured, labels = _statistics(maps, measured), [classes[k] for k in numbers]
@@ -279,9 +325,15 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Calibrated class probabilities of each map [map, class], and whether the map lies outside what was trained on.
+    """Calibrated class probabilities of maps, and whether each lies outside what was trained on.
 
-    measured: the maps' `shapes`, where they were measured before.
+    Args:
+        forest: arrays that `fit_forest` made.
+        maps: of any lengths, rows sum to 1.
+        measured: the maps' `shapes`, where they were measured before; None: they are measured here.
+
+    Returns:
+        Probabilities, rows sum to 1; and True where a map is farther from the training maps than FARTHEST of these are.
     """
     measured = shapes(maps) if measured is None else measured  # an earlier forest knows those that were there first
     outside = _distances(forest, measured) > float(forest["farthest"])

@@ -10,8 +10,13 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class Suspect:
-    """A map whose label is in doubt. suggested: the class the classifier is confident of instead; margin: its
-    probability less that of the given class, over 0 up to 1.
+    """A map whose label is in doubt.
+
+    Attributes:
+        map_id: of the map.
+        given: the class of its label.
+        suggested: the class that the classifier is confident of instead.
+        margin: its probability less that of the given class, over 0 up to 1.
     """
 
     map_id: str
@@ -23,9 +28,18 @@ class Suspect:
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
     """Maps to adjudicate, the widest margin first.
 
-    given [map]: classes. probabilities [map, class]: out of fold, so no map was trained on its own label. A class's
-    threshold is its mean probability over the maps labelled so; a map is suspect when another class passes its own
-    threshold and exceeds the given one. A class nobody was given has no threshold and is never suggested.
+    A class's threshold is its mean probability over the maps labelled so; a map is suspect when another class passes
+    its own threshold and exceeds the given one. A class nobody was given has no threshold and is never suggested.
+
+    Args:
+        labels: class of each map, by map id.
+        probabilities: of each class (columns) by map id, out of fold, so no map was trained on its own label.
+
+    Returns:
+        The suspects; none where no label is in doubt.
+
+    Raises:
+        InputError: a labelled map or class has no probability, a map has two labels, or rows do not sum to 1.
     """
     p = _checked(labels, probabilities)
     classes = probabilities.columns.to_numpy()

@@ -34,8 +34,14 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """One line of a label file. length: tokens the map is said to have, head: which head it is of; None where it is
-    not said."""
+    """One line of a label file.
+
+    Attributes:
+        key: of the map.
+        name: of its class.
+        length: tokens the map is said to have; None: it is not said.
+        head: which head it is of; None: it is not said.
+    """
 
     key: str
     name: str
@@ -169,11 +175,22 @@ def _checked_map(key: str, array: Any) -> Map:
 
 
 def read_label_file(file: Path, classes: Collection[str], class_set: str) -> list[GivenLabel]:
-    """Labels of a .jsonl file, a line each: {"key", "class"}, and "length", "head" and
-    "class_set" where they are said. An exported file says "map_id" instead of "key".
+    """Read the labels of a .jsonl file.
+
+    Each line is {"key", "class"}, with "length", "head" and "class_set" where they are said. An exported file says
+    "map_id" instead of "key".
+
+    Args:
+        file: that is read, UTF-8.
+        classes: names that a label may have.
+        class_set: name of the set that they are of.
+
+    Returns:
+        The labels in the order of the lines, at least one.
 
     Raises:
-        InputError: naming the line that is not JSON, lacks a key, comes twice, or has a class or set not known.
+        InputError: the file cannot be read, is too large or empty, or a line is not JSON, lacks a key, comes twice, or
+            has another class or set.
     """
     try:
         if file.stat().st_size > MOST_LABEL_BYTES:

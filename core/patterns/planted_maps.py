@@ -21,10 +21,18 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Planted maps and their classes: Vertical+Diagonal of a column map and a line, Block of any map within squares.
+    """Planted maps: Vertical+Diagonal of a column map and a line, Block of any map within squares.
 
-    Only as many as a class lacks to `enough` maps; none for a class set that lacks these classes, or where the
-    labelled maps lack the parts.
+    Args:
+        maps: labelled ones, whose parts are mixed; rows sum to 1.
+        labels: class of each.
+        classes: names of the set.
+        enough: a class gets only as many as it lacks to this number of maps.
+        seed: of the draws.
+
+    Returns:
+        The maps and their classes; none for a class set that lacks these classes, or where the labelled maps lack the
+        parts.
     """
     if tuple(classes) != BERT.names:
         return [], []
@@ -54,7 +62,16 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """`one` on `length` neighbouring tokens besides its first and last, rows summing to 1 again."""
+    """The map on its first, its last and neighbouring tokens between, `length` in all, rows summing to 1 again.
+
+    Args:
+        rng: draws where the neighbours begin.
+        weights: the map, rows sum to 1.
+        length: tokens that are left, at least 2.
+
+    Returns:
+        The map itself where it is not longer.
+    """
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))

@@ -21,10 +21,17 @@ def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Maps [query, key] in [0, 1] -> array [map, query, key] of `size` rows, and how many maps were cropped.
+    """Maps of any length as one array.
 
-    A shorter map lies in the middle, the odd row below and to the right; of a longer one the top-left corner
-    stays, where the first token's column and the start of the diagonal are.
+    A shorter map lies in the middle, the odd row below and to the right; of a longer one the top-left corner stays,
+    where the first token's column and the start of the diagonal are.
+
+    Args:
+        maps: weights, 0 to 1.
+        size: rows and columns of the array.
+
+    Returns:
+        The maps, 0 around them; and how many were cropped.
     """
     out = np.zeros((len(maps), size, size), dtype=np.float32)
     for target, weights in zip(out, maps, strict=True):

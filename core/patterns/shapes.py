@@ -59,8 +59,15 @@ Columns = list[np.ndarray]  # one number a map in each
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Every statistic of NAMES for each map whose rows sum to 1; all finite, maps in their order; of maps in which a
-    token looks ahead the last ones, of causal maps, are 0."""
+    """Every statistic of NAMES for each map.
+
+    Args:
+        maps: of any lengths, rows sum to 1.
+
+    Returns:
+        All finite, maps in their order. The statistics from OF_ALL on, of causal maps, are 0 for maps in which a token
+        looks ahead.
+    """
     measures = np.zeros((len(maps), len(NAMES)))
     by_length: dict[int, list[int]] = {}
     for number, weights in enumerate(maps):
@@ -254,7 +261,14 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Largest mean mass of rows inside their own of two blocks on the diagonal, over every cut, less its chance."""
+    """Mean mass of rows inside their own of two blocks on the diagonal, less its chance, at the best cut.
+
+    Args:
+        weights: maps of one length.
+
+    Returns:
+        At most 1; 0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
+    """
     length = weights.shape[1]
     if length < 2 * SMALLEST_BLOCK:
         return np.zeros(len(weights))

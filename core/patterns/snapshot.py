@@ -27,12 +27,18 @@ from core.writing import replacing
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline, and soft
-    (probability of each class) where any map's labels part, or a method weighed them.
+    """Labelled maps, one label each.
 
-    headline: drawn at random, labelled with no suggestion shown, and no tie; only such maps are scored. tied: as many
-    labels say one class as another. newest: the last event of all labels that were looked at, also of those that
-    decided no map's class.
+    Attributes:
+        class_set: name of the set.
+        classes: its names.
+        facts: a row for each map. It has map_id, class, event, group, layer, head, checkpoint, headline and tied; and
+            soft (probability of each class) where any map's labels part, or a method weighed them. headline means drawn
+            at random, labelled with no suggestion shown, and no tie; only such maps are scored. tied means that as many
+            labels say one class as another.
+        maps: weights, rows sum to 1, float32. *Shape:* (query, key) each.
+        newest: the last event of all labels that were looked at, also of those that decided no map's class; None in
+            files of earlier versions.
     """
 
     class_set: str
@@ -108,12 +114,21 @@ def present_names(db: Database, name: str) -> dict[str, str]:
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """One label a map with its weights, in the order of their ids, without maps that are too small to have a pattern;
-    InputError when nothing else is labelled.
+    """One label a map with its weights, in the order of their ids, without maps that are too small to have a pattern.
 
     By `consensus`: where first passes part, soft labels are their shares, and a tie has no class that it could be
-    scored by (its name here is the first of the tied ones). A `method` of `core.patterns.truth` weighs them otherwise;
-    adjudications stand above both.
+    scored by (its name here is the first of the tied ones). Adjudications stand above any method.
+
+    Args:
+        db: the store.
+        name: of the class set.
+        method: of `core.patterns.truth`, which weighs the labels instead of `consensus`; None: none does.
+
+    Returns:
+        The labelled maps, at least one.
+
+    Raises:
+        InputError: nothing is labelled, every map has a tie, or all maps are too small.
     """
     standing = standing_labels(db, name)
     agreed = consensus(standing, with_ties=True)

@@ -23,7 +23,13 @@ Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes a
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a classifier thinks of one map. margin: first less second probability, 0 (unsure) to 1."""
+    """What a classifier thinks of one map.
+
+    Attributes:
+        name: the most probable class.
+        probability: that it has.
+        margin: first less second probability, 0 (unsure) to 1.
+    """
 
     name: str
     probability: float
@@ -32,9 +38,12 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a classifier thinks of maps. probabilities: [map, class], rows summing to 1; cropped: maps too long for it.
+    """What a classifier thinks of maps.
 
-    outside: [map], True where a map lies beyond what was trained on; all False of a classifier that cannot tell.
+    Attributes:
+        probabilities: rows sum to 1.
+        outside: True where a map lies beyond what was trained on; all False of a classifier that cannot tell.
+        cropped: how many maps were too long for it.
     """
 
     probabilities: Float32[np.ndarray, "map class"]
@@ -50,9 +59,16 @@ class Judgement:
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """`probabilities` of maps, and which of them the classifier should not be asked about.
+    """The `probabilities` of maps, and which of them the classifier should not be asked about.
 
-    measured: the maps' `shapes`, which trees look at, where they were measured before.
+    Args:
+        classifier: that is asked.
+        maps: of any lengths, rows sum to 1.
+        dtype: of a network's arithmetic, one of DTYPES.
+        measured: the maps' `shapes`, which trees look at, where they were measured before. *Shape:* (map, statistic).
+
+    Returns:
+        A judgement of every map, in their order.
     """
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
@@ -65,10 +81,19 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Class probabilities of each map [map, class], rows summing to 1, and how many maps were cropped.
+    """Class probabilities of each map.
 
-    dtype "bfloat16" is faster where the CPU has it, and gives the same class for nearly every map (the benchmark
-    states how many); elsewhere float32 is used.
+    Args:
+        classifier: that is asked.
+        maps: of any lengths, rows sum to 1.
+        dtype: of a network's arithmetic. "bfloat16" is faster where the CPU has it, and gives the same class for nearly
+            every map (the benchmark states how many); elsewhere float32 is used.
+
+    Returns:
+        Probabilities, rows sum to 1; and how many maps were cropped.
+
+    Raises:
+        InputError: dtype is none of DTYPES.
     """
     if dtype not in DTYPES:
         raise InputError(f'Maps are classified in {" or ".join(DTYPES)}; "{dtype}" was asked for.')

@@ -43,12 +43,18 @@ OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the f
 
 @dataclass(frozen=True)
 class ClassifierRecipe:
-    """How a classifier is fitted. size: raster rows; None: longest map.
+    """How a classifier is fitted.
 
-    kind: "trees" on length-free statistics, calibrated on left-out checkpoints; "paper", "replication", "baseline", or
-    "both": the mean of the paper's network's and the baseline's
-    probabilities, which see different things and are wrong on different maps.
-    falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
+    Attributes:
+        kind: "trees" on length-free statistics, calibrated on left-out checkpoints; "paper", "replication", "baseline",
+            or "both": the mean of the paper's network's and the baseline's probabilities, which see different things
+            and are wrong on different maps.
+        epochs, batch, rate: of a network: passes over the maps, maps of a step, and Adam's learning rate.
+        class_weights: whether rare classes weigh more, as scikit-learn's "balanced".
+        falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
+        size: raster rows; None: those of the longest map.
+        folds: of the validation by input.
+        seed: of every draw.
     """
 
     kind: str = "paper"
@@ -87,7 +93,15 @@ class CancelledError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted classifier. tensors: weights by name. size: raster rows. cropped: training maps that were too long."""
+    """A fitted classifier.
+
+    Attributes:
+        classes: names by number.
+        recipe: it was fitted by.
+        size: raster rows.
+        tensors: weights by name. *Shape:* of the layer or array that each is of.
+        cropped: training maps that were too long.
+    """
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -165,7 +179,17 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) indices; no input is on both sides, classes as even as that allows."""
+    """Divide labelled maps into train and test, several times; classes are as even as the inputs allow.
+
+    Args:
+        labels: class of each map.
+        groups: name of each map's input; no input is on both sides.
+        count: folds, at least 2 and at most as many as inputs.
+        seed: of the division.
+
+    Returns:
+        Of each fold the positions of train and of test maps. *Shape:* (map,) each.
+    """
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
 
@@ -174,11 +198,13 @@ def folds(
 class Known:
     """What is known of the maps beside their class.
 
-    soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; the labels
-    are then the likeliest ones, which progress is scored by. origins: the checkpoint of each map, which trees are
-    calibrated by; None: all of one. heads: the head of each map; maps of one checkpoint are calibrated in parts that
-    share no head, since those of a head are alike. measured: their `shapes`, which trees are fitted to; None: not yet
-    measured.
+    Attributes:
+        soft: probabilities of the classes to fit to instead, of maps that several people labelled; the labels are then
+            the likeliest ones, which progress is scored by. None: every map has one class.
+        origins: the checkpoint of each map, which trees are calibrated by; None: all of one.
+        heads: the head of each map; maps of one checkpoint are calibrated in parts that share no head, since those of a
+            head are alike. None: not known.
+        measured: their `shapes`, which trees are fitted to; None: not yet measured. *Shape:* (map, statistic).
     """
 
     soft: Soft | None = None
@@ -199,8 +225,10 @@ class Known:
 class Course:
     """How a fit is followed and taken up again.
 
-    on_epoch: told after each epoch; False stops the fit. state: a file that holds the fit after every epoch; a later
-    call with the same arguments goes on from it and ends with the same weights.
+    Attributes:
+        on_epoch: told after each epoch; False stops the fit.
+        state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
+            ends with the same weights. None: no such file.
     """
 
     on_epoch: OnEpoch | None = None

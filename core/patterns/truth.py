@@ -22,9 +22,14 @@ ROUNDS = {"dawid-skene": 100, "mace": 50}
 
 @dataclass(frozen=True)
 class Person:
-    """One person under a truth. maps: how many they labelled. skill: 0 to 1; by MACE the probability that they do not
-    guess, else the expected share of their labels that are right (their own vote counts in that truth, so a little
-    high). expected [true class, given class]: how many of their maps of each true class they gave each class.
+    """One person under a truth.
+
+    Attributes:
+        name: of the person.
+        maps: how many they labelled.
+        skill: 0 to 1. By MACE the probability that they do not guess, else the expected share of their labels that are
+            right (their own vote counts in that truth, so a little high).
+        expected: how many of their maps of each true class (rows) they gave each class (columns).
     """
 
     name: str

@@ -8,7 +8,8 @@ Source: Rogan and Gladen 1978, "Estimating prevalence from the results of a scre
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from core.patterns.evaluation import CORRECTED_SAMPLES, resampled
+from core.patterns.class_shares import CORRECTED_SAMPLES
+from core.patterns.evaluation import resampled
 from core.patterns.percentiles import ends
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
@@ -17,8 +18,17 @@ HALVES = 1.959964  # standard errors in half of a 95 % interval
 def unmixing(
     held_out: Int[np.ndarray, "group class class"], *, seed: int = 0
 ) -> Float[np.ndarray, "sample class class"]:
-    """Matrices that turn counted shares into true ones: of all held-out maps [group, true, predicted] first, then of
-    groups drawn with replacement. A class without held-out maps is taken to be predicted right."""
+    """Matrices that turn counted shares into true ones.
+
+    Args:
+        held_out: left-out labelled maps by group, true class and class that the classifier gave. A class without any is
+            taken to be predicted right.
+        seed: of the draws.
+
+    Returns:
+        Of all held-out maps first, then of groups drawn with replacement; each is multiplied by counted shares from the
+        left.
+    """
     drawn = resampled(held_out, seed=seed, samples=CORRECTED_SAMPLES)
     confusions = np.concatenate([held_out.sum(0)[None], drawn]).astype(float)
     rows = confusions.sum(2, keepdims=True)
@@ -63,10 +73,19 @@ def true_shares(
     least: Float[np.ndarray, "two head"],
     seed: int = 0,
 ) -> Float[np.ndarray, "three head"]:
-    """Each head's share of maps of the chosen classes together, in truth: value, low and high, 0 to 1.
+    """Each head's share of maps of the chosen classes together, in truth.
 
-    The interval has the head's own maps and the confusions; `least`: halves of that of the counted share, below and
-    above, which its own maps leave at least.
+    The interval has the head's own maps and the confusions.
+
+    Args:
+        counts: maps of each head that were classified as each class; every head has maps.
+        chosen: which classes are added.
+        held_out: left-out labelled maps by group, true class and class that the classifier gave.
+        least: halves of the counted share's interval, below and above, which its own maps leave at least.
+        seed: of the draws of confusions.
+
+    Returns:
+        Value, low and high of each head. *Range:* 0 to 1.
     """
     total = counts.sum(1)
     shares = counts / total[:, None]

@@ -21,9 +21,15 @@ WORD_RATE = 0.01
 
 @dataclass(frozen=True)
 class Sentences:
-    """What the probe sees of a part. maps: of each sentence [head, place, place] with the first special token before
-    and the last one after its words; words: embeddings [word, dim] or None; heads: gold, the root its own; scored:
-    words whose head counts."""
+    """What the probe reads of a part of the data.
+
+    Attributes:
+        maps: of each sentence, (head, place, place) with the first special token before and the last one after its
+            words.
+        heads: gold head of each word, the root its own.
+        scored: whether each word's head counts. *Shape:* (word,) each.
+        words: embeddings of each sentence's words, (word, dim); None: the probe reads attention alone.
+    """
 
     maps: Ragged
     heads: Sequence[Int[np.ndarray, " _"]]
@@ -47,17 +53,32 @@ class Sentences:
             np.random.default_rng(seed + 1).shuffle(every)
         yield from every
 
-    def tensors(self, some: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Maps [sentence, head, place, place] and embeddings [sentence, word, dim] of a batch, float32."""
-        maps = torch.from_numpy(np.stack([self.maps.get(k) for k in some]).astype(np.float32))
+    def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Maps and embeddings of a batch, float32.
+
+        Args:
+            numbers: of sentences of one length.
+
+        Returns:
+            Maps; and embeddings, None where there are none.
+            *Shape:* (sentence, head, place, place), (sentence, word, dim).
+        """
+        maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
-        return maps, torch.from_numpy(np.stack([self.words.get(k) for k in some]).astype(np.float32))
+        return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
-    def targets(self, some: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """The right candidate of each word: 0 for the root, else 1 + its head; -100 for words that do not count."""
+    def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
+        """The right candidate of each word of a batch.
+
+        Args:
+            numbers: of sentences of one length.
+
+        Returns:
+            0 for the root, else 1 + its head; -100 for words that do not count.
+        """
         candidates = []
-        for k in some:
+        for k in numbers:
             heads = np.asarray(self.heads[k])
             target = np.where(heads == np.arange(len(heads)), 0, heads + 1)
             candidates.append(np.where(self.scored[k], target, -100))
@@ -78,7 +99,16 @@ class AttentionProbe(nn.Module):
     def forward(
         self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
     ) -> Float[Tensor, "sentence word candidate"]:
-        """Log weights, not normalised; a word is no candidate of its own (-inf)."""
+        """Scores of every word's candidates.
+
+        Args:
+            maps: with the first and the last special token around the words.
+            words: their embeddings, where the weights depend on words; else None. *Shape:* (sentence, word, dim).
+
+        Returns:
+            Log weights, not normalised: candidate 0 is no governor, candidate j + 1 is word j. A word is no candidate
+            of its own (-inf).
+        """
         inner = maps[:, :, 1:-1, 1:-1]
         score = torch.einsum("k,bkij->bij", self.there, inner) + torch.einsum("k,bkij->bji", self.back, inner)
         if self.by_word is not None and words is not None:
@@ -130,7 +160,15 @@ def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Log probabilities of every word's candidates, in the order of the sentences."""
+    """Log probabilities of every word's candidates.
+
+    Args:
+        probe: that is asked.
+        sentences: of any lengths.
+
+    Returns:
+        Words x candidates of each sentence, in their order; candidates as in `AttentionProbe.forward`.
+    """
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -140,7 +178,14 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Each word's likeliest head by itself, as Clark et al. evaluate: not always a tree. The root is its own head."""
+    """Each word's likeliest head by itself, as Clark et al. evaluate: not always a tree.
+
+    Args:
+        scores: of one sentence; candidate 0 is no governor, candidate j + 1 is word j.
+
+    Returns:
+        Positions of words; a root is its own head.
+    """
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
 
@@ -150,6 +195,13 @@ def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[I
 
     How often each distance occurs stays; what it has to do with the words goes: a probe can learn no more than the best
     fixed distance.
+
+    Args:
+        heads: of each sentence, the head of each word.
+        seed: of the draws.
+
+    Returns:
+        Heads of sentences as long as those given, in their order.
     """
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])

@@ -24,8 +24,15 @@ LEAST_STEPS, MIX_EPOCHS, REFITS = 400, 8, 5
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows of a property. vectors [row, layer, hidden], as it lies on disk; rows: which of them; labels: a number for
-    each of these, -1 for a class that train does not have; groups: the sentence of each; types: its word."""
+    """Rows of a property that is probed.
+
+    Attributes:
+        vectors: of all rows, as they lie on disk. *Shape:* (row, layer, hidden).
+        rows: which of them are examples.
+        labels: class number of each example; -1 for a class that train does not have.
+        groups: number of the sentence of each.
+        types: its word.
+    """
 
     vectors: Any
     rows: Int[np.ndarray, " _"]
@@ -36,14 +43,26 @@ class Examples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def batch(self, some: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
-        """Their vectors, float32."""
-        return torch.from_numpy(np.asarray(self.vectors[self.rows[some]], dtype=np.float32))
+    def batch(self, positions: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
+        """Vectors of some examples, float32.
+
+        Args:
+            positions: among the examples. *Shape:* (example,).
+
+        Returns:
+            In the order of the positions.
+        """
+        return torch.from_numpy(np.asarray(self.vectors[self.rows[positions]], dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation of train rows [layer, hidden]."""
+    """How train rows are spread, to standardise vectors by.
+
+    Attributes:
+        mean: over train rows. *Shape:* (layer, hidden).
+        deviation: standard deviation over train rows, 1 where it is 0. *Shape:* (layer, hidden).
+    """
 
     mean: Tensor
     deviation: Tensor
@@ -53,7 +72,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Of all train rows; a number that never changes is left as it is."""
+    """Mean and standard deviation of all train rows; a number that never changes is left as wide as it is."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -64,7 +83,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One probe for every layer; they share nothing. hidden: units between (0: linear)."""
+    """One probe for every layer; they share nothing. `hidden` is how many units lie between; 0: the probe is linear."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -79,7 +98,14 @@ class LayerProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(layers, classes))
 
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
-        """Logits."""
+        """Scores of the classes by each layer's probe.
+
+        Args:
+            vectors: standardised.
+
+        Returns:
+            Logits.
+        """
         states = vectors.transpose(0, 1)
         if self.hidden is not None:
             states = torch.relu(torch.baddbmm(self.hidden_bias[:, None], states, self.hidden))
@@ -127,7 +153,14 @@ class Fitted:
     scale: Scale
 
     def predict(self, examples: Examples) -> Int[np.ndarray, "layer row"]:
-        """The likeliest class of each row by each layer's probe."""
+        """The likeliest class of each row by each layer's probe.
+
+        Args:
+            examples: at least one.
+
+        Returns:
+            Class numbers; rows in the order of the examples.
+        """
         chosen = []
         with torch.no_grad():
             for start in range(0, len(examples), CHUNK):
@@ -140,7 +173,17 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """How much each layer adds to the mixture that one linear probe reads best [layer], summing to 1."""
+    """How much each layer adds to the mixture that one linear probe reads best.
+
+    Args:
+        train: examples that the weights and the probe are learnt from.
+        classes: how many there are.
+        seed: of the batches.
+        scale: of the vectors; None: that of `train`.
+
+    Returns:
+        *Shape:* (layer,), float64. *Range:* 0 to 1; they sum to 1.
+    """
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -156,7 +199,17 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Mixing weights [1 + refit, layer]: of all sentences, then of sentences drawn again with replacement."""
+    """Mixing weights of all sentences, then of sentences drawn again with replacement.
+
+    Args:
+        train: examples that the weights are learnt from.
+        classes: how many there are.
+        seed: of the draws and batches.
+        refits: how many times sentences are drawn again.
+
+    Returns:
+        *Shape:* (1 + refits, layer), float64. Rows sum to 1.
+    """
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -175,7 +228,13 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
     """Labels of the control task (Hewitt and Liang 2019): each word type draws one by how often labels are in train.
 
-    Of train first, then of the others; a type has the same label everywhere.
+    Args:
+        train: whose labels are drawn from.
+        others: examples that get labels too.
+        seed: of the draws.
+
+    Returns:
+        Labels of train first, then of the others; a type has the same label everywhere.
     """
     types = sorted({word_type for examples in (train, *others) for word_type in examples.types})
     drawn = np.random.default_rng(seed).choice(train.labels, len(types))
@@ -184,7 +243,15 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Each word's most frequent label in train; the most frequent of all for a word that train does not have."""
+    """The baseline that reads no vector: each word's most frequent label in train.
+
+    Args:
+        train: examples that labels are counted in, none of them -1.
+        test: examples that are guessed.
+
+    Returns:
+        A label for each; the most frequent of all for a word that train does not have.
+    """
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -11,7 +11,10 @@ from core.errors import InputError
 
 
 class Ragged:
-    """`count` arrays in `folder`/`name`.f16, one after another. shapes: of each, known before anything is written."""
+    """Arrays in the file `folder`/`name`.f16, one after another.
+
+    `shapes` has the shape of each, known before anything is written.
+    """
 
     def __init__(self, folder: Path, name: str, shapes: Sequence[tuple[int, ...]], data: Any) -> None:
         self.folder, self.name, self.shapes, self.data = folder, name, list(map(tuple, shapes)), data
@@ -43,11 +46,26 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write one array. Raises ValueError where its shape is not the one that was said."""
+        """Write one array.
+
+        Args:
+            number: of the array.
+            value: stored as float16. *Shape:* `shapes[number]`.
+
+        Raises:
+            ValueError: its shape is not that one.
+        """
         if value.shape != self.shapes[number]:
             raise ValueError(f"array {number} was said to be {self.shapes[number]}; it is {value.shape}")
         self.data[self.starts[number] : self.starts[number + 1]] = value.reshape(-1)
 
     def get(self, number: int) -> np.ndarray:
-        """One array, float16, as it lies on disk."""
+        """One array as it lies on disk.
+
+        Args:
+            number: of the array.
+
+        Returns:
+            *Shape:* `shapes[number]`, float16.
+        """
         return self.data[self.starts[number] : self.starts[number + 1]].reshape(self.shapes[number])

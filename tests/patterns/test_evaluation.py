@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from core.patterns import evaluation
+from core.patterns import class_shares, evaluation
 from core.patterns.percentiles import ends
 
 NAMES = ("a", "b", "c")
@@ -105,7 +105,7 @@ def test_calibration_of_a_classifier_that_is_right_as_often_as_it_says():
 
 def test_shares_sum_to_one_and_the_interval_holds_the_share():
     counts = np.random.default_rng(0).multinomial(144, [0.5, 0.3, 0.2], size=30)
-    found = evaluation.shares(counts, NAMES)
+    found = class_shares.shares(counts, NAMES)
     assert sum(one.share for one in found) == pytest.approx(1)
     assert sum(one.count for one in found) == 30 * 144
     assert all(one.low <= one.share <= one.high for one in found)
@@ -117,8 +117,8 @@ def test_correction_recovers_the_true_shares_from_a_known_confusion():
     confusion = np.array([[0.8, 0.15, 0.05], [0.1, 0.9, 0.0], [0.3, 0.1, 0.6]])
     counts = rng.multinomial(144, true @ confusion, size=200)
     held_out = np.stack([np.stack([rng.multinomial(20, row) for row in confusion]) for _ in range(100)])
-    found = [one.share for one in evaluation.corrected_shares(counts, held_out, NAMES)]
-    raw = [one.share for one in evaluation.shares(counts, NAMES)]
+    found = [one.share for one in class_shares.corrected_shares(counts, held_out, NAMES)]
+    raw = [one.share for one in class_shares.shares(counts, NAMES)]
     assert np.abs(found - true).max() < 0.02
     assert np.abs(raw - true).max() > 0.05
 
@@ -127,7 +127,7 @@ def test_a_class_nobody_labelled_is_not_corrected():
     counts = np.array([[5, 5, 10], [5, 5, 10]])
     held_out = np.zeros((2, 3, 3), dtype=int)
     held_out[:, [0, 1], [0, 1]] = 4
-    assert evaluation.corrected_shares(counts, held_out, NAMES)[2].share == pytest.approx(0.5)
+    assert class_shares.corrected_shares(counts, held_out, NAMES)[2].share == pytest.approx(0.5)
 
 
 def test_a_class_nobody_labelled_has_no_score():
@@ -143,7 +143,7 @@ def test_moved_shares_are_paired_by_input():
     moved = rng.integers(4, 9, 80)
     before = np.stack([first, 144 - first, np.zeros(80, dtype=int)], 1)
     after = np.stack([first + moved, 144 - first - moved, np.zeros(80, dtype=int)], 1)
-    found = evaluation.moved_shares(before, after, NAMES)
+    found = class_shares.moved_shares(before, after, NAMES)
     changes = moved / 144
     half = 1.959964 * changes.std(ddof=1) / 80**0.5
     assert found[0].change == pytest.approx(changes.mean())
@@ -152,7 +152,7 @@ def test_moved_shares_are_paired_by_input():
     assert (found[0].low_all, found[0].high_all) == pytest.approx(
         (changes.mean() - wide, changes.mean() + wide), rel=0.03
     )
-    unpaired = [shares[0] for shares in (evaluation.shares(after, NAMES), evaluation.shares(before, NAMES))]
+    unpaired = [shares[0] for shares in (class_shares.shares(after, NAMES), class_shares.shares(before, NAMES))]
     assert unpaired[0].low < unpaired[1].high  # apart only when paired
     assert sum(one.change for one in found) == pytest.approx(0)
     assert (found[2].change, found[2].low, found[2].high) == (0, 0, 0)

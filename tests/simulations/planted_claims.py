@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from core.patterns.evaluation import moved_shares
+from core.patterns.class_shares import moved_shares
 from core.report.evidence import Evidence
 from core.report.measures.maps import LOOKED_AT
 from core.scoring.corrections import q_values

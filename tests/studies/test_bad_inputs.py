@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from core.errors import AtlasError, InputError
-from core.patterns.evaluation import macro_f1_interval, moved_shares, shares
+from core.patterns.class_shares import moved_shares, shares
+from core.patterns.evaluation import macro_f1_interval
 from core.patterns.suggestions import TOO_SMALL
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
 from core.scoring.mean_patterns import redundancy_agreement

@@ -56,7 +56,7 @@ def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
 
 def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading:
     held_out, names = _confusions(class_set)
-    share = patterns.evaluation.corrected_shares(counts, held_out, names)[wanted]
+    share = patterns.class_shares.corrected_shares(counts, held_out, names)[wanted]
     error = (share.high - share.low) / (2 * NORMAL)
     p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
     return Reading(

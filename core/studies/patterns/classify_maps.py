@@ -269,17 +269,17 @@ def _moved(options: ClassifyMapsOptions, pieces: Sequence[ClassifiedChunk]) -> l
     return [
         MovedShare(**_about(options, second), before=first.checkpoint, name=moved.name, share=moved.change,
                    low=moved.low, high=moved.high, low_all=moved.low_all, high_all=moved.high_all)
-        for moved in patterns.evaluation.moved_shares(before, after, list(first.names), seed=options.seed)
+        for moved in patterns.class_shares.moved_shares(before, after, list(first.names), seed=options.seed)
     ]  # fmt: skip
 
 
 def _shares(options: ClassifyMapsOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
     names = piece.names
     counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
-    parts = {"share": patterns.evaluation.shares(counts, names, seed=options.seed)}
+    parts = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
     if len(options.confusions) and len(options.confusions[0]) == len(names):
         confusions = np.array(options.confusions, dtype=int)
-        parts |= {"corrected": patterns.evaluation.corrected_shares(counts, confusions, names, seed=options.seed)}
+        parts |= {"corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)}
     return [
         ClassShare(**about, part=part, name=of.name, share=of.share, low=of.low, high=of.high, maps=of.count)
         for part, shares in parts.items()
