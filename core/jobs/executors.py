@@ -20,9 +20,12 @@ IDLE_SECONDS = 60  # a local worker without work ends after this and gives its m
 
 @dataclass(frozen=True)
 class JobPlacement:
-    """Where a job runs. workers: processes here; cluster: a Dask scheduler's address, which wins over workers.
+    """Where a job runs.
 
-    threads: of torch in each local worker; None divides the cores among the workers.
+    Attributes:
+        workers: processes on this machine.
+        cluster: a Dask scheduler's address, which wins over workers.
+        threads: of torch in each local worker; None divides the cores among the workers.
     """
 
     workers: int = 1

@@ -11,10 +11,18 @@ ORDERS = ("random", "uncertain", "disagreement")
 
 @dataclass(frozen=True)
 class Rules:
-    """What a project asks. k: people a map; lapse: seconds a claim holds; ahead: maps a person holds at once.
+    """What a project asks.
 
-    gold_rate, repeat_rate: shares of what is handed out, 0 to 1; pass_mark: share of the exemplars that must be right;
-    threshold: share of recent gold below which a person is paused. people: who may label, empty for everybody.
+    Attributes:
+        k: people a map.
+        lapse: seconds that a claim holds.
+        ahead: maps that a person holds at once.
+        order: in which maps are handed out.
+        seed: of what is drawn.
+        gold_rate, repeat_rate: shares of what is handed out, 0 to 1.
+        pass_mark: share of the exemplars that must be right, 0 to 1.
+        threshold: share of recent gold below which a person is paused, 0 to 1.
+        people: who may label; empty for everybody.
     """
 
     k: int = 3
@@ -80,9 +88,15 @@ Happening = Claimed | Answered | Undone | Judged
 
 @dataclass(frozen=True)
 class Standing:
-    """How a person stands. right of golds: recent gold; trained of exemplars: right in the present round.
+    """How a person stands in a project.
 
-    phase: training, labelling, or paused; why: a sentence for the paused, and its cause.
+    Attributes:
+        phase: training, labelling, or paused.
+        why: a sentence for the paused.
+        golds, right: recent gold, and how much of it is right.
+        exemplars, trained: exemplars, and how many are right in the present round.
+        round: of training, from 1.
+        cause: why the person is paused, as a word.
     """
 
     phase: Phase

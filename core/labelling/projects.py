@@ -19,10 +19,15 @@ MOST_K = 25  # people a map
 
 @dataclass(frozen=True)
 class ProjectRecipe:
-    """Which stored maps a project has: `count` of those that fit, alike many of every checkpoint and head, by `seed`.
+    """Which stored maps a project has, alike many of every checkpoint and head.
 
-    Empty checkpoints, tasks and layers (zero-based) mean all. gold, exemplars: how many maps of known class, alike
-    many of every class; known_from: whose labels say it, "" for adjudicated ones.
+    Attributes:
+        checkpoints, tasks, layers: whose maps fit; empty for all. Layers are zero-based.
+        count: how many of those that fit.
+        seed: by which they are drawn.
+        leave_out_uniform: leave out maps whose largest weight is below NEARLY_UNIFORM.
+        gold, exemplars: how many maps of known class, alike many of every class.
+        known_from: whose labels say the class; "" for adjudicated ones.
     """
 
     checkpoints: tuple[str, ...] = ()

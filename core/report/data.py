@@ -16,9 +16,15 @@ SMALL = 40_000_000  # bytes of weights
 
 @dataclass(frozen=True)
 class Data:
-    """What a data folder holds. glue: folder of the tasks, None for the bundled samples; dev, train: tasks with rows
-    of that split; official: tasks whose dev rows are as many as GLUE's; sentences, replication: the papers' lists;
-    treebank: a Universal Dependencies folder."""
+    """What a data folder holds.
+
+    Attributes:
+        glue: folder of the tasks; None for the bundled samples.
+        dev, train: tasks with rows of that split.
+        official: tasks whose dev rows are as many as GLUE's.
+        sentences, replication: the papers' lists; None without one.
+        treebank: a Universal Dependencies folder; None without one.
+    """
 
     glue: str | None
     dev: tuple[str, ...]

@@ -74,8 +74,14 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What `disable` says. variants: all, in order; held_out: the one that is best on half of the rows, where its gain
-    on the others is known; mean: over heads, None in rows of before it had an interval."""
+    """What `disable` says.
+
+    Attributes:
+        metric: that ranks.
+        variants: all, in order.
+        held_out: the one that is best on half of the rows; None where its gain on the others is not known.
+        mean: change over heads; None in rows of before it had an interval.
+    """
 
     metric: str
     variants: list[SweptVariant]

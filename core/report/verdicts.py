@@ -27,8 +27,16 @@ AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured number. n: what it was averaged over, in words of `of`; note: one more fact about it; x: in a
-    picture, where the item has no place of its own."""
+    """One measured number.
+
+    Attributes:
+        exhibit, task, item, condition: what it is of.
+        estimate: with its interval.
+        n, of: what it was averaged over, and what that counts.
+        run: that it is from.
+        note: one more fact about it.
+        x: in a picture, where the item has no place of its own.
+    """
 
     exhibit: ExhibitId
     task: str | None
@@ -49,8 +57,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """Where ours was measured. checkpoint: the one before fine-tuning; official: tasks with GLUE's own dev rows;
-    missing: why there is no number."""
+    """Where ours was measured.
+
+    Attributes:
+        checkpoint: the one before fine-tuning.
+        official: tasks with GLUE's own dev rows.
+        missing: why there is no number.
+    """
 
     checkpoint: str
     official: tuple[str, ...] = ()

@@ -17,9 +17,15 @@ _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weigh
 
 @dataclass(frozen=True)
 class Number:
-    """One figure of a finding. name: whose, as L1H2. what: is measured. low, high: its 95 % interval, or None.
+    """One figure of a finding.
 
-    p: corrected over all that were tried with it, or None. n: inputs it rests on, or None.
+    Attributes:
+        name: whose, as L1H2.
+        what: is measured.
+        value: None where it is undefined.
+        low, high: its 95 % interval; None without one.
+        p: corrected over all that were tried with it; None without a test.
+        n: inputs it rests on; None where nobody says.
     """
 
     name: str
@@ -33,10 +39,18 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A pinned result. kind: run, maps or head. about: what it is of, in one line. command: what gives it again.
+    """A pinned result.
 
-    pictures: Vega-Lite specifications. maps: packed for a page in one file, or None. finding, annotator, stored: what
-    the store adds.
+    Attributes:
+        kind: run, maps or head.
+        title, note: what the person wrote.
+        about: what it is of, in one line.
+        command: what gives it again; "" where nothing does.
+        numbers: its figures.
+        pictures: Vega-Lite specifications.
+        maps: packed for a page in one file; None without maps.
+        run, checkpoint, weights_hash: where it comes from.
+        annotator, finding, stored: who pinned it, its id, and when, as the store adds them.
     """
 
     kind: str

@@ -41,10 +41,14 @@ P = TypeVar("P")
 class Flag:
     """How a terminal sets an option. An option without one is not set there.
 
-    name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name. argument: told by
-    its place. typed: the type that is read where it is not the option's own, as one number for a tuple; the options'
-    own validators turn it into the value. least, most: of a number. required: the terminal must say it, whatever the
-    default.
+    Attributes:
+        help: what the option is, in a few words.
+        name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name.
+        argument: whether it is told by its place.
+        typed: the type that is read where it is not the option's own, as one number for a tuple; the options' own
+            validators turn it into the value.
+        least, most: of a number.
+        required: whether the terminal must say it, whatever the default.
     """
 
     help: str
@@ -65,9 +69,12 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of a study. key: unique within the job, stable between runs. size: tokens, for the time left.
+    """One piece of a study.
 
-    arguments: a record of the study's type `arguments`, which says what this piece is.
+    Attributes:
+        key: unique within the job, stable between runs.
+        arguments: a record of the study's type `arguments`, which says what this piece is.
+        size: in what the study counts (tokens, as a rule), for the time left.
     """
 
     key: str
@@ -98,15 +105,20 @@ class Finished(Generic[O, P]):
 class Study(Generic[O, P]):
     """An experiment. The first line of the class's docstring is its help.
 
-    name: as typed in the terminal. options, partial: its types. kinds: the records that its rows are, the most
-    particular last. arguments: the type of its units' arguments. renamed:
-    earlier names of options, for jobs that were stored under them: {"folder": "data"}. needs: what its checkpoint and
-    rows must have. counts: what the sizes of its units count. p_is_corrected: whether p of its rows is corrected over
-    all heads already, so that the atlas takes it as q. called: the title of its jobs, with options by name in braces.
-    section: what its scores of one head are about, where it has
-    such; said_at: where what it says of a head
-    stands in the sentence; gives: those scores in a few words. question: what it asks, where a view offers it beside
-    others.
+    Attributes:
+        name: as typed in the terminal.
+        options, partial: the types of its options and of its partial results.
+        kinds: the records that its rows are, the most particular last.
+        arguments: the type of its units' arguments.
+        renamed: earlier names of options, for jobs that were stored under them: {"folder": "data"}.
+        needs: what its checkpoint and rows must have.
+        counts: what the sizes of its units count.
+        p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
+        called: the title of its jobs, with options by name in braces.
+        section: what its scores of one head are about; "" where it has none.
+        said_at: where what it says of a head stands in the sentence.
+        gives: those scores in a few words.
+        question: what it asks, where a view offers it beside others.
     """
 
     name: ClassVar[str]

@@ -7,9 +7,13 @@ SURE = 0.05  # corrected p below which an effect counts as beyond luck
 
 @dataclass(frozen=True)
 class Headline:
-    """sentence: what was found. n: of what it was measured on, None where the rows do not say; of: what n counts.
+    """What a run found.
 
-    interval, baseline: in words, empty where there is none.
+    Attributes:
+        sentence: what was found.
+        n: of what it was measured on; None where the rows do not say.
+        of: what n counts.
+        interval, baseline: in words; "" where there is none.
     """
 
     sentence: str

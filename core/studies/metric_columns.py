@@ -11,10 +11,14 @@ RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of some predictions; None where it is undefined. change: from the untouched model's, with its interval.
+    """A metric of some predictions; None where it is undefined.
 
-    full: of the whole inputs, on the same rows. Of a group of near-duplicate heads also: apart, what its heads cost one
-    at a time, added up; control, what random heads cost; beyond_apart, beyond_control: what it costs beyond each.
+    Attributes:
+        change: from the untouched model's, with its interval.
+        full: of the whole inputs, on the same rows.
+        apart: of a group of near-duplicates, what its heads cost one at a time, added up.
+        control: what random heads cost beside such a group.
+        beyond_apart, beyond_control: what the group costs beyond each.
     """
 
     name: str

@@ -509,3 +509,8 @@ def test_tasks_that_were_measured_by_steps_of_their_own_are_all_decided():
     for test in (scores.neighbours, scores.separators_in_the_middle, heads_and_layers.special_tokens):
         assert [(each.task, each.outcome) for each in test(one)] == [("rte", HOLDS), ("mrpc", FAILS)]
     assert [each.task for each in maps.diagonal_heads(one)] == ["rte", "mrpc"]
+
+
+def test_what_a_test_tests_is_said_in_sentences_alone():
+    """A page shows the docstring of a claim's test, so that it has no sections of arguments."""
+    assert [claim.id for claim in claims() if "Args:" in claim.statistic or "Returns:" in claim.statistic] == []

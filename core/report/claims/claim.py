@@ -21,10 +21,20 @@ class Correction:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a source. test: on the evidence of one checkpoint; causal: of which checkpoints, decoders (True) or
-    encoders; margin: what its statistic is held against (of two numbers that are compared, their difference), None of
-    what is no test or has a floor of its own on each task; tuned: whether it is about what fine-tuning changes, so that
-    its seeds are said; error: what is known to be wrong with it."""
+    """A sentence of a source, and the test of it.
+
+    Attributes:
+        id: unique.
+        sentence, source, section: what is claimed, and where.
+        exhibit: the figure or table that it is about.
+        test: on the evidence of one checkpoint.
+        correction: what is done about many heads, layers or classes.
+        causal: of which checkpoints it is, decoders (True) or encoders.
+        margin: what its statistic is held against (of two numbers that are compared, their difference); None of what is
+            no test or has a floor of its own on each task.
+        tuned: whether it is about what fine-tuning changes, so that its seeds are said.
+        error: what is known to be wrong with it; "" where nothing is.
+    """
 
     id: str
     sentence: str

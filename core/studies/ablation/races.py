@@ -61,8 +61,15 @@ class RaceOptions(SweepOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Round:
-    """What a unit measures. rows: places in the task; variants: numbers, None for all; exact, first_order: which
-    effects. number: of the round."""
+    """What a unit measures.
+
+    Attributes:
+        rows: places in the task.
+        variants: their numbers; None for all.
+        exact: whether effects are measured exactly.
+        first_order: whether they are measured to first order.
+        number: of the round.
+    """
 
     rows: tuple[int, ...]
     variants: tuple[int, ...] | None

@@ -16,9 +16,20 @@ S = TypeVar("S", bound="Score")
 class Score(Result):
     """A number of a head or layer, as most studies store it; None where a row has no such column.
 
-    value with its interval over n; baseline: what a null gives; effect: value less baseline, with its interval; p, q:
-    that it is above the null, alone and corrected. contrast: log weight with what else explains it taken out, as its
-    study says; None in rows of before it was asked for. note: why there is no number.
+    Attributes:
+        checkpoint, task: that it was measured on.
+        statistic, feature: what was measured, and of what.
+        layer, head: zero-based.
+        value, low, high: with its 95 % interval.
+        n: inputs, links or other things that it is over.
+        baseline: what a null gives.
+        effect, effect_low, effect_high: value less baseline, with its interval.
+        contrast, contrast_low, contrast_high: log weight with what else explains it taken out, as its study says; None
+            in rows of before it was asked for.
+        p, q: that it is above the null, alone and corrected.
+        note: why there is no number.
+        kind: of row, where the study has several.
+        part: which set of heads of an encoder-decoder.
     """
 
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -249,9 +260,15 @@ class RepeatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedShare(Result):
-    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs; low,
-    high: of those that surely are and that may be, corrected over heads; None of too few inputs. draw: of random
-    weights, from 1; None: the checkpoint. n: pairs of inputs."""
+    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
+
+    Attributes:
+        draw: of random weights, from 1; None: the checkpoint.
+        share: None of too few inputs, as are the next two.
+        low: share of those that surely are, corrected over heads.
+        high: share of those that may be.
+        n: pairs of inputs.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")
     checkpoint: str

@@ -50,8 +50,13 @@ class PairsOptions(references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class PairRows:
-    """Some rows and the pairs that are measured on them. rows: of train where there are no pairs yet; strongest: which
-    heads are paired; none: all, once the checkpoint is open."""
+    """Some rows and the pairs that are measured on them.
+
+    Attributes:
+        rows: their places; in train where they choose the pairs.
+        chooses: whether they choose the pairs.
+        strongest: which heads are paired; none: all.
+    """
 
     rows: tuple[int, ...]
     chooses: bool = False

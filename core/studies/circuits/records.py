@@ -8,9 +8,17 @@ from core.studies.records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head's class. facilitating, interfering, irrelevant: shares of the fits that say so; up, down: its mean gate
-    under each push; effect: what taking it out (zero) adds to the loss of n other rows, with its interval; gradient:
-    its importance by gradient there."""
+    """A head's class by its gates.
+
+    Attributes:
+        gate_class: claimed, or "undecided".
+        facilitating, interfering, irrelevant: shares of the fits that say so, 0 to 1.
+        up, down: its mean gate when pushed up and down, 0 to 1.
+        effect, low, high: what taking it out (zero) adds to the loss, with its 95 % interval.
+        gradient: its importance by gradient on the same rows.
+        fits: how many there are.
+        n: rows that fitted nothing, which `effect` is over.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("effect", "loss that taking the head out adds")
@@ -33,9 +41,18 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """All heads of a class taken out together, on n rows that fitted nothing. effect: what the loss gains, with its
-    interval; random, random_low, random_high: mean, least and largest of as many heads drawn at random; verdict:
-    within the margin, beyond it, lowers the loss, or open."""
+    """All heads of a class taken out together.
+
+    Attributes:
+        name: of the class.
+        heads: their names, between commas.
+        count: how many they are.
+        effect, low, high: what the loss gains, with its 95 % interval; None without heads.
+        margin: in units of the loss.
+        verdict: within the margin, beyond it, lowers the loss, open, or no heads.
+        random, random_low, random_high: mean, least and largest gain without as many heads drawn at random.
+        n: rows that fitted nothing.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -82,10 +99,18 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """A pair of heads. interaction: effect of both out less the effects of each, on the logit difference, with its
-    interval and p corrected over all pairs; verdict: redundant, cooperating or open; first, second, both: the effects;
-    loss_interaction: the same of the loss, in which heads that only add look redundant; sampled: whether the pair was
-    drawn at random instead of chosen."""
+    """A pair of heads.
+
+    Attributes:
+        interaction, low, high: effect of both out less the effects of each, in logits, with its 95 % interval.
+        p: corrected over all pairs.
+        verdict: redundant, cooperating or open.
+        first, second, both: how far the logit difference falls without each, and without both.
+        loss_interaction: the interaction of the loss, in which heads that only add look redundant.
+        sampled: whether the pair was drawn at random instead of chosen.
+        operator: what stands in for a head.
+        n: rows.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -121,8 +146,17 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """A head's Shapley value: what it adds to the logit difference, mean over orders and n rows, with its interval over
-    both; effect: of taking it out alone; gradient: importance by gradient. rank: 1 adds most."""
+    """A head's Shapley value: what it adds to the logit difference, mean over orders and rows.
+
+    Attributes:
+        value, low, high: in logits, with its 95 % interval over orders and rows.
+        rank: 1 adds most.
+        effect: of taking it out alone.
+        gradient: its importance by gradient.
+        orders: of heads for each row.
+        operator: what stands in for a head.
+        n: rows.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -182,12 +216,22 @@ class OrderContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitEdge(Result):
-    """An edge. sender, receiver: names; input: q, k, v, or none of blocks and the output; sender_layer,
-    receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output. effect: mean fall of the logit
-    difference over n pairs; low, high, verdict: of the mean that counts a pair up to the clip, as the race decided;
-    attribution: the first-order estimate; rank: by |effect|; proposed: whether attribution named it, else it was drawn;
-    selection: probability over half-samples; stable: from the threshold on; control, control_low, control_high: its
-    mean effect on pairs of the same answer."""
+    """An edge of a circuit.
+
+    Attributes:
+        sender, receiver: names of the components.
+        input: q, k or v; "" of blocks and the output.
+        sender_layer, receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output.
+        effect: mean fall of the logit difference over n pairs, in logits.
+        low, high, verdict: of the mean that counts a pair up to the clip, as the race decided.
+        attribution: the first-order estimate of the effect.
+        rank: by |effect|, from 1.
+        proposed: whether attribution named it; else it was drawn.
+        selection: its probability over half-samples, 0 to 1.
+        stable: whether `selection` reaches the threshold.
+        control, control_low, control_high: its mean effect on pairs of the same answer, with its 95 % interval.
+        n: pairs.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -215,8 +259,16 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """A named edge. sender, receiver: heads; input: q, k or v. effect: mean fall of the logit difference over n pairs
-    of different answers with its interval; same: over those of the same; difference: mean m(A) - m(B) of the n."""
+    """A named edge.
+
+    Attributes:
+        sender, receiver: heads.
+        input: q, k or v.
+        effect, low, high: mean fall of the logit difference over n pairs of different answers, with its 95 % interval.
+        same: mean fall over pairs of the same answer.
+        difference: mean m(A) - m(B) of the n pairs.
+        n: pairs of different answers.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -234,11 +286,28 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The circuit in one record. margin, clip: in logits; difference: mean m(A) - m(B) of the pairs that decide, and
-    none: what is left of m(A) - m when every edge is taken from B, over that. stable: edges of the stable set; bound:
-    expected false edges in it, at most; strongest: how many edges a half selects. cpr, cmd: areas of the curve.
-    missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the sample;
-    None where all raced."""
+    """The circuit in one record.
+
+    Attributes:
+        pairs_by, answers: how pairs were made, and which answers they have.
+        edges, raced: how many edges there are, and how many raced.
+        matter, does_not_matter, open: how many have which verdict.
+        margin_share: of the difference that an edge must carry.
+        margin, clip: in logits.
+        alpha: chance of any wrong verdict.
+        difference: mean m(A) - m(B) of the pairs that decide.
+        stable: how many edges are in the stable set.
+        threshold: of selection, from which on an edge is stable.
+        bound: expected false edges in the stable set, at most.
+        strongest: how many edges a half-sample selects.
+        cpr, cmd: areas of the curve; random_cpr: that of random circuits.
+        of_matter_proposed: how many of the edges that matter are among as many strongest by attribution.
+        missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the
+            sample; None where all raced.
+        evaluations, of_evaluations: effects that were measured, of how many.
+        n, judging, control: pairs that decide, judge, and have the same answer.
+        not_made, under_floor: pairs that were left out.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("circuit",)
     name: str

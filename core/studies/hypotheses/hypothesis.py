@@ -35,8 +35,18 @@ STATISTICS = ("criteria met", "held out and causal")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class HypothesisOptions:
-    """A registered batch. level: its share of the error that is allowed; registered: its hypotheses, withdrawn ones
-    among them; weights: SHA-256 of the weights that it is about, "" where it does not say."""
+    """A registered batch of hypotheses.
+
+    Attributes:
+        checkpoint: that they are about.
+        hypotheses: those that were not withdrawn.
+        thought, judged: rows that they were thought of on, and rows that judge them.
+        batch: its id; "" where it is not registered here.
+        level: its share of the error that is allowed.
+        registered: how many hypotheses it has, withdrawn ones among them.
+        weights: SHA-256 of the weights that it is about; "" where it does not say.
+        pipeline: of language, for predicates about words.
+    """
 
     checkpoint: Checkpoint = "atlas-encoder"
     hypotheses: tuple[Hypothesis, ...] = ()

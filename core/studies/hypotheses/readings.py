@@ -20,9 +20,15 @@ from core.tasks.relations import relation_of
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of one head. value: with its 95 % interval; least: what it must be beyond; p: one-sided, that it is not.
+    """A number of one head.
 
-    baseline: what was taken off, or what it is beside, for the reader.
+    Attributes:
+        measure: what was measured, in words.
+        value, low, high: with its 95 % interval; None where it is undefined.
+        n: that it is over.
+        p: one-sided, that it is not beyond `least`; None where there is no test.
+        least: what it must be beyond.
+        baseline: what was taken off, or what it is beside, for the reader.
     """
 
     measure: str
@@ -42,9 +48,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one run says of a hypothesis. effect: beyond chance; explained: beyond what could explain it away; specific:
-    beyond the control; halves: the effect in either half of the inputs; causal: where the run itself intervenes. Text
-    says why there is none."""
+    """What one run says of a hypothesis; a text says why there is no number.
+
+    Attributes:
+        effect: beyond chance.
+        explained: beyond what could explain it away.
+        specific: beyond the control.
+        halves: the effect in either half of the inputs.
+        causal: where the run itself intervenes; else None.
+    """
 
     effect: Reading | str
     explained: Reading | str

@@ -124,10 +124,20 @@ class MovedShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScore(Result):
-    """How good a classifier is on maps it did not see: of the headline or beside it (part "scores", `on` says of what),
-    or on a checkpoint that was left out. macro_f1: over classes of at least ten maps, macro_f1_all over every class
-    (None in rows of earlier versions, whose macro_f1 is that); identity_...: of what knows the head only; ece: expected
-    calibration error with its interval over heads; sure_errors, unsure, outside: shares of maps."""
+    """How good a classifier is on maps it did not see.
+
+    Attributes:
+        part: "scores", of the headline or beside it, or "checkpoint", of one that was left out.
+        macro_f1, low, high: over classes of at least ten maps, with its 95 % interval.
+        accuracy: share of maps that are right.
+        maps: how many.
+        on: what the score is of.
+        identity_f1, identity_low, identity_high: macro F1 of what knows the head only.
+        n_labels, folds: how many there are.
+        ece, ece_low, ece_high: expected calibration error, with its interval over heads.
+        unsure, outside, sure_errors: shares of maps.
+        macro_f1_all: over every class; None in rows of earlier versions, whose macro_f1 is that.
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("scores", "checkpoint")
@@ -207,9 +217,15 @@ class HeldOutMap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutAnswers(Result):
-    """What classifiers that did not see them said of all scored maps, in columns. groups: the inputs; truth: numbers of
-    classes. answers: by what was left out (unseen checkpoints, heads, inputs), predicted (numbers of classes) and
-    probability, None where a map was in no such part."""
+    """What classifiers that did not see them said of all scored maps, in columns.
+
+    Attributes:
+        map_ids: of the maps.
+        groups: the inputs that they are of.
+        truth: numbers of classes.
+        answers: by what was left out (unseen checkpoints, heads, inputs), "predicted" (numbers of classes) and
+            "probability"; None where a map was in no such part.
+    """
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("held out",)

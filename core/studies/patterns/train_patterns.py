@@ -45,9 +45,18 @@ CURVE_FOLDS = 2
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TrainPatternsOptions:
-    """The labels (snapshot: their file), where the loss is told (log: a folder), the recipe, and what is measured.
+    """The labels, the recipe of the classifier, and what is measured.
 
-    curve: a learning curve. beside: unseen checkpoints of every kind too. annotator: who asked for it.
+    Attributes:
+        snapshot: file of the labels.
+        log: folder where the loss is told.
+        kind: of classifier.
+        epochs, batch, rate, class_weights, falling, size: of the recipe.
+        folds: held-out parts of the inputs.
+        seed: of the folds and of the fit.
+        curve: whether a learning curve is measured.
+        beside: whether unseen checkpoints of every kind are, too.
+        annotator: who asked for it.
     """
 
     snapshot: str = ""

@@ -10,9 +10,18 @@ from core.studies.valued_records import Valued
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """How well a probe reads a property off a layer, over n words. control: its score on the control task, selectivity:
-    what it has more; random_weights: the same probe on random weights, gain: what it has more; word_alone, majority:
-    what the word, or the commonest class, tells; linear_rule: how often the linear rule would be right."""
+    """How well a probe reads a property off a layer, over n words.
+
+    Attributes:
+        property, probe, layer: which; layer 0 is the embeddings' output.
+        control: its score on the control task.
+        selectivity, selectivity_low, selectivity_high: what it has more than that, with its 95 % interval.
+        random_weights: the same probe on random weights.
+        gain, gain_low, gain_high: what it has more than that, with its 95 % interval.
+        word_alone, majority: what the word, or the commonest class, tells.
+        classes: how many the property has.
+        linear_rule: how often the linear rule would be right.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")
@@ -56,8 +65,13 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """UAS of a probe or a baseline over n words, and of the undirected tree; whole_trees: share of sentences without an
-    error. train, dev, test: sentences."""
+    """UAS of a probe or a baseline over n words, and of the undirected tree.
+
+    Attributes:
+        undirected, undirected_low, undirected_high: with its 95 % interval.
+        whole_trees: share of sentences without an error.
+        train, dev, test: how many sentences.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     FIGURE = Figure("value", "UAS|{kind}")

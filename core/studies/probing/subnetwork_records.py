@@ -10,9 +10,18 @@ from core.studies.valued_records import Valued
 
 @dataclass(frozen=True, kw_only=True)
 class Subnetwork(Valued):
-    """What is left of a checkpoint, fine-tuned: a point of a curve by magnitude (kind "curve", with its scope and
-    moment), a subnetwork (full, good, bad, random), what one has more than another ("difference"), or the constant
-    predictor ("baseline"). share: of the weights that went; constant: the constant predictor's score."""
+    """What is left of a checkpoint, fine-tuned.
+
+    Attributes:
+        kind: "curve", a point of one by magnitude; "subnetwork" (full, good, bad, random); "difference", what one has
+            more than another; "baseline", the constant predictor.
+        metric: that scores are by.
+        seeds: how many the mean is over.
+        scope, moment: of a curve.
+        share: of the weights that went, 0 to 1.
+        change, change_low, change_high: against nothing pruned, with its 95 % interval.
+        constant: the constant predictor's score.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
     FIGURE = Figure("value", "{kind}|{metric}")

@@ -82,8 +82,15 @@ class SubnetworksOptions:
 
 @dataclass(frozen=True)
 class SubnetworkTask:
-    """A piece of work. what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model),
-    STRUCTURE (full model, order, good subnetwork), or one of KINDS to retrain. kept: components that stay."""
+    """A piece of work.
+
+    Attributes:
+        what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model), STRUCTURE (full model,
+            order, good subnetwork), or one of KINDS to retrain.
+        seed: of the fine-tuning.
+        scope, share: of a CURVE.
+        kept: components that stay.
+    """
 
     what: str
     seed: int

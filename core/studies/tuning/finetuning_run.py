@@ -32,10 +32,18 @@ from core.tuning.training import Fit, TrainingOutcome
 
 @dataclass(frozen=True)
 class FinetuningRun:
-    """What is trained, and where it goes. initialisation: what it is called; start: one of INITIALISATIONS.
+    """What is trained, and where it goes.
 
-    out: the folder of checkpoints, None for the usual one; key: the name of this run's folder in it, and of its state.
-    held: interventions under which it learns and is measured; None: the model as it is.
+    Attributes:
+        task: that it is trained on.
+        initialisation: what it is called.
+        start: one of INITIALISATIONS.
+        seeds: of head, rows and order.
+        preset, recipe: how it learns.
+        data: folder of the rows; None for the bundled ones.
+        out: the folder of checkpoints; None for the usual one.
+        key: the name of this run's folder in it, and of its state.
+        held: interventions under which it learns and is measured; None: the model as it is.
     """
 
     task: Task

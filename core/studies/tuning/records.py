@@ -12,10 +12,22 @@ from core.studies.valued_records import Valued
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of one run of an initialisation (kind "run"), of its runs together ("mean", n of them, with their
-    standard deviations), or of a constant predictor ("baseline"). metric: the one that ranks; constant: whether the
-    predictions are all the same, or of how many runs they are. Scores: None where the row has no such column, NaN where
-    it is undefined, which is written as nothing."""
+    """Scores of fine-tuning. None where the row has no such column, NaN where one is undefined, written as nothing.
+
+    Attributes:
+        kind: "run", of one run of an initialisation; "mean", of its runs together; "baseline", of a constant predictor.
+        metric: the one that ranks.
+        n: how many runs a mean is over.
+        accuracy, f1, pearson, spearman, mse: on the dev rows.
+        accuracy_sd, f1_sd, pearson_sd, spearman_sd, mse_sd: standard deviations over runs.
+        constant: whether the predictions are all the same, or of how many runs they are.
+        train_rows, dev_rows, cut_rows: how many were learned, judged, and cut.
+        seconds: that the run took.
+        majority, baseline: label and metrics of the constant predictor.
+        epochs: the log, a row each.
+        kept_epoch, kept_because: whose weights these are, and why.
+        held_heads: how many heads were held fixed.
+    """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
     FIGURE = Figure(None, "{metric} on {task}", "{initialisation} {kind} {seed}")
