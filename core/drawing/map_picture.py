@@ -11,7 +11,16 @@ MARGIN = 8  # white pixels at its right
 def map_picture(
     weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
 ) -> UInt8[np.ndarray, "row column rgb"]:
-    """A map [query, key] as RGB pixels, enlarged without smoothing. own_scale: its largest weight is darkest."""
+    """A map as pixels, enlarged without smoothing.
+
+    Args:
+        weights: of one head, with as many queries as keys. *Range:* 0 to 1.
+        side: pixels of the map, either way.
+        own_scale: whether its largest weight is darkest; else 1 is.
+
+    Returns:
+        RGB, queries downwards; `side` rows of `side` pixels with MARGIN white ones at their right.
+    """
     level = np.clip(weights / max(float(weights.max()), 1e-9) if own_scale else weights, 0, 1)
     stops = np.linspace(0, 1, len(INK))
     pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)

@@ -13,10 +13,17 @@ from core.drawing.panes import Pane
 
 @dataclass(frozen=True)
 class MapsSource:
-    """What maps are of. weights_hash: of the checkpoint, "" where it is not known. words: between words, not pieces.
+    """What maps are of.
 
-    part: the set of heads of an encoder-decoder, "" of others. command: what gives them again; "" where no command
-    does, as for a model that only a program holds.
+    Attributes:
+        checkpoint: its name.
+        text: the sentence, or the first of a pair.
+        pair: the second of a pair, or None.
+        weights_hash: of the checkpoint, "" where it is not known.
+        words: whether maps are between words, not pieces.
+        part: the set of heads of an encoder-decoder, "" of others.
+        revision: of the checkpoint on the hub, or None.
+        command: what gives the maps again; "" where no command does, as for a model that only a program holds.
     """
 
     checkpoint: str
@@ -78,7 +85,18 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """The page as text. most: bytes of the maps; what does not fit is left out, and the page says what.
+    """A whole page of maps as text.
+
+    Args:
+        panes: what is shown beside each other.
+        source: what the maps are of.
+        head: as of `header_of`.
+        opened: as of `header_of`.
+        note: as of `header_of`.
+        most: bytes of the maps; what does not fit is left out, and the page says what.
+
+    Returns:
+        HTML that needs no other file.
 
     Raises:
         InputError: where nothing fits.

@@ -39,7 +39,14 @@ class Packed:
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """The grid in at most `most` bytes of text, with as much of each weight as that allows.
+    """The grid in so many bytes of text, with as much of each weight as that allows.
+
+    Args:
+        grid: the maps.
+        most: bytes of text.
+
+    Returns:
+        Compressed text, with 16 bits a weight, 8, or 8 bits for the greatest weight of each block of tokens.
 
     Raises:
         InputError: where the maps' tokens and scores alone take more.
@@ -58,7 +65,14 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Several grids in at most `most` bytes of text together; each has room by how many weights it holds.
+    """Several grids in so many bytes of text together; each has room by how many weights it holds.
+
+    Args:
+        grids: the maps.
+        most: bytes of text of all grids.
+
+    Returns:
+        One a grid, in their order, as of `pack`.
 
     Raises:
         InputError: where one of them cannot be made so small.

@@ -83,7 +83,16 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """The whole page as text. lead: under the title. most: bytes that all maps of the page may take together.
+    """A whole page in one file, as text.
+
+    Args:
+        title: of the page, and over it.
+        parts: what it shows, in order.
+        lead: a paragraph under the title, or "".
+        most: bytes that all maps of the page may take together.
+
+    Returns:
+        HTML that needs no other file and makes no request.
 
     Raises:
         InputError: where the maps cannot be made so small.

@@ -24,13 +24,25 @@ SEEN = {  # a score as the verb of a sentence, where it says what a head looks a
 
 @dataclass(frozen=True)
 class Pane:
-    """One stack of maps. title: over it. weights: packed [layer, head, query, key]; signed: differences.
+    """One stack of maps.
 
-    scores: a number a head, by name. even: the same numbers if every query looked evenly at all it sees, one for all
-    layers or one a layer. block: how many tokens one row and one column stand for; each weight is then the greatest
-    among them. key_tokens, part, windows: as of AttentionMaps. named: the head's name where the pane is a part of one.
-    starts: then the tokens before its first query and before its first key.
-    whole: each map is of a whole layer, not of a head.
+    Attributes:
+        title: over it.
+        layers: how many, from the first.
+        heads: of a layer.
+        tokens: one text a query; with `block`, one a row.
+        weights: as `as_bytes` packs [layer, head, query, key], of differences as `difference_as_bytes`.
+        causal: whether queries see only keys up to themselves.
+        signed: whether these are differences.
+        scores: of each head, by name. *Shape:* (layer, head) each. None shows none.
+        even: the same numbers if every query looked evenly at all it sees. *Shape:* (1,) for all layers, or (layer,).
+        block: how many tokens one row and one column stand for; each weight is then the greatest among them.
+        key_tokens: as of AttentionMaps; with `block`, one a column.
+        part: as of AttentionMaps.
+        windows: as of AttentionMaps.
+        named: the head's name where the pane is a part of its map, else "".
+        whole: whether each map is of a whole layer, not of a head.
+        starts: of a part of a map the tokens before its first query and before its first key.
     """
 
     title: str
@@ -109,9 +121,18 @@ def scored_pane(
     weights: bytes | None = None,
     scores: Mapping[str, np.ndarray] | None = None,
 ) -> Pane:
-    """The maps of one input with each head's scores. first, separators: positions, as in Encoding.
+    """The maps of one input with each head's scores.
 
-    weights, scores: of these maps, where they are computed already.
+    Args:
+        title: over them.
+        maps: of the input.
+        first: position of [CLS] or the start token, as in Encoding; None without one.
+        separators: their positions, as in Encoding.
+        weights: of these maps, as `as_bytes` packs them, where that is done already.
+        scores: of these maps by name, where they are computed already. *Shape:* (layer, head) each.
+
+    Returns:
+        A pane without a block or a name.
     """
     scores = scores or map_scores(maps, first=first, separators=separators)
     return Pane(
@@ -130,7 +151,16 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """`second` less `first`, or why there is none. weights: of both, [layer, head, query, key]."""
+    """`second` less `first`, or why there is none.
+
+    Args:
+        first: maps without blocks.
+        second: maps without blocks.
+        weights: of the first and of the second. *Shape:* (layer, head, query, key) each.
+
+    Returns:
+        A signed pane without scores; a sentence where the two differ in layers, heads or length.
+    """
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
             f"No difference: {first.title} has {first.layers} layers of {first.heads} heads, {second.title} "
@@ -148,8 +178,18 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """The head to open with: "L2H2". The one that looks most at a neighbour, with more than half of its weight, where
-    there is one: a line is more telling than a column. Else the one that looks most at any kind of place."""
+    """The head to open with.
+
+    It is the one that looks most at a neighbour, with more than half of its weight, where there is one: a line is more
+    telling than a column. Else it is the one that looks most at any kind of place.
+
+    Args:
+        scores: of each head, by name. *Shape:* (layer, head) each.
+        part: the set of heads of an encoder-decoder, "" of others.
+
+    Returns:
+        Its name, like "L2H2"; the first head where no score says where heads look.
+    """
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
         return str(Head(0, 0, part))
@@ -165,8 +205,17 @@ def header_of(
 ) -> dict[str, Any]:
     """The header of the payload that shows `panes`.
 
-    caption: written under downloaded pictures. head: enlarged where the view names none. opened: the view to start
-    from. note: a sentence over the maps. Its "id" tells payloads apart, so that one that is shown is not drawn again.
+    Its "id" tells payloads apart, so that one that is shown is not drawn again.
+
+    Args:
+        panes: what is shown beside each other; at least one.
+        caption: written under downloaded pictures.
+        head: the head's name that is enlarged where the view names none, or "none".
+        opened: the view to start from.
+        note: a sentence over the maps, or "".
+
+    Returns:
+        What the browser reads, fit for JSON; the weights follow it, pane after pane.
     """
     offsets = np.cumsum([0, *(len(pane.weights) // 2 for pane in panes)])
     header: dict[str, Any] = {

@@ -13,15 +13,29 @@ FULL = 65535  # the number that stands for a weight of 1; hover reads true to 1 
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Weights [..., query, key] of 0 to 1 as uint16, map after map.
+    """Weights as uint16, map after map.
 
     Eight bits would show as well, but hover would read 0.002 off and faint maps would come in steps.
+
+    Args:
+        maps: attention weights, clipped to 0 to 1. *Shape:* (*axes, query, key).
+
+    Returns:
+        Two bytes a weight, the low one first; FULL is 1.
     """
     return np.rint(np.clip(maps, 0, 1) * FULL).astype("<u2").tobytes()
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """`first` - `second` [..., query, key], each value from -1 to 1, as uint16: 32767 is no difference."""
+    """`first` - `second` as uint16, map after map.
+
+    Args:
+        first: attention weights. *Shape:* (*axes, query, key).
+        second: attention weights. *Shape:* (*axes, query, key).
+
+    Returns:
+        Two bytes a weight, the low one first: 0 is -1, 32767 no difference, 65534 is 1.
+    """
     difference = np.clip(first.astype(np.float64) - second, -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 

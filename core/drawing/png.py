@@ -10,9 +10,13 @@ GREY, COLOUR = 0, 2  # the format's colour types
 
 
 def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
-    """A PNG file of 8 bits a channel: grey [row, column], or RGB [row, column, 3]; each line unfiltered.
+    """A PNG file of 8 bits a channel, each line unfiltered (W3C PNG specification, sections 5 and 11).
 
-    Source: W3C PNG specification, sections 5 and 11.
+    Args:
+        pixels: grey, or RGB where there is a third axis (of 3), rows downwards.
+
+    Returns:
+        The whole file.
     """
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()

@@ -16,7 +16,7 @@ ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Message:
-    """One turn. role: system, user or assistant."""
+    """One turn of a chat; its role is system, user or assistant."""
 
     role: str
     text: str
@@ -25,8 +25,17 @@ class Message:
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """The messages as the checkpoint's template writes them, with the beginning of an answer at the end.
 
-    Raises InputError for roles and texts that cannot be, CheckpointError where there is no template or it fails: one
-    that reaches for code, attributes or files is stopped by the sandbox.
+    Args:
+        checkpoint: its tokenizer holds the template.
+        messages: in order; each has a visible character.
+
+    Returns:
+        At most LONGEST_TEXT characters, with the text of special tokens where the template writes them.
+
+    Raises:
+        InputError: no message, an empty one, an unknown role, or too long a chat.
+        CheckpointError: there is no template, or it fails or writes too much; one that reaches for code, attributes or
+            files is stopped by the sandbox.
     """
     _check(messages)
     if not getattr(checkpoint.tokenizer, "chat_template", None):

@@ -97,9 +97,17 @@ class Checkpoint:
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
         """Split a sentence or pair into pieces, with [CLS]/[SEP], or BOS and an end-of-text between sentences.
 
-        Of an encoder-decoder the second text is what the decoder reads (`Encoding.target`). Longer inputs lose pieces
-        at the end of the longer sentence; `Encoding.cut` counts them. Raises InputError on an empty text, one of more
-        than LONGEST_TEXT characters, or no room for any piece.
+        Args:
+            text: at most LONGEST_TEXT characters.
+            pair: the second sentence, or None; of an encoder-decoder what the decoder reads (`Encoding.target`).
+            max_length: pieces with special tokens, never more than the checkpoint's own. Longer inputs lose pieces at
+                the end of the longer sentence; `Encoding.cut` counts them.
+
+        Returns:
+            The pieces, with where they stand in the text.
+
+        Raises:
+            InputError: an empty text, one that is too long, or no room for any piece.
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():

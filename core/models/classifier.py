@@ -36,8 +36,19 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """One vector an input: the first position ("cls"), the last separator ("sep"), the mean of, or the last of, the
-    positions whose mask is 1."""
+    """One vector an input, of the position or positions that a head reads.
+
+    Args:
+        states: the last layer's.
+        pooling: the first position ("cls"), the last separator ("sep"), the mean of the positions whose mask is 1
+            ("mean"), or the last of these ("last").
+        ids: of the pieces.
+        mask: 1 at real pieces, 0 at padding.
+        separator: id of the separator, for "sep".
+
+    Returns:
+        In the dtype of `states`.
+    """
     if pooling == "cls":
         return states[:, 0]
     if pooling == "mean":
@@ -75,7 +86,16 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """transformers' SequenceClassifierOutput; `options` go to the Transformer."""
+        """Run the Transformer and its head.
+
+        Args:
+            input_ids: of the pieces, padded. *Shape:* (batch, position).
+            attention_mask: 1 at real pieces, 0 at padding; None where there is none. *Shape:* (batch, position).
+            options: go to the Transformer.
+
+        Returns:
+            transformers' SequenceClassifierOutput, with logits [batch, output].
+        """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -100,9 +120,20 @@ def fresh_classifier(
 ) -> nn.Module:
     """A classifier with a new head over a copy of `base`'s weights, or over fresh N(0, initializer_range) ones.
 
-    labels: names of the outputs; one output ("score") for a regression. pooling: "auto" is [CLS] for encoders and
-    the last real token for decoders. Equal seeds give equal heads. Raises CheckpointError on an unknown pooling, or
-    "sep" where the tokenizer has no separator.
+    Args:
+        base: the Transformer that it starts from.
+        labels: names of the outputs; one output ("score") for a regression.
+        pooling: where the head reads, one of POOLINGS; "auto" is [CLS] for encoders and the last real token for
+            decoders.
+        random_weights: whether the Transformer's weights are fresh too.
+        seed: of what is fresh; equal seeds give equal heads.
+
+    Returns:
+        float32, to be trained.
+
+    Raises:
+        CheckpointError: an unknown pooling, "sep" where the tokenizer has no separator, "cls" of a causal model, or a
+            tokenizer that cannot pad.
     """
     chosen, separator = _pooling(base, pooling)
     config = copy.deepcopy(base.model.config)

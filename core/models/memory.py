@@ -25,7 +25,7 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """Weights as their files hold them. dtype: that of most floating numbers, as torch names it."""
+    """Weights as their files hold them: how many, and the dtype of most floating numbers as torch names it."""
 
     parameters: int
     dtype: str
@@ -77,13 +77,16 @@ def shown(size: int) -> str:
 
 
 def refuse_whole_maps(what: str, length: int, maps: int, device: str) -> None:
-    """Raises InputError where what needs whole maps of an input would not fit into memory.
+    """Refuse what needs whole maps of an input where they would not fit into memory.
 
     Args:
         what: that needs them, as a sentence begins.
         length: tokens of the input.
         maps: bytes that its maps and what is made of them take at once.
         device: where they are.
+
+    Raises:
+        InputError: they take more than is free.
     """
     if maps > (free := free_bytes(device)):
         raise InputError(

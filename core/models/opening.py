@@ -50,12 +50,22 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Open a checkpoint in eval mode.
 
-    name: bundled name, folder, hub id, or owner/model@revision. head: "none" for the bare Transformer, "classifier"
-    for a fine-tuned sequence classifier, "language" for masked- or next-token prediction, or translation. dtype:
-    float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it, or "auto":
-    float32, and as stored from memory.LARGE parameters on. on_progress hears what it will take before it is read.
-    Raises CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing
-    head, what does not fit into memory, or a hub that cannot be reached.
+    Args:
+        name: bundled name, folder, hub id, or owner/model@revision.
+        revision: of a hub id; None for its newest.
+        head: "none" for the bare Transformer, "classifier" for a fine-tuned sequence classifier, "language" for masked-
+            or next-token prediction, or translation.
+        dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it,
+            or "auto": float32, and as stored from memory.LARGE parameters on.
+        device: as `choose_device` takes it.
+        on_progress: hears what it will take before it is read.
+
+    Returns:
+        The model without gradients, its tokenizer and the hash of its weights.
+
+    Raises:
+        CheckpointError: in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing head,
+            what does not fit into memory, or a hub that cannot be reached.
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")

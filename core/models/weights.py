@@ -18,7 +18,15 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """The safetensors files that are loaded from `folder`, and those called `beside` where they are there.
+    """The safetensors files that are loaded from a folder.
+
+    Args:
+        folder: of the checkpoint.
+        name: of the checkpoint, for the sentence of an error.
+        beside: names of files that are loaded too where they are there.
+
+    Returns:
+        The whole file, or the parts that the index names; then those beside.
 
     Raises:
         CheckpointError: for pickles, no weights, or an index that names files elsewhere.

@@ -26,6 +26,7 @@ from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links
 from . import long_scores as long_scores
+from . import mean_contrasts as mean_contrasts
 from . import mean_patterns as mean_patterns
 from . import proportions as proportions
 from . import queries as queries

@@ -21,9 +21,15 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """A - Proj_LN(T)(A) in float64, so that effective @ T equals A @ T.
+    """A - Proj_LN(T)(A), so that effective @ T equals A @ T.
 
-    weights: rows sum to 1. values: T, or E W^V, without bias. Not written to. A single token is its own effect.
+    Args:
+        weights: A of one head, rows sum to 1; not written to.
+        values: T, or E W^V, of the head's keys, without bias; not written to.
+        causal: whether query i reaches keys 0..i only.
+
+    Returns:
+        float64; may be negative, and rows need not sum to 1. A single token is its own effect.
     """
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
@@ -45,9 +51,15 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Pearson r between the raw and effective weights of one map (causal: of the keys that are seen).
+    """Pearson's r between the raw and the effective weights of one map.
 
-    Range -1 to 1; NaN where either does not vary (one token).
+    Args:
+        weights: attention weights, rows sum to 1.
+        effective: as `effective_attention` gives them.
+        causal: whether only keys up to the query are compared.
+
+    Returns:
+        *Range:* -1 to 1; NaN where either does not vary (one token).
     """
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
@@ -59,7 +71,13 @@ def correlation(
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
     """Mean over queries of the sum over each type's keys (Clark et al.'s mean attention to a token type).
 
-    Raw: 0 to 1, and disjoint types that cover all keys add to 1. Effective: may be negative. NaN without such keys.
+    Args:
+        maps: raw or effective weights of one head.
+        types: positions of each type's keys.
+
+    Returns:
+        By type; NaN of a type without keys. *Range:* of raw weights 0 to 1, and disjoint types that cover all keys add
+            to 1; of effective ones unbounded, also negative.
     """
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 

@@ -21,15 +21,13 @@ Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
 PERMUTATIONS = 1000
-RARE = (
-    0.02  # the smallest share of all rows whose effect a p of losses allows for: nobody knows how large a row's may be
-)
+RARE = 0.02  # smallest share of all rows whose effect a p of losses allows for: nobody knows how large a row's is
 FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several times as wide as if their rate was known
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A difference with the ends of its interval; None where a metric is undefined."""
+    """A difference in its metric's unit with the ends of its 95 % interval; None where they are undefined."""
 
     value: float | None
     low: float | None
@@ -37,7 +35,15 @@ class Interval:
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """How many predictions each intervention changed."""
+    """How many predictions each intervention changed.
+
+    Args:
+        before: predicted label of each row.
+        after: the same under each head's intervention.
+
+    Returns:
+        *Range:* 0 to rows.
+    """
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
@@ -57,8 +63,18 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
     """A metric of rows that count so many times each, for all heads and draws by matrix products.
 
-    name: accuracy, f1 (of class 1), or pearson. NaN where undefined (constant predictions under pearson; f1 is 0
-    where nothing is predicted as 1, as in scikit-learn). gold [row], predicted [head, row], counts [draw, row].
+    Args:
+        name: accuracy, f1 (of class 1), or pearson.
+        gold: label or score of each row.
+        predicted: label or score of each row under each head's intervention.
+        counts: how often each row counts in each draw; not all 0.
+
+    Returns:
+        *Range:* 0 to 1, of pearson -1 to 1. NaN where undefined (constant predictions under pearson); f1 is 0 where
+            nothing is predicted as 1, as in scikit-learn.
+
+    Raises:
+        InputError: another metric.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     weights = np.asarray(counts, dtype=float)
@@ -89,7 +105,14 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     """What each row adds to Pearson's r of its prediction: outcomes whose mean is r of all rows.
 
     r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx, zy: the influence function of r, so the mean over some of the
-    rows is about r of these, and its spread that of r. 0 for every row where r is undefined (constant predictions).
+    rows is about r of these, and its spread that of r.
+
+    Args:
+        gold: score of each row.
+        predicted: predicted score of each row, of one or more heads.
+
+    Returns:
+        0 for every row where r is undefined (constant predictions).
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
@@ -102,22 +125,29 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """metric(after) - metric(before), one paired interval a head.
+    """metric(after) - metric(before), one paired interval a head; of labels or scores, by a name as `counted` takes it.
 
-    before, after: predicted labels or scores. None where the metric is undefined; the ends also for a single row.
+    None where the metric is undefined; the ends also for a single row.
     """
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
 def contrast_intervals(
-    name: str,
-    gold: Outcomes,
-    before: Outcomes,
-    after: HeadOutcomes,
-    contrasts: Float[np.ndarray, "contrast head"],
+    name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """The same of weighted sums of changes: weights 1 of heads together and -1 of each of them alone say what the
-    group does beyond its heads. None for a contrast of no heads."""
+    """Paired intervals of weighted sums of changes of a metric.
+
+    Args:
+        name: accuracy, f1 (of class 1), or pearson.
+        gold: label or score of each row.
+        before: predicted label or score of each row.
+        after: the same under each head's intervention.
+        contrasts: the weight of each head's change: 1 of heads together and -1 of each of them alone say what the group
+            does beyond its heads.
+
+    Returns:
+        One a contrast, as of `metric_intervals`; None for a contrast of no heads.
+    """
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # a metric that is undefined elsewhere is of no concern
@@ -131,9 +161,15 @@ def contrast_intervals(
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
     """mean(after) - mean(before), one paired interval a head.
 
-    most: what a row may change at most, as shares and right or wrong answers do by 1: one row more and one less of that
-    size are counted beside those that were seen. None: nobody knows, as of losses; then rows that did not change say
-    nothing, and fewer than two that did have no interval.
+    Args:
+        before: outcome of each row.
+        after: the same under each head's intervention.
+        most: what a row may change at most, as shares and right or wrong answers do by 1: one row more and one less of
+            that size are counted beside those that were seen. None: nobody knows, as of losses; then rows that did not
+            change say nothing, and fewer than two that did have no interval.
+
+    Returns:
+        One a head, in the unit of the outcomes; None for ends that are undefined.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     n = difference.shape[1]
@@ -166,20 +202,33 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Family-wise p of every head that its mean difference is 0, by max-T (Westfall & Young).
+    """Family-wise p of every head that its mean difference is 0, by max-T (Westfall & Young 1993).
 
     Of right and wrong rows the mean is 0 exactly where a row is lost as often as one is won, so signs flip: a swap of
     the predictions before and after. Of losses, and of what rows add to Pearson's r, a mean of 0 says nothing of
     symmetry: skewed losses that change nothing on the whole would be claimed. There rows are drawn with replacement
     from the differences less their mean, and every draw is measured by its own spread (studentised bootstrap; Hall
-    1992).
-    One coin or draw per row serves all heads, which keeps how they hang together.
+    1992). One coin or draw per row serves all heads, which keeps how they hang together.
     t_h = |sum d| / sqrt(sum d^2 + unseen), `t_values`; p_h = (1 + #{max over heads of drawn t >= t_h}) / (1 + draws).
-    Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed: too
-    few to say anything, or all by the same, or where heads times rows are fewer than it takes to see an effect on
-    `rare` of the rows in any (`rows_to_see`; None: of pairs that were chosen for their difference, which all show what
-    there is): 149 rows for one head. 1 for a head that changed no outcome. slack: added to
-    every t_h, for the smallest p that outcomes known to within so much could have.
+    Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed (too
+    few to say anything), or all by the same.
+
+    Args:
+        before: outcome of each row.
+        after: the same under each head's intervention.
+        seed: of the draws.
+        permutations: how many draws.
+        slack: added to every t_h, for the smallest p that outcomes known to within so much could have; above 0 no
+            head's own p counts.
+        rare: share of all rows. Of losses p is 1 where heads times rows are fewer than it takes to see an effect on so
+            few rows in any (`rows_to_see`): 149 rows for one head. None: of pairs that were chosen for their
+            difference, which all show what there is.
+
+    Returns:
+        *Range:* 1 / (permutations + 1) to 1; 1 for a head that changed no outcome.
+
+    Raises:
+        InputError: there is no head, or no row.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
@@ -216,9 +265,15 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t; 0 where nothing changed.
+    """sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t.
 
     unseen: 0 of rows won and lost, else that of two rows that change as much as any row under any head does.
+
+    Args:
+        difference: what each row changes under each head's intervention.
+
+    Returns:
+        Without a unit; 0 where nothing changed.
     """
     return _scaled(np.asarray(difference, dtype=float)).sum(1)
 
@@ -256,8 +311,13 @@ def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " hea
 class SplitHalf:
     """What the head that was best on one half does on the other; means over random halves.
 
-    chosen: gain on the half that chose it. held_out: its gain on the other half. same: share of splits in which
-    the most often chosen head was chosen; head: that head's index.
+    Attributes:
+        chosen: gain on the half that chose it.
+        held_out: its gain on the other half.
+        low, high: 2.5% and 97.5% of the held-out gains over splits of these same rows: how much the split matters, no
+            confidence interval for other rows.
+        head: the most often chosen head's index.
+        same: share of splits in which it was chosen.
     """
 
     chosen: float
@@ -271,8 +331,17 @@ class SplitHalf:
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
     """Choose the best head on a random half of the rows and score it on the other half, many times.
 
-    low, high: 2.5% and 97.5% of the held-out gains over splits of these same rows: how much the split matters, no
-    confidence interval for other rows. Needs at least 2 rows.
+    Args:
+        before: outcome of each row.
+        after: the same under each head's intervention.
+        seed: of the halves, and of ties.
+        splits: how many halves are drawn.
+
+    Returns:
+        Gains as means of after less before.
+
+    Raises:
+        InputError: fewer than two rows.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
@@ -304,9 +373,20 @@ class Agreement:
     n: int
 
 
-def rank_agreement(scores: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
-    """Spearman's rho and Kendall's tau-b between two scores of the same heads (pairs with NaN left out)."""
-    first, second = np.asarray(scores, dtype=float), np.asarray(two, dtype=float)
+def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
+    """Spearman's rho and Kendall's tau-b between two scores of the same heads.
+
+    Args:
+        scores: of each head.
+        others: of the same heads; heads with a NaN in either are left out.
+
+    Returns:
+        Also the p of rho, and how many heads are left; None for fewer than three of these or a constant score.
+
+    Raises:
+        InputError: the two are not of equally many heads.
+    """
+    first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     if first.shape != second.shape:
         raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
     is_finite = np.isfinite(first) & np.isfinite(second)

@@ -30,8 +30,13 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Cells of an input's contrasts: of each draw two queries (q, q+t) and four keys (k, o, k+t, o+t). fits: draws
-    whose cells are inside and carry the feature, or do not, as they should."""
+    """Cells of one input's contrasts; what draws that do not fit have in their cells means nothing.
+
+    Attributes:
+        queries: positions of q and q+t; from any ordinary query and from the classifying token, as WAYS says.
+        keys: positions of k, o, k+t, o+t.
+        fits: draws whose cells are inside, and of which k carries the feature and the others do not.
+    """
 
     queries: Int[np.ndarray, "way feature draw two"]
     keys: Int[np.ndarray, "way feature draw four"]
@@ -40,9 +45,14 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """What a position is: a number of the kind of its word, -1 for none; and which features are roles of words, whose
-    contrasts stay within kinds. words: a number of the word that stands there, alike of words that are spelled alike,
-    -1 for none; None leaves no cell out."""
+    """What kind of word stands at each position, and which features are to be compared within kinds.
+
+    Attributes:
+        of: number of the kind of a position's word, -1 for none.
+        roles: which features are roles of words, whose contrasts stay within kinds.
+        words: number of the word at a position, the same for words that are spelled alike, -1 for none; None leaves no
+            cell out.
+    """
 
     of: Int[np.ndarray, " key"]
     roles: Bool[np.ndarray, " feature"]
@@ -50,7 +60,15 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input that draws are made of. classifying: position of the token that classifies; seed: of its draws."""
+    """An input that draws are made of.
+
+    Attributes:
+        tokens: which positions carry each feature.
+        ordinary: positions that are no special tokens.
+        kinds: of the words at its positions.
+        classifying: position of the token that classifies.
+        seed: of its draws.
+    """
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -60,8 +78,15 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """At most DRAWS for each feature of each input, from any ordinary query and from the classifying token; inputs of
-    one length and the same features, each drawn by its own seed whatever it is drawn with."""
+    """At most DRAWS for each feature of each input, from any ordinary query and from the classifying token.
+
+    Args:
+        inputs: of one length and the same features; each is drawn by its own seed whatever it is drawn with.
+        causal: whether keys must not come after their queries.
+
+    Returns:
+        One an input, in their order.
+    """
     tokens = np.stack([marked.tokens for marked in inputs])
     plain = np.zeros((len(inputs), tokens.shape[-1]), dtype=bool)
     for row, marked in zip(plain, inputs, strict=True):
@@ -165,8 +190,13 @@ def _positions(
 class RhombusCells:
     """The cells of the draws of some inputs that fit, one after another; found once and used for every layer.
 
-    batch [draw]: which input; queries, keys [draw, four]: its cells, with the signs of SIGNS. starts: where the draws
-    of a group (input, way, feature) begin; filled: which groups have any. shape: of all groups.
+    Attributes:
+        batch: which input each draw is of.
+        queries: positions of its cells' queries, with the signs of SIGNS.
+        keys: positions of its cells' keys.
+        starts: the first draw of each group (input, way, feature) that has any.
+        filled: numbers of these groups among all, counted through `shape`.
+        shape: how many inputs, ways and features there are.
     """
 
     batch: Int[np.ndarray, " draw"]
@@ -188,7 +218,14 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """The (query, key) of one input's cells."""
+        """The cells of one input's draws, draw after draw.
+
+        Args:
+            number: of the input in the batch.
+
+        Returns:
+            (query, key) of each cell.
+        """
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -199,8 +236,15 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Mean contrast over each input's draws, from the weights of their cells, in natural logarithms; NaN where no draw
-    fits."""
+    """Mean contrast over each input's draws.
+
+    Args:
+        weights: of the cells of each draw, in the order of SIGNS.
+        cells: which draws these are.
+
+    Returns:
+        Natural logarithms, above 0 where the feature's tokens get more; NaN where no draw fits.
+    """
     contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
         contrasts[cells.filled] = means_over_draws(weights, SIGNS, cells.starts)

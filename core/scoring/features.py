@@ -38,8 +38,14 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Where the features of one input are. tokens [feature, key]; nulls [draw, feature, key], a row without any token
-    where there were too few others; classifying: position of the token that classifies; rhombi: cells of contrasts."""
+    """Where the features of one input are.
+
+    Attributes:
+        tokens: which positions carry each feature.
+        nulls: positions that were drawn in their place; none where there were too few others.
+        classifying: position of the token that classifies.
+        rhombi: cells of contrasts; None where none are measured.
+    """
 
     tokens: Bool[np.ndarray, "feature key"]
     nulls: Bool[np.ndarray, "draw feature key"]
@@ -55,7 +61,18 @@ def mark(
     seed: Sequence[int],
     rhombi: Rhombi | None = None,
 ) -> Marks:
-    """Marks with their null draws. ordinary: positions that are no special tokens; seed: fixes the draws."""
+    """Marks of one input, with NULLS draws of the null.
+
+    Args:
+        tokens: which positions carry each feature.
+        ordinary: positions that are no special tokens, ascending.
+        classifying: position of the token that classifies.
+        seed: fixes the draws.
+        rhombi: cells of contrasts; None where none are measured.
+
+    Returns:
+        The same with as many other ordinary tokens, each near one of the feature's.
+    """
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -97,9 +114,15 @@ def _in_drawn_order(places: list[int], chance: random.Random) -> list[int]:
 def columns(
     cells: Float[np.ndarray, "batch query key head"], *, causal: bool = False, visible: bool = False
 ) -> Float[np.ndarray, "batch key head"]:
-    """Mean over queries of the attention to each key; visible: over the queries at or after the key (causal).
+    """Mean over queries of the attention to each key.
 
-    causal: without query 0, which can look at itself alone (kept where it is the only one).
+    Args:
+        cells: attention weights, rows sum to 1, heads last.
+        causal: without query 0, which can look at itself alone; it is kept where it is the only one.
+        visible: whether the mean is over the queries at or after the key (of a causal model) instead of all.
+
+    Returns:
+        *Range:* 0 to 1; without `visible` an input's keys add up to 1.
     """
     length = cells.shape[2]
     rows = cells[:, 1:] if causal and length > 1 else cells
@@ -168,8 +191,15 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer: every definition for every feature, its mean over inputs and its mean less the null. places: features
-    that are places of the input, not kinds of words."""
+    """Observer: every definition for every feature, its mean over inputs and its mean less the null.
+
+    Args:
+        layers: of the model.
+        heads: of a layer.
+        features: their names, in the order of `Marks.tokens`.
+        causal: whether queries see only keys up to themselves.
+        places: names of features that are places of the input, not kinds of words.
+    """
 
     def __init__(
         self, layers: int, heads: int, features: Sequence[str], *, causal: bool, places: Collection[str] = ()

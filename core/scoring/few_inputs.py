@@ -25,8 +25,11 @@ Cells = Shaped[np.ndarray, "*cell"]
 class Spread:
     """How far a mean can be trusted, per cell.
 
-    error: standard error. lean: skewness of the values over the root of their number. different: inputs (or groups of
-    inputs) whose value is not 0. sign: 1 where no value is below 0, -1 where none is above, else 0.
+    Attributes:
+        error: standard error, in the values' unit; 0 where values differ by rounding alone, NaN for fewer than two.
+        lean: skewness of the values over the root of their number.
+        different: how many inputs (or groups of inputs) have a value that is not 0.
+        sign: 1 where no value is below 0 and some above, -1 where none is above and some below, else 0.
     """
 
     error: Float[np.ndarray, "*cell"]
@@ -44,10 +47,13 @@ def spread_of(
     """The spread of a mean (or ratio of sums) from what each unit adds to it.
 
     Args:
-        values: of each unit.
+        values: of each unit; what is not used may be NaN.
         used: which units have one.
         mean: of the values, over units used.
         unit_means: the units' own means, where values are not these (a ratio's): they say which differ from 0.
+
+    Returns:
+        Standard error, skewness and signs of each cell.
     """
     unit_means = values if unit_means is None else unit_means
     n = used.sum(0).astype(float)
@@ -65,9 +71,9 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """The 95 % interval of a mean; NaN with fewer than two inputs that differ from 0.
+    """The 95 % interval of a mean; NaN where one input alone differs from 0, or there are fewer than two inputs.
 
-    It stays on the side of 0 on which all inputs lie (weights are never below 0).
+    It stays on the side of 0 on which all inputs lie (weights are never below 0), and is [0, 0] where all are 0.
     """
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
@@ -108,7 +114,14 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """The 95 % interval of the mean over inputs; NaN for fewer than two."""
+    """The 95 % interval of the mean over inputs.
+
+    Args:
+        values: of each input.
+
+    Returns:
+        Lower and upper end, in the values' unit; NaN for fewer than two inputs, and where one alone differs from 0.
+    """
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

@@ -15,10 +15,20 @@ CLAIMED = 0.95  # share of the fits in which a class must come
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """In which share of the fits each head is facilitating, interfering or irrelevant. Range 0 to 1.
+    """In which share of the fits each head is facilitating, interfering or irrelevant.
 
     High (above 1/2) under both pushes: facilitating. Low under both: interfering. High only with the push up:
     irrelevant. Low only with the push up, which no loss asks for: none of them, so shares add to at most 1.
+
+    Args:
+        up: gates that were fitted with a push up. *Range:* 0 to 1.
+        down: gates that were fitted with a push down, in as many fits. *Range:* 0 to 1.
+
+    Returns:
+        In the order of CLASSES, without "undecided". *Range:* 0 to 1.
+
+    Raises:
+        InputError: there is no fit.
     """
     if not len(up):
         raise InputError(f"Gates are fitted with a push up and one down each; seen {len(up)} and {len(down)} fits.")
@@ -28,5 +38,13 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """The class of each head, claimed where it comes in at least this share of the fits; else undecided."""
+    """The class of each head.
+
+    Args:
+        shares: as `class_shares` gives them.
+        claimed: the least share of the fits in which a class must come.
+
+    Returns:
+        One a head; "undecided" where no class comes in so many fits.
+    """
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]

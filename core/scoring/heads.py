@@ -20,7 +20,13 @@ from core.map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """What the scores ask of an input: separators, and the position that classifies. first: [CLS] / start."""
+    """What the scores ask of an input.
+
+    Attributes:
+        first: position of [CLS] or the start token.
+        separators: their positions.
+        classifying: position of the token that classifies.
+    """
 
     first: int
     separators: tuple[int, ...]
@@ -29,7 +35,13 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Maps [batch, head, query, key] of inputs of one length (numpy or torch), and where each input's places are."""
+    """Maps of inputs of one length, and where each input's special positions are.
+
+    Attributes:
+        weights: numpy or torch, rows sum to 1. *Shape:* (batch, head, query, key).
+        places: of each input.
+        causal: whether queries see only keys up to themselves.
+    """
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -43,7 +55,13 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """The same of long inputs, without maps: what was taken from each input's maps, as `special_needs` asked."""
+    """Long inputs of one length without their maps, for the scores that a `MapBatch` has.
+
+    Attributes:
+        sums: what was taken of each input's maps, as `special_needs` asked.
+        places: of each input.
+        causal: whether queries see only keys up to themselves.
+    """
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -51,11 +69,18 @@ class SumBatch:
 
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
-        """As of MapBatch."""
+        """-sum_j A[i, j] ln A[i, j] of every row, in nats."""
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """As `to_offset` of maps."""
+        """As `to_offset` of maps.
+
+        Args:
+            offset: one of OFFSETS.
+
+        Returns:
+            *Range:* 0 to 1; NaN where no query has such a key.
+        """
         rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
@@ -68,6 +93,9 @@ class SumBatch:
 
         Args:
             number: 0 for the first token, 1 for separators.
+
+        Returns:
+            *Range:* 0 to 1; NaN without keys, or without queries that see one and something else besides.
         """
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
@@ -93,7 +121,7 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """What a SumBatch is made of."""
+    """What a `SumBatch` is made of: the sums to take of one input of so many keys."""
     sets = keys_as_values(((at.first,), at.separators), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
@@ -101,8 +129,13 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
     """Mean over queries i of A[i, i + offset], over the queries that have such a key.
 
-    causal: without query 0, which can look at itself alone. Range 0 to 1; NaN when no query is left, and for
-    offset > 0 in causal models, which cannot look ahead.
+    Args:
+        weights: of one input, rows sum to 1.
+        offset: places from the query to the key, below 0 for keys before it.
+        causal: without query 0 at offset 0, because it can look at itself alone.
+
+    Returns:
+        *Range:* 0 to 1; NaN when no query is left, and for offset > 0 in causal models, which cannot look ahead.
     """
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
@@ -115,8 +148,13 @@ def to_keys(
 ) -> Float[Any, "*heads"]:
     """Mean over queries i of sum over `keys` j of A[i, j].
 
-    causal: only over queries that see one of the keys and something else besides (i >= min(keys), i > 0). Range 0
-    to 1; NaN without keys or without such queries.
+    Args:
+        weights: of one input, rows sum to 1.
+        keys: positions, each once.
+        causal: only over queries that see one of the keys and something else besides (i >= min(keys), i > 0).
+
+    Returns:
+        *Range:* 0 to 1; NaN without keys or without such queries.
     """
     if not len(keys):
         return weights.sum(-1).sum(-1) * float("nan")
@@ -127,7 +165,14 @@ def to_keys(
 
 
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
-    """-sum_j A[i, j] ln A[i, j] of every row, in nats; 0 to ln(length)."""
+    """-sum_j A[i, j] ln A[i, j] of every row, in nats.
+
+    Args:
+        weights: of any inputs, rows sum to 1.
+
+    Returns:
+        *Range:* 0 to ln(keys).
+    """
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
@@ -143,7 +188,15 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Mean over queries of a number of each row; of causal models without query 0, whose one weight is always 1."""
+    """Mean over queries of a number of each row.
+
+    Args:
+        rows: the number, of any unit.
+        causal: without query 0, whose one weight is always 1.
+
+    Returns:
+        In the same unit; NaN when no query is left.
+    """
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -153,7 +206,14 @@ def normalised_mean(
 ) -> Float[Any, "*heads"]:
     """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key.
 
-    visible_keys: that number, where it is not that of a whole sentence; its axes are broadcast against those of rows.
+    Args:
+        rows: entropy of each row, in nats.
+        causal: whether queries see only keys up to themselves.
+        visible_keys: how many keys each query sees, where it is not that of a whole sentence; its axes are broadcast
+            against those of rows.
+
+    Returns:
+        *Range:* 0 (each row looks at one key) to 1 (evenly); NaN when no row is left.
     """
     if visible_keys is not None:
         several = np.broadcast_to(visible_keys > 1, rows.shape)
@@ -169,9 +229,14 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens; range 0 to length - 1.
+    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens.
 
-    causal: without query 0, which can look at itself alone; NaN for one token.
+    Args:
+        weights: of one input, rows sum to 1.
+        causal: without query 0, which can look at itself alone.
+
+    Returns:
+        *Range:* 0 to length - 1; NaN for one token of a causal model.
     """
     position = np.arange(weights.shape[-1])
     gaps = np.abs(position[:, None] - position).ravel()  # query 0 of a causal map adds nothing
@@ -204,7 +269,16 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """`to_keys` of inputs whose keys differ: those that have the same ones together."""
+    """`to_keys` of inputs whose keys differ; inputs with the same keys are taken together.
+
+    Args:
+        weights: of inputs of one length, rows sum to 1.
+        keys: positions, of each input.
+        causal: as of `to_keys`.
+
+    Returns:
+        *Range:* 0 to 1; NaN as of `to_keys`.
+    """
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)
@@ -215,5 +289,12 @@ def to_own_keys(
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Entropy of the classifying token's row, in nats."""
+    """Entropy of the classifying token's row.
+
+    Args:
+        maps: whole maps of inputs, or what was taken of them.
+
+    Returns:
+        In nats. *Range:* 0 to ln(keys).
+    """
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

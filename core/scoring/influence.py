@@ -33,8 +33,11 @@ Runs = Shaped[np.ndarray, "run row"]
 class Influence:
     """A metric of several runs over the same rows.
 
-    value: [run], NaN where it is undefined. rows: what each row adds [run, row]; its mean over rows is 0. gained, lost:
-    the influence of one more row that is predicted well or badly [run].
+    Attributes:
+        value: NaN where it is undefined. *Range:* 0 to 1, of pearson -1 to 1.
+        rows: what each row adds; its mean over rows is 0.
+        gained: the influence of one more row that is predicted well; 0 of pearson.
+        lost: the influence of one more row that is predicted badly; 0 of pearson.
     """
 
     value: Float[np.ndarray, " run"]
@@ -46,7 +49,16 @@ class Influence:
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
     """Accuracy, F1 of class 1 or Pearson's r with the influence of every row.
 
-    Raises InputError for another metric.
+    Args:
+        name: one of METRICS.
+        gold: label or score of each row.
+        predicted: label or score of each row in each run.
+
+    Returns:
+        The metric of each run, and what each row adds to it.
+
+    Raises:
+        InputError: another metric.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
@@ -95,7 +107,16 @@ def change_ends(
 ) -> tuple[float, float, float]:
     """sum over runs of weight times (metric after - metric before), and its 95 % interval.
 
-    NaN where the metric is undefined; the ends are NaN for fewer than two rows.
+    Args:
+        name: one of METRICS.
+        gold: label or score of each row.
+        before: predicted label or score of each row.
+        after: the same of each run.
+        weights: of the runs.
+
+    Returns:
+        The sum, the lower end and the upper end; all NaN where the metric is undefined, the ends for fewer than two
+            rows.
     """
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))

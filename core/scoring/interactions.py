@@ -11,14 +11,32 @@ def interactions(
 ) -> Float[np.ndarray, "pair row"]:
     """effect({i, j}) - effect(i) - effect(j) of each pair on each row.
 
-    Effects are what is lost: m untouched less m without. Above 0: each stands in for the other (redundant). Below 0:
-    they work together. 0: they only add.
+    Args:
+        alone: what is lost without each head: m untouched less m without it.
+        together: what is lost without both heads of each pair.
+        pairs: numbers of the heads of each pair.
+
+    Returns:
+        In the unit of m. Above 0: each stands in for the other (redundant). Below 0: they work together. 0: they only
+            add.
     """
     return together - alone[pairs[:, 0]] - alone[pairs[:, 1]]
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Orders of all heads at random, each followed by its reverse. Raises InputError for an odd number."""
+    """Orders of all heads at random, each followed by its reverse.
+
+    Args:
+        heads: how many there are.
+        count: how many orders, reverses among them.
+        generator: draws them.
+
+    Returns:
+        Numbers of heads, from 0.
+
+    Raises:
+        InputError: `count` is odd, or below 2.
+    """
     if count < 2 or count % 2:
         raise InputError(f"Orders come with their reverse, so their number is even and above 0; seen {count}.")
     drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])
@@ -26,19 +44,33 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Of each order the heads that are off at each step: after 1, 2, ..., all heads were taken out."""
+    """Which heads are off at each step of each order: after 1, 2, ..., all heads were taken out.
+
+    Args:
+        orders: numbers of heads.
+
+    Returns:
+        Of each order one set a step.
+    """
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
-    whole: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
+    with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
     """What each head adds, mean over orders: the fall of m when it is taken out after those before it.
 
-    whole: m of one row with all heads. values: m after 1, 2, ..., all heads were taken out, of each order. They add up
-    to whole less m without any head, whatever the orders.
+    They add up to m with all heads less m without any, whatever the orders.
+
+    Args:
+        with_all: m of one row with all heads.
+        values: m after 1, 2, ..., all heads were taken out, of each order.
+        orders: numbers of heads in the order in which they were taken out.
+
+    Returns:
+        In the unit of m.
     """
-    before = np.concatenate([np.full((len(orders), 1), whole), values[:, :-1]], 1)
+    before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
     falls = before - values
     added = np.zeros(orders.shape[1])
     for order, fall in zip(orders, falls, strict=True):

@@ -24,10 +24,13 @@ GROUPS = 64
 
 @dataclass(frozen=True)
 class StatisticEstimate:
-    """Means [layer, head, statistic] with how sure they are, and n [statistic].
+    """Means with how sure they are.
 
-    NaN where nothing was seen. n: what the mean divides by (inputs, or links of all inputs); inputs: how many of them
-    have the statistic.
+    Attributes:
+        value: NaN where nothing was seen.
+        spread: of the means, each array with the axes of `value`.
+        n: what the mean divides by (inputs, or links of all inputs); of the layer that has most.
+        inputs: how many of them have the statistic; likewise.
     """
 
     value: Float[np.ndarray, "layer head statistic"]
@@ -88,11 +91,14 @@ class Means:
         counts: Float[np.ndarray, "batch *layer statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add a batch: per input the sum over what it has of each statistic, and how many it has (0: left out).
+        """Add a batch.
 
-        layer: EVERY_LAYER where sums are of all layers' heads, one layer's after another's; counts may differ by layer
-            then.
-        numbers: of the inputs, stable between runs. Sums whose count is 0 are not looked at and may be NaN.
+        Args:
+            layer: from 0; EVERY_LAYER where sums are of all layers' heads, one layer's after another's.
+            sums: of each input over what it has of each statistic; those whose count is 0 are not looked at and may be
+                NaN.
+            counts: how many it has, 0 where it is left out; with EVERY_LAYER they may differ by layer.
+            numbers: of the inputs, stable between runs.
         """
         groups = np.asarray(numbers) % GROUPS
         if isinstance(layer, slice):

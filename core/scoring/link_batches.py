@@ -20,9 +20,14 @@ Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, f
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """The words of one input. words: positions of each word's pieces. sentence: of each word, -1 for special tokens.
-    links: of each relation, (from, to) as numbers of words; never a word to itself. spellings: of each word a number,
-    the same for equal words; none known where empty."""
+    """The words of one input, and the links between them.
+
+    Attributes:
+        words: positions of each word's pieces.
+        sentence: number of each word's sentence, -1 for special tokens.
+        links: of each relation, (from, to) as numbers of words; never a word to itself.
+        spellings: a number of each word, the same for equal words; none known where empty.
+    """
 
     words: Sequence[tuple[int, ...]]
     sentence: Sequence[int]
@@ -31,7 +36,7 @@ class LinkedWords:
 
 
 class WordTable:
-    """Words of some inputs as numbers: of each its sentence, pieces and spelling; padded."""
+    """The sentence, the number of pieces and the spelling of each word of some inputs; a row an input, padded."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -43,14 +48,34 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Whether a word may be asked about another: one of its own sentence, or (across) of the other sentence.
-        Arrays are broadcast against each other."""
+        """Whether a link may lead from one word to another: within a sentence, or (across) to another sentence.
+
+        Arrays are broadcast against each other.
+
+        Args:
+            batch: numbers of the inputs.
+            query: numbers of the words that look.
+            key: numbers of the words that are looked at.
+            across: whether the link's relation lies between sentences.
+
+        Returns:
+            bool; false for special tokens, and for a word and itself. *Shape:* (*axes) of all arguments.
+        """
         sentence, key_sentence = self.sentence[batch, query], self.sentence[batch, key]
         within = (sentence == key_sentence) & (query != key)
         return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
-        """Whether two words are spelled alike; not a word and itself."""
+        """Whether two words are spelled alike.
+
+        Args:
+            batch: numbers of the inputs.
+            query: numbers of words.
+            key: numbers of other words.
+
+        Returns:
+            bool; false for a word and itself, and where spellings are not known. *Shape:* (*axes) of all arguments.
+        """
         spelling = self.spelling[batch, query]
         return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
 
@@ -151,7 +176,15 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Weight, excess, accuracy and contrast of every link. maps: between words; cells: between pieces."""
+        """Weight, excess, accuracy and contrast of every link in one layer.
+
+        Args:
+            maps: between words, rows of an input's words sum to 1.
+            cells: between pieces, rows sum to 1.
+
+        Returns:
+            As of `quantities`.
+        """
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -177,14 +210,31 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Weight, excess, accuracy and contrast. total: what the pairs of each null have together, by piece."""
+        """Weight, excess, accuracy and contrast of every link, in the order of QUANTITIES.
+
+        Args:
+            weight: of each link. *Range:* 0 to 1.
+            total: what the pairs of each group's null have together, by piece of the key.
+            right: 1 where the linked word is looked at most, else 0.
+            contrast: of each link, in natural logarithms.
+
+        Returns:
+            Excess is 0 where its null is empty; `counts` leaves such links out.
+        """
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Sums of every quantity over the links of each input and turn."""
+        """Sums of every quantity over the links of each input and turn.
+
+        Args:
+            values: of each link, as of `quantities`.
+
+        Returns:
+            float64, statistics by turn and then quantity; 0 where an input has no link in a turn.
+        """
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))

@@ -22,8 +22,14 @@ def in_order(words: LinkedWords, length: int) -> bool:
 
 @dataclass(frozen=True)
 class LinkSums:
-    """What one layer gave of one input's links. weight, right, contrast: of each link; total: what the pairs of each
-    null have together, by piece of the key."""
+    """What one layer gave of one input's links.
+
+    Attributes:
+        weight: of each link, between words. *Range:* 0 to 1.
+        right: 1 where the linked word is looked at most, else 0.
+        contrast: of each link, in natural logarithms; 0 where no draw fits.
+        total: what the pairs of each null have together, by piece of the key.
+    """
 
     weight: Float[np.ndarray, "link head"]
     right: Float[np.ndarray, "link head"]
@@ -62,7 +68,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the rows of a block: weights [query, key] of the queries from `start` on."""
+        """Add the rows of a block: of one head the weights [query, key] of the queries from `start` on, in a tensor."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -113,7 +119,10 @@ class LinkBlocks:
         """What the layer gave; the next one begins.
 
         Args:
-            cells: the weights of `cells`.
+            cells: the weights of the attribute `cells`.
+
+        Returns:
+            The input's links in the order of the batch.
         """
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)

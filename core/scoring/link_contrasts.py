@@ -11,36 +11,37 @@ a head that looks from a to b because they are linked has more. A link's contras
 not the same word again.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-
-from core.map_sums import MapSums, Needs
 
 DRAWS = 8  # of s and t, of each link
 TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
 FLOOR = 1e-30  # smaller weights have no logarithm to speak of: no draw that has one in a cell is taken
 NOTHING = 1e-3  # a smaller contrast is rounding
 _PLUS, _MINUS = ((0, 0), (1, 1), (2, 2)), ((0, 1), (1, 2), (2, 0))  # (query, key) of a, a+s, a+t; b, b+s-t, b+s
-_SIGNS = np.repeat([1.0, -1.0], 3)
+SIGNS = np.repeat([1.0, -1.0], 3)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Of each piece of an input its word and sentence; -1 for special tokens."""
+    """Which word and sentence each piece of an input is of.
+
+    Attributes:
+        word: number of the word; -1 where it is of none.
+        sentence: number of the sentence; -1 for special tokens, and where it is of no word.
+    """
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """From the positions of each word's pieces, and each word's sentence."""
+        """From the positions of each word's pieces and the number of its sentence; the input has `length` pieces."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -50,7 +51,13 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Cells of each link's contrasts: of each draw three queries and three keys. fits: draws that lie inside."""
+    """Cells of each link's contrasts; what draws that do not fit have in their cells means nothing.
+
+    Attributes:
+        queries: positions of a, a+s and a+t.
+        keys: positions of b, b+s-t and b+s.
+        fits: draws whose cells are all inside, between other words and not linked.
+    """
 
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
@@ -67,7 +74,13 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """Draws that fit: of which link each is, and its cells in the order of their signs, plus before minus."""
+    """The draws of some links that fit, one link after another.
+
+    Attributes:
+        link: number of the link that each draw is of.
+        queries: positions of its cells' queries, the three that are added before the three that are taken away.
+        keys: positions of its cells' keys, in the same order.
+    """
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -80,8 +93,18 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """At most DRAWS for each link. links: pieces of the query's and of the key's word; linked: the pairs (query's word,
-    key's word) that none of the other cells may lie between. causal: keys must come before their queries."""
+    """At most DRAWS for each link of one input.
+
+    Args:
+        pieces: of the input.
+        links: positions of the pieces of the query's and of the key's word.
+        linked: of each link the pairs (query's word, key's word) that none of its other cells may lie between.
+        causal: whether keys must come before their queries.
+        seed: of the draws.
+
+    Returns:
+        The hexagons of all links, in their order.
+    """
 
     def taken(link: np.ndarray, query: np.ndarray, key: np.ndarray) -> np.ndarray:
         return np.asarray(linked[link, query, key])
@@ -97,13 +120,13 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """The same of several inputs of one length, each drawn by its own seed whatever it is drawn with.
+    """`hexagons` of several inputs of one length, each drawn by its own seed whatever it is drawn with.
 
     Args:
         pieces: of each input.
         links: of each input, as of `hexagons`.
-        is_taken: of links (numbered through, one input after another), the query's and the key's words whether no other
-            cell of that link may lie between them.
+        is_taken: of draws the number of their link (counted through, one input after another), the query's and the
+            key's word: whether no other cell of that link may lie between them. *Shape:* (draw,) of each array.
         causal: as of `hexagons`.
         seeds: of each input.
 
@@ -229,7 +252,14 @@ def _first_draws(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """The weights by cell, all heads of one; no copy of maps on the processor."""
+    """The weights on the processor, heads last; no copy of maps that are there already.
+
+    Args:
+        weights: attention weights, rows sum to 1.
+
+    Returns:
+        The same numbers, of half precision as float32.
+    """
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -240,7 +270,17 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """The weights of some cells of some inputs."""
+    """The weights of some cells of some inputs.
+
+    Args:
+        cells: attention weights, heads last.
+        batch: which input each draw is of.
+        queries: positions of the cells' queries.
+        keys: positions of the cells' keys.
+
+    Returns:
+        *Range:* 0 to 1.
+    """
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -250,35 +290,62 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], of: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Mean contrast of each link over its draws, in natural logarithms; 0 where no draw fits."""
+    """Mean contrast of each link over its draws.
+
+    Args:
+        weights: attention weights, rows sum to 1.
+        batch: which input each link is of.
+        of: the links' draws.
+
+    Returns:
+        Natural logarithms, above 0 for a head that looks from a to b because they are linked; 0 where no draw fits.
+    """
     cells = of.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), of)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], of: Hexagons) -> Float[np.ndarray, "link head"]:
-    """The same from the weights of the cells of the draws that fit."""
+    """Mean contrast of each link, from the weights of the cells of the draws that fit.
+
+    Args:
+        weights: of `of.cells`.
+        of: the links' draws.
+
+    Returns:
+        As of `contrasts`.
+    """
     links = of.cells.link
     mean = np.zeros((len(of.fits), weights.shape[-1]))
     if len(links):
         starts = np.flatnonzero(np.diff(links, prepend=-1))
-        mean[links[starts]] = np.nan_to_num(means_over_draws(weights, _SIGNS, starts), nan=0.0)
+        mean[links[starts]] = np.nan_to_num(means_over_draws(weights, SIGNS, starts), nan=0.0)
     return mean
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Weights of the cells of draws, one draw after another, as the contrasts take them. cells: of a draw."""
+    """Weights of the cells of draws, one draw after another, as the contrasts take them.
+
+    Args:
+        weights: as `MapSums.cells` has them.
+        cells: how many each draw has.
+
+    Returns:
+        The same weights, contiguous.
+    """
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Mean over each group's draws of the signed sum of log weights. A draw with a weight below FLOOR in any cell is
-    left out: taken as FLOOR it would give a head of one distance a contrast that it has not.
+    """Mean over each group's draws of the signed sum of log weights.
+
+    A draw with a weight below FLOOR in any cell is left out: taken as FLOOR it would give a head of one distance a
+    contrast that it has not.
 
     Args:
         weights: of the cells of each draw.
-        signs: of the cells.
+        signs: of the cells, 1 or -1, as many of each.
         starts: the first draw of each group; groups lie one after the other.
 
     Returns:
@@ -290,71 +357,3 @@ def means_over_draws(
     total, counts = np.add.reduceat(value, starts, axis=0), np.add.reduceat(measured, starts, axis=0, dtype=int)
     mean = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)
-
-
-# ---------------------------------------------------------------- of whole inputs
-
-
-class LinkEnds(NamedTuple):
-    """The links whose contrasts count as one. input: its number; links: positions of the query's and of the key's
-    word; taken: the pairs (query's word, key's word) that no other cell may lie between."""
-
-    input: int
-    pieces: Pieces
-    links: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    taken: Bool[np.ndarray, "word word"]
-
-
-class MeanContrasts:
-    """Observer: the mean contrast of each entry's links, of every head.
-
-    Args:
-        entries: what is measured, several of one input if need be.
-        layers: of the checkpoint.
-        heads: of each layer.
-        causal: whether queries see only keys before them.
-        seed: of the draws; an entry's are drawn by its input too, whatever it is measured with.
-    """
-
-    def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
-        self._means = np.full((len(entries), layers, heads), np.nan)
-        self._hexagons: list[Hexagons] = []
-        self._by_input: dict[int, list[int]] = defaultdict(list)
-        for number, entry in enumerate(entries):
-            blocked = np.broadcast_to(entry.taken, (len(entry.links), *entry.taken.shape))
-            drawn = hexagons(entry.pieces, entry.links, blocked, causal=causal, seed=[seed, entry.input])
-            self._hexagons.append(drawn)
-            if drawn.fits.any():
-                self._by_input[entry.input].append(number)
-
-    def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Read one layer's maps of some inputs [batch, head, query, key]."""
-        for row, number in enumerate(inputs):
-            for entry in self._by_input.get(number, ()):
-                drawn = self._hexagons[entry]
-                layer_contrasts = contrasts(weights[row : row + 1], np.zeros(len(drawn.fits), dtype=int), drawn)
-                self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
-
-    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Of long inputs the cells of all draws, one entry after another."""
-        drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
-        cells = [
-            [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
-            for hexagons_of_input in drawn
-        ]
-        return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
-
-    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """The same without the layer's maps."""
-        for input_sums, number in zip(sums, inputs, strict=True):
-            start = 0
-            for entry in self._by_input.get(number, ()):
-                drawn = self._hexagons[entry]
-                count = drawn.cells.queries.size
-                weights = by_draw(input_sums.cells[:, start : start + count], len(_SIGNS))
-                self._means[entry, layer] = contrasts_of(weights, drawn)[drawn.fits.any(1)].mean(0)
-                start += count
-
-    def result(self) -> Float[np.ndarray, "entry cell"]:
-        """In natural logarithms, cells by layer and head; NaN where an entry has no draw."""
-        return self._means.reshape(len(self._means), -1)

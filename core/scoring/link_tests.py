@@ -38,7 +38,16 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Sums over inputs of the score at one place drawn at random; places[i][0] is the true one."""
+    """Sums over inputs of the score at one place drawn at random.
+
+    Args:
+        places: of each input the score at each of its places, the true one first.
+        draws: how many sums.
+        seed: of the draws.
+
+    Returns:
+        In the unit of the scores.
+    """
     rng, total = np.random.default_rng(seed), np.zeros((draws, places[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
         part = total[start : start + _CHUNK]
@@ -52,7 +61,13 @@ def exchange_draws(
 ) -> Float[np.ndarray, "draw cell"]:
     """Sums over inputs of the score with another input's links, permuted within each group.
 
-    groups[g][i, j]: input i with the links of input j; the diagonal is the truth.
+    Args:
+        groups: of each group at [i, j] the score of input i with the links of input j; the diagonal is the truth.
+        draws: how many sums.
+        seed: of the permutations.
+
+    Returns:
+        In the unit of the scores.
     """
     rng, total = np.random.default_rng(seed), np.zeros((draws, groups[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
@@ -66,12 +81,27 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """One-sided p = (1 + draws at least as large) / (1 + draws), in 1/(R+1) to 1."""
+    """One-sided p = (1 + draws at least as large) / (1 + draws).
+
+    Args:
+        observed: the true sum.
+        draws: sums under the null.
+
+    Returns:
+        *Range:* 1 / (draws + 1) to 1.
+    """
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
 def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Benjamini-Hochberg adjusted p values over all heads; NaN where none was tested."""
+    """Benjamini-Hochberg adjusted p over all heads.
+
+    Args:
+        p: of each head, NaN where it was not tested. *Range:* 0 to 1.
+
+    Returns:
+        *Range:* p to 1; NaN for all heads where any has none.
+    """
     if np.isnan(p).any():
         return np.full_like(p, np.nan)
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -81,7 +111,12 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """What one null compares: the true sum over inputs, and sums drawn under it."""
+    """What one null compares.
+
+    Attributes:
+        observed: the true sum over inputs.
+        draws: sums under the null, in the same unit.
+    """
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -95,12 +130,21 @@ class Null:
 class LinkTest:
     """The verdict on every head (cells in the caller's order).
 
-    score: mean over n inputs of a weight, 0 to 1; low, high: its 95 % interval. distance, exchange: means of the two
-    place nulls. excess: how much more the linked query looks there than the text's other queries do, in even shares,
-    distance taken out. contrast: mean log weight of the links with query, key and distance taken out; NaN where none
-    was measured. p_*: of each null; p_query and p_share are no smaller than p_contrast. q_places: the
-    larger p of the place nulls after Benjamini-Hochberg; beats_places: it is <= 0.05. q, survives: the same over all
-    four nulls.
+    Attributes:
+        n: how many inputs were compared.
+        score: mean over inputs of a weight. *Range:* 0 to 1.
+        low, high: its 95 % interval.
+        distance: mean over inputs of the place null, links at other places of the same input. *Range:* 0 to 1.
+        exchange: mean over inputs of the place null, links of other inputs. *Range:* 0 to 1.
+        excess: how much more the linked query looks there than the text's other queries do, in even shares, distance
+            taken out.
+        contrast: mean log weight of the links with query, key and distance taken out; NaN where none was measured.
+        p_distance, p_exchange: of the place nulls; NaN for fewer than FEWEST inputs.
+        p_query, p_share: of the nulls of other queries; no smaller than p_contrast; NaN likewise.
+        p_contrast: that the contrast is not above 0; 1 where too few inputs have one, NaN where none was measured.
+        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` says whether it is <= LEVEL.
+            NaN likewise.
+        q: the same over all four nulls; `survives` says whether it is <= LEVEL. NaN likewise.
     """
 
     n: int

@@ -34,10 +34,19 @@ PAIRINGS = {
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """The (query, key) pairs that a score looks at, each once; a causal model's are those with key <= query.
+    """The pairs that a score looks at, each once.
 
-    pairing "zip" joins the pieces of all elements, then of all targets, as the notebook does. Raises InputError for
-    an unknown direction or pairing.
+    Args:
+        links: of one input.
+        direction: one of DIRECTIONS.
+        pairing: one of PAIRINGS; "zip" joins the pieces of all elements, then of all targets, as the notebook does.
+        causal: whether pairs whose key comes after the query are left out.
+
+    Returns:
+        (query, key) positions.
+
+    Raises:
+        InputError: an unknown direction or pairing.
     """
     if direction not in DIRECTIONS or pairing not in PAIRINGS:
         raise InputError(
@@ -72,14 +81,31 @@ def relation_score(
 ) -> Float[Any, "*heads"]:
     """Per head, max of A[query, key] over the pairs of an input's links.
 
-    Range 0 to 1; NaN where no pair can be seen (no link, or a causal model whose key would lie after its query).
-    numpy or torch; not written to. The paper's score is its mean over inputs (Fig 3).
+    The paper's score is its mean over inputs (Fig 3).
+
+    Args:
+        weights: of one input, numpy or torch, rows sum to 1; not written to.
+        links: of the input.
+        direction: one of DIRECTIONS.
+        pairing: one of PAIRINGS.
+        causal: whether pairs whose key comes after the query are left out.
+
+    Returns:
+        *Range:* 0 to 1; NaN where no pair can be seen (no link, or a causal model whose key would lie after its query).
     """
     return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
 
 
 def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Max of A[query, key] over some pairs; NaN without any."""
+    """Max of A[query, key] over some pairs.
+
+    Args:
+        weights: of one input, numpy or torch, rows sum to 1.
+        pairs: (query, key) positions.
+
+    Returns:
+        *Range:* 0 to 1; NaN without any pair.
+    """
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
@@ -89,8 +115,14 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
     """A copy in which one key (the sink) gets nothing and each row again sums to 1.
 
-    A row that looks only at that key keeps its weights (query 0 of a causal map). What is left is the sum of the other
-    keys: under a strong sink 1 less its weight is mostly rounding.
+    What is left is the sum of the other keys: under a strong sink 1 less its weight is mostly rounding.
+
+    Args:
+        weights: numpy or torch, rows sum to 1; not written to.
+        key: its position.
+
+    Returns:
+        Rows sum to 1. A row that looks only at that key keeps its weights (query 0 of a causal map).
     """
     without = weights * 1.0
     without[..., :, key] = 0
@@ -198,6 +230,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
+        """The score at each placement by layer and head, under (input, name); NaN for a placement without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 

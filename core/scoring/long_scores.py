@@ -16,7 +16,15 @@ def long_scores(
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
     """All scores of HEAD_SCORES of one input, as `map_scores` gives them of whole maps.
 
-    sums: of each layer, as `special_needs` asks. windows: as of AttentionMaps. sink: whether rows have one more key.
+    Args:
+        sums: of each layer, as `special_needs` asks.
+        at: the input's special positions.
+        windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
+        causal: whether queries see only keys up to themselves.
+        sink: whether rows have one more key.
+
+    Returns:
+        By name; NaN where a score is undefined.
     """
     batches = [SumBatch([layer_sums], [at], causal) for layer_sums in sums]
     scores = {
@@ -35,7 +43,18 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """The same if every query looked evenly at all it sees, as `even_scores`: one number, or one a layer."""
+    """What `long_scores` would be if every query looked evenly at all it sees, as `even_scores` of whole maps.
+
+    Args:
+        length: tokens of the input.
+        at: its special positions.
+        windows: as of `long_scores`.
+        causal: as of `long_scores`.
+        sink: as of `long_scores`.
+
+    Returns:
+        By name, one number for all layers, or one a layer where layers have windows; NaN where a score is undefined.
+    """
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

@@ -176,9 +176,19 @@ def read_rows(
 ) -> list[TaskRow]:
     """Rows of one split, in the order of the file.
 
-    folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, else a folder in GLUE's TSV
-    form (the one that holds `SST-2/`, or the task's own). limit: at most so many, drawn with `seed` without
-    replacement. Raises InputError naming a missing file, column, or the row with a label outside the set.
+    Args:
+        task: its key, or the task itself.
+        split: "train" or "dev".
+        folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, else a folder in GLUE's TSV
+            form (the one that holds `SST-2/`, or the task's own). An own task's rows come from its own file.
+        limit: at most so many, drawn without replacement; None: all.
+        seed: of that draw.
+
+    Returns:
+        At least one row.
+
+    Raises:
+        InputError: another split, a missing file or column, a row with a label outside the set, or no row.
     """
     task = task_of(task)
     if split not in ("train", "dev"):

@@ -9,13 +9,23 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """For each output of a checkpoint the label of `task` it means (an index into Task.labels).
+    """For each output of a checkpoint the label of `task` that it means.
 
-    `order[k]` is the task's label of output k, so `logits[:, [order.index(l) for l in ...]]` is in the task's
-    order. Names are compared without case, spaces, hyphens and underscores, and as the TSV form spells them. Names
-    that say nothing (LABEL_0, LABEL_1) are taken in the hub's order when there are two; with three the order is a
-    guess between six and is refused. Raises CheckpointError on another number of labels or other names, InputError for
-    a list without labels.
+    `order[k]` is the task's label of output k, so `logits[:, [order.index(l) for l in ...]]` is in the task's order.
+    Names are compared without case, spaces, hyphens and underscores, and as the TSV form spells them. Names that say
+    nothing (LABEL_0, LABEL_1) are taken in the hub's order when there are two; with three the order is a guess between
+    six and is refused.
+
+    Args:
+        task: with labels or scores.
+        labels: of the checkpoint's outputs by number; None without a classification head.
+
+    Returns:
+        Indices into Task.labels; (0,) of a score.
+
+    Raises:
+        CheckpointError: no head, another number of labels, or other names.
+        InputError: a list without labels.
     """
     must_have_labels(task)
     if labels is None:

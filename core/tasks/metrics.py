@@ -19,11 +19,22 @@ UNDEFINED = "undefined"
 
 
 def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
-    """The task's metrics of predictions against gold labels [row].
+    """The task's metrics of predictions against gold labels; published tables print them x 100.
 
-    Accuracy; F1 of class 1 where the task asks for it (0 when nothing is predicted as 1, as scikit-learn has it);
-    for STS-B Pearson's r, Spearman's rho and the mean squared error on its 0-to-5 scale. Published tables print
-    them x 100. Source: methods of Kovaleva et al. 2019, run_classifier.
+    Accuracy; F1 of class 1 where the task asks for it; for STS-B Pearson's r, Spearman's rho and the mean squared error
+    on its 0-to-5 scale. Source: methods of Kovaleva et al. 2019, run_classifier.
+
+    Args:
+        task: whose metrics are asked for.
+        gold: label (its index) or score of each row.
+        predicted: the same of each row.
+
+    Returns:
+        By name. F1 is 0 where nothing is predicted as 1, as scikit-learn has it; a correlation is None where the scores
+            or the predictions are constant.
+
+    Raises:
+        InputError: no row, or not one prediction a row.
     """
     if len(gold) != len(predicted) or not len(gold):
         raise InputError(f"Every row needs one prediction; seen {len(gold)} rows and {len(predicted)} predictions.")

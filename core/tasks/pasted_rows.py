@@ -26,8 +26,8 @@ class Pasted(NamedTuple):
 def read_pasted(lines: str) -> list[Pasted]:
     """One input a line; a tab divides the sentences of a pair. Empty lines are left out.
 
-    A first line that names columns (sentence, sentence2, ...) makes it a table, divided by commas or tabs as that
-    line is. Raises InputError where nothing is left, a line has more than two sentences, or there are over MOST.
+    A first line that names columns (sentence, sentence2, ...) makes it a table, divided by commas or tabs as that line
+    is. Raises InputError where nothing is left, a line has more than two sentences, or there are over MOST.
     """
     kept = [line for line in lines.replace("\ufeff", "").splitlines() if line.strip()]
     inputs = _table(kept) if kept and _names_columns(kept[0]) else [_line(line) for line in kept]
@@ -39,10 +39,21 @@ def read_pasted(lines: str) -> list[Pasted]:
 
 
 def keep_rows(lines: str, folder: Path, name: str = "sentences", *, learned: bool = False) -> Path:
-    """Keep a list, as `read_pasted` reads it, as a file of rows in `folder`: the task that it is from then on.
+    """Keep a list, as `read_pasted` reads it, as a file of rows: the task that it is from then on.
 
-    Columns label or score, and split, stay; with labels and no split every row is dev, unless a model is to learn from
-    the list (learned). The same list is the same file. Raises InputError saying what must be mended.
+    Columns label or score, and split, stay. The same list is the same file.
+
+    Args:
+        lines: what was pasted or uploaded.
+        folder: where the file will lie.
+        name: of the list; the file's name begins with it.
+        learned: whether a model is to learn from the list; else every row is dev where there are labels and no split.
+
+    Returns:
+        The file, whose path is the task's key.
+
+    Raises:
+        InputError: says what must be mended.
     """
     rows = _rows_of(lines)
     columns = [column for column in rows[0] if any(row.get(column) for row in rows)]

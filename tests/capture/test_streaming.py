@@ -22,8 +22,9 @@ from core.scoring.distances import HeadDistances
 from core.scoring.feature_contrasts import Kinds, Marked, rhombi_of_inputs
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
-from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
+from core.scoring.link_contrasts import Pieces
 from core.scoring.links import PairScores, Placement
+from core.scoring.mean_contrasts import LinkEnds, MeanContrasts
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.queries import KINDS, Looked, QueryResiduals
 from core.scoring.statistics import HeadStatistics

@@ -12,7 +12,7 @@ from core.frames.records import AnnotatedSentence, links_of, words
 from core.map_sums import MapSums, Needs, Reducer, keys_as_values
 from core.models.checkpoint import Checkpoint
 from core.scoring import link_tests
-from core.scoring.link_contrasts import LinkEnds, MeanContrasts, Pieces
+from core.scoring.link_contrasts import Pieces
 from core.scoring.links import (
     ALONE,
     Links,
@@ -26,6 +26,7 @@ from core.scoring.links import (
     shifted,
 )
 from core.scoring.links import without_key as without
+from core.scoring.mean_contrasts import LinkEnds, MeanContrasts
 from core.scoring.queries import Looked, QueryResiduals
 from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed
 
