@@ -15,9 +15,8 @@ def start_study(study: str, *, view: str) -> None:
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
         name = context.now().checkpoint
         container = st.container()
-        study_options = (
-            _trees(container) if "treebank" in declared(find_study(study).options) else _task(container, study)
-        )
+        of_trees = "treebank" in declared(find_study(study).options)
+        study_options = _trees(container) if of_trees else _task(container, study)
         options = {"checkpoint": name} | study_options if name else None
         job_progress.offer_start(study, options, "Measure", title=lambda: f"{study} of {name}", key=f"measure_{view}")
     job_progress.show_jobs(study)
@@ -43,12 +42,8 @@ def _task(container: Any, study: str) -> dict[str, Any]:
         folder = st.text_input(
             "Data", key="data", bind="query-params", placeholder="a folder in GLUE's TSV form; empty for the samples"
         )
-        study_options: dict[str, Any] = {"data": folder or None}
+        options: dict[str, Any] = {"data": folder or None}
         if study == "representation":
-            return study_options | {"task": task}
+            return options | {"task": task}
         seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", bind="query-params", help="Runs of each fine-tuning.")
-    return (
-        study_options
-        | {"seeds": list(range(int(seeds)))}
-        | ({"tasks": [task]} if study == "transfer" else {"task": task})
-    )
+    return options | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})

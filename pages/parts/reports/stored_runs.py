@@ -89,14 +89,8 @@ def _standing(stored: StoredRun) -> tuple[bool, ...]:
     with."""
     chosen, (fits_checkpoint, fits_rows) = context.chosen(), _fit(stored)
     is_own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
-    return (
-        is_own,
-        bool(chosen.checkpoint) and fits_checkpoint,
-        bool(chosen.rows) and fits_rows,
-        not stored.sampled,
-        fits_checkpoint,
-        fits_rows,
-    )
+    of_chosen, on_chosen = bool(chosen.checkpoint) and fits_checkpoint, bool(chosen.rows) and fits_rows
+    return is_own, of_chosen, on_chosen, not stored.sampled, fits_checkpoint, fits_rows
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
