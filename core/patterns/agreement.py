@@ -32,7 +32,7 @@ def opinions(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """The raters, the two different people with the most maps in common first; those without any as they come."""
+    """The raters, the two different people with the most maps in common first; in their order where no two have any."""
     labelled = opinions(labels).notna()
     pairs = [
         (int((labelled[first] & labelled[second]).sum()), first, second)
@@ -45,7 +45,7 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Whom `first` can be held against: other people, then other people's passes, then their own."""
+    """Whom a rater can be compared with: other people, then other people's passes, then the rater's own."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
@@ -89,7 +89,15 @@ def tied(labels: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two raters on the maps both labelled. kappa: Cohen's, with its 95 % interval over inputs; share: equal labels."""
+    """Two raters on the maps that both labelled.
+
+    Attributes:
+        first, second: their names.
+        maps: how many both labelled.
+        share: of equal labels, 0 to 1.
+        kappa: Cohen's, at most 1; NaN where both gave one and the same class to everything.
+        low, high: its 95 % interval over inputs; NaN below two inputs.
+    """
 
     first: str
     second: str
@@ -101,7 +109,20 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Cohen's kappa (scikit-learn) of two raters; NaN where both gave one and the same class to everything."""
+    """Cohen's kappa (scikit-learn) of two raters with its interval.
+
+    Args:
+        labels: a row for each label that stands.
+        first: name of one rater.
+        second: name of the other.
+        seed: of the resamples of inputs.
+
+    Returns:
+        Their agreement on the maps that both labelled.
+
+    Raises:
+        InputError: one of them has no labels, or no map has labels of both.
+    """
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -128,8 +149,13 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Two raters on the maps that both gave one of two classes. differ: how many they gave one each; kappa: Cohen's,
-    NaN where they used one class only.
+    """Two raters on the maps that both gave one of two classes.
+
+    Attributes:
+        classes: the two.
+        maps: how many there are.
+        differ: of how many one rater gave one class and the other the other.
+        kappa: Cohen's, at most 1; NaN where the raters used one class only.
     """
 
     classes: tuple[str, str]
@@ -139,7 +165,7 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Agreement within each pair of classes, the pair that parts the raters most first; pairs nobody used left out."""
+    """Agreement within each pair of classes that somebody used, first the pair on which the raters differ most."""
     both = opinions(labels)[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -152,7 +178,14 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """Two raters on one class against all others, over the maps both labelled. first, second: how many each gave it."""
+    """Two raters on one class against all others, over the maps that both labelled.
+
+    Attributes:
+        name: of the class.
+        first, second: how many maps each gave it.
+        both: how many both gave it.
+        kappa: Cohen's, at most 1; NaN where both gave it to every map.
+    """
 
     name: str
     first: int
@@ -162,7 +195,7 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Kappa of each class against the rest, the least agreed on first; classes that neither gave left out."""
+    """Kappa of each class against the rest, the least agreed on first; without classes that neither gave."""
     labelled = opinions(labels)[[first, second]].dropna()
     agreements = []
     for name in names:

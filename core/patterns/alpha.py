@@ -45,7 +45,7 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
     """Alpha of different people: their first passes without adjudications, resampling whole inputs.
 
-    The one that every page says of the same labels; a second pass is no other person.
+    Every page shows this alpha of the same labels; a second pass is no other person.
     """
     return alpha_with_interval(labels[labels["pass"] == 1], by_input=True)
 

@@ -37,8 +37,10 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """How the bundled maps that all their raters gave one of its classes lie to the threshold, as a sentence; "" where
-    there is none."""
+    """A sentence on how many of the bundled maps of a border's classes lie on their class's side of the threshold.
+
+    Only maps that all their raters gave the class count. "" where the border has no threshold.
+    """
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}

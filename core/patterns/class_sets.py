@@ -32,7 +32,13 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set that somebody asks for. describes: "causal", "bidirectional" or "any", whose maps it is for."""
+    """A class set that somebody asks for.
+
+    Attributes:
+        name, title, source: as in `ClassSet`.
+        describes: whose maps it is for: "causal", "bidirectional" or "any".
+        classes: of the set.
+    """
 
     name: str
     title: str
@@ -57,8 +63,20 @@ def class_set_names(db: Database) -> list[str]:
 
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
-    """Store a class set of one's own; returns it. Raises InputError, saying which, for a name that is taken, too few
-    or too many classes, and classes that look alike; then nothing is stored."""
+    """Store a class set of one's own.
+
+    Args:
+        db: the store.
+        wanted: the set.
+        annotator: who makes it.
+
+    Returns:
+        The set as it is stored.
+
+    Raises:
+        InputError: the name is empty or taken, `describes` is none of the three, there are too few or too many classes,
+            or classes look alike; nothing is stored then.
+    """
     name = wanted.name.strip()
     taken = class_set_names(db)
     if not looks_like(name) or looks_like(name) in map(looks_like, taken):
@@ -87,7 +105,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
-    """InputError unless these can be the classes of one set."""
+    """Raise InputError unless these can be the classes of one set."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
             f"A class set has {FEWEST} to {MOST} classes, which exclude each other; {len(classes)} "
@@ -99,7 +117,7 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
-    """InputError when a class has no name, title or line, or shares what tells classes apart with another."""
+    """Raise InputError where a class has no name, title or line, or shares with another what tells classes apart."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
             f"A class has a name and a line saying what the eye sees; {new.name[:60]!r} has not both: give them."
@@ -128,7 +146,18 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Give a class another title, eye, colour or key; what is empty stays as it was. Raises as `add_class`."""
+    """Give a class another title, eye, colour or key; what is empty stays as it was.
+
+    Args:
+        db: the store.
+        classes: the set as it is now.
+        name: of the class.
+        annotator: who acts.
+        told: the new title, eye, colour or key by these names.
+
+    Raises:
+        InputError: another class looks like it then.
+    """
     before = classes.named(name)
     after = replace(before, **{what: value for what, value in told.items() if value.strip()})
     check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])

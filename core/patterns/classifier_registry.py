@@ -144,7 +144,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """The same of the bundled classifier, from its file; None where none is bundled."""
+    """What `about_best` says of the bundled classifier, from its file; None where none is bundled."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if not file.is_file():
         return None

@@ -65,7 +65,18 @@ def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, "
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over groups: inputs, or heads."""
+    """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over groups.
+
+    Args:
+        truth: true class number of each map.
+        predicted: predicted class number of each map.
+        groups: name of each map's group: its input, or its head.
+        names: of the classes, by number.
+        seed: of the resamples.
+
+    Returns:
+        The scores of all maps.
+    """
     everything = list(range(len(names)))
     precision, recall, f1, support = precision_recall_fscore_support(
         truth, predicted, labels=everything, zero_division=0.0
@@ -193,7 +204,18 @@ def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: in
 def macro_f1_interval(
     truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Expanded percentile bootstrap (95 %) of macro F1 over inputs, or heads: whatever the groups are."""
+    """Expanded percentile bootstrap (95 %) of macro F1 over groups.
+
+    Args:
+        truth: true class number of each map.
+        predicted: predicted class number of each map.
+        groups: name of each map's group: its input, or its head.
+        classes: how many there are.
+        seed: of the resamples.
+
+    Returns:
+        Low and high, 0 to 1, over the classes of `enough_maps`.
+    """
     counts = by_group(truth, predicted, groups, classes)
     drawn = macro_f1(resampled(counts, seed=seed), enough_maps(counts.sum(0)))
     low, high = ends(drawn, len(counts))

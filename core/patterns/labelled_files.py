@@ -67,10 +67,16 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
-    """Every map of an .npz (key -> square float array whose rows sum to 1).
+    """Every map of an .npz archive.
+
+    Args:
+        file: that is read; key -> square float array whose rows sum to 1.
+
+    Returns:
+        The maps by key, float32, each row divided by its sum.
 
     Raises:
-        InputError: for a file that is no such archive, is too large, holds objects, or holds anything but maps.
+        InputError: the file is no such archive, is too large, holds objects, or holds anything but maps.
     """
     _check_directory(file)
     maps: dict[str, Map] = {}
@@ -248,7 +254,18 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """The map of each label. InputError for a label without a map, or one that says another length than its map has."""
+    """The map of each label.
+
+    Args:
+        maps: by key.
+        labels: of these maps.
+
+    Returns:
+        Maps in the order of the labels.
+
+    Raises:
+        InputError: a label has no map, or says another length than its map has.
+    """
     for label in labels:
         if label.key not in maps:
             raise InputError(f"Every label is of a map of the file; {label.key[:60]!r} is none: check its key.")

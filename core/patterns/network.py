@@ -80,7 +80,19 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """A fresh network by name for maps of `size` rows."""
+    """A fresh network.
+
+    Args:
+        name: one of NETWORKS.
+        classes: how many scores it gives.
+        size: rows and columns of the maps.
+
+    Returns:
+        The network, in train mode.
+
+    Raises:
+        InputError: maps are smaller than SMALLEST, or there is no such network.
+    """
     if size < SMALLEST:
         raise InputError(f"The networks need maps of at least {SMALLEST} rows; {size} was asked for: pad them.")
     if name == "paper":
@@ -91,5 +103,5 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 
 def parameters(network: nn.Module) -> int:
-    """Trained numbers of a network."""
+    """How many numbers of a network are trained."""
     return sum(weights.numel() for weights in network.parameters())

@@ -31,7 +31,15 @@ NOTHING = Spread(float("nan"), float("nan"), float("nan"))
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """Of the share of others who agree, among labels of the same class. votes: task, worker, label."""
+    """How much people differ in the share of others who agree with them, among labels of the same class.
+
+    Args:
+        votes: columns task (map), worker (person) and label (class).
+        seed: of the shuffles.
+
+    Returns:
+        The spread of shares, 0 to 1; NaN where no map has two votes, or fewer than two people's votes can be compared.
+    """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])
     counts = np.zeros((maps.max() + 1, len(names)))
@@ -46,7 +54,15 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
 
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
-    """Of how often people give each class: the length of the vector of differences from everybody's shares."""
+    """How much people differ in how often they give each class: the length of the difference from everybody's shares.
+
+    Args:
+        votes: columns worker (person) and label (class).
+        seed: of the shuffles.
+
+    Returns:
+        The spread of vectors of shares; NaN for fewer than two people.
+    """
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
 

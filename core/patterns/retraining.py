@@ -40,7 +40,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Answers:
-    """What one classifier said of maps. predicted: class names. probability: of each, 0 to 1, or None if not stored."""
+    """The classes that one classifier gave maps.
+
+    Attributes:
+        predicted: class name of each map.
+        probability: of each such class, 0 to 1; None: it is not stored.
+    """
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -48,8 +53,15 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """One figure of both classifiers. on: unseen checkpoints, heads, inputs, or maps that are new. change: after less
-    before, paired by input."""
+    """One figure of both classifiers.
+
+    Attributes:
+        on: unseen checkpoints, heads, inputs, or maps that are new.
+        figure: its name.
+        before, after: the figure of each classifier.
+        change: after less before, paired by input.
+        maps, inputs: how many it is over.
+    """
 
     on: str
     figure: str
@@ -76,8 +88,21 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Accuracy, macro F1, the F1 of each class that it is over, and (where both gave probabilities) the calibration
-    error and the share of maps that are wrong though the classifier was sure; before and after."""
+    """The figures of two classifiers on the same maps, and their changes.
+
+    They are accuracy, macro F1, the F1 of each class that it is over, and (where both gave probabilities) the
+    calibration error and the share of maps that are wrong though the classifier was sure.
+
+    Args:
+        on: what the maps were left out by, as the figures name it.
+        judged: the maps' classes and inputs.
+        before: what the classifier before gave them.
+        after: what the new one gave them.
+        seed: of the resamples of inputs.
+
+    Returns:
+        A change for each figure; without those of classes where fewer than two have enough maps.
+    """
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}
     truth, *answers = (
@@ -154,8 +179,19 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Every figure of two stored classifiers of a class set on maps that both have answers on without having been
-    fitted to them, and on maps that the one before was not trained on at all. Empty where there is no such map."""
+    """Every figure of two stored classifiers of a class set, on maps that neither was fitted to.
+
+    On maps that both have answers on without having been fitted to them, and on maps that the one before was not
+    trained on at all.
+
+    Args:
+        db: the store.
+        before: name of the classifier before.
+        after: name of the new one, whose labels judge both.
+
+    Returns:
+        A change for each figure; empty where there is no such map.
+    """
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

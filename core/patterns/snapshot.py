@@ -64,7 +64,7 @@ class Snapshot:
         ]
 
     def without_ties(self) -> "Snapshot":
-        """The maps that have one class: of the others as many labels say one as another."""
+        """The snapshot without maps of which as many labels say one class as another."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
@@ -217,12 +217,25 @@ def from_file(file: Path, name: str) -> Snapshot:
 # ---------------------------------------------------------------- the file
 
 
-def write(kept: Snapshot, folder: Path) -> Path:
-    """Write a snapshot into `folder` under the hash of its contents; returns the file."""
+def write(labelled: Snapshot, folder: Path) -> Path:
+    """Write a snapshot under the hash of its contents.
+
+    Args:
+        labelled: the snapshot, with at least one map.
+        folder: that it is written into; made where it is not there.
+
+    Returns:
+        The file; one of the same contents is left as it is.
+    """
     about = json.dumps(
-        {"class_set": kept.class_set, "classes": kept.classes, "facts": kept.facts, "newest": kept.newest}
+        {
+            "class_set": labelled.class_set,
+            "classes": labelled.classes,
+            "facts": labelled.facts,
+            "newest": labelled.newest,
+        }
     )
-    weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in kept.maps])
+    weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in labelled.maps])
     digest = hashlib.sha256(about.encode() + weights.tobytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"labels-{digest}.npz"
@@ -232,7 +245,7 @@ def write(kept: Snapshot, folder: Path) -> Path:
                 stream,
                 about=np.array(about),
                 weights=weights,
-                lengths=np.array([len(map_weights) for map_weights in kept.maps]),
+                lengths=np.array([len(map_weights) for map_weights in labelled.maps]),
             )
     return file
 

@@ -52,7 +52,7 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Where no class has UNSURE."""
+        """True where no class has a probability of UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
@@ -131,7 +131,16 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
-    """The most probable class of each map."""
+    """The most probable class of each map.
+
+    Args:
+        classifier: that is asked, of at least two classes.
+        maps: of any lengths, rows sum to 1.
+        dtype: of a network's arithmetic, one of DTYPES.
+
+    Returns:
+        A suggestion for each map, in their order.
+    """
     rows, _ = probabilities(classifier, maps, dtype=dtype)
     ordered = np.sort(rows, axis=1)
     return [

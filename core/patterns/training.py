@@ -79,7 +79,7 @@ class ClassifierRecipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch done: mean loss in nats, and macro F1 on the training maps."""
+    """One epoch that is done, of how many: mean loss in nats and macro F1 (0 to 1) on the training maps."""
 
     number: int
     of: int
@@ -155,7 +155,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
 
 
 def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
-    """InputError, saying what is missing, when there is too little to train on and to test."""
+    """Raise InputError, saying what is missing, where labels are too few to train on and to test."""
     counts = Counter(labels)
     used = [name for name in classes if counts[name]]
     if len(used) < 2:
@@ -244,9 +244,21 @@ def fit(
     known: Known = Known(),
     course: Course = Course(),
 ) -> Classifier:
-    """Fit one classifier to maps [query, key] and their class names.
+    """Fit one classifier.
 
-    Raises CancelledError when `on_epoch` returns False.
+    Args:
+        maps: to train on, rows sum to 1.
+        labels: class of each.
+        classes: names of the set.
+        recipe: how it is fitted.
+        known: what is known of the maps beside their class.
+        course: how the fit is followed and taken up again.
+
+    Returns:
+        The classifier, whose recipe has the size of its rasters.
+
+    Raises:
+        CancelledError: `on_epoch` returned False.
     """
     soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
@@ -277,7 +289,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """The network of a kind of classifier."""
+    """The name of the network that a kind of classifier has."""
     return "paper" if kind == "both" else kind
 
 
@@ -298,12 +310,7 @@ class _Pictures:
     weights: torch.Tensor | None
 
 
-def _train(
-    pictures: _Pictures,
-    classes: int,
-    recipe: ClassifierRecipe,
-    course: Course,
-) -> nn.Module:
+def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: Course) -> nn.Module:
     state = course.state
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
@@ -326,11 +333,7 @@ def _rate(epoch: int, recipe: ClassifierRecipe) -> float:
 
 
 def _epoch(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    pictures: _Pictures,
-    recipe: ClassifierRecipe,
-    epoch: int,
+    network: nn.Module, optimizer: torch.optim.Optimizer, pictures: _Pictures, recipe: ClassifierRecipe, epoch: int
 ) -> Epoch:
     order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
     numbers, loss_sum, confusion = pictures.numbers, 0.0, None

@@ -40,7 +40,14 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Numbers of sentences of one length; in random order with a seed."""
+        """Batches of numbers of sentences of one length.
+
+        Args:
+            seed: of their order; None: in the order of lengths and sentences.
+
+        Yields:
+            The numbers of one batch's sentences.
+        """
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -86,7 +93,10 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Scores of candidates from attention alone, or with weights that depend on words of `dim` numbers (0: none)."""
+    """Scores of candidates from attention alone, or with weights that depend on words.
+
+    `dim` is how many numbers a word's embedding has; 0: weights do not depend on words.
+    """
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -123,7 +133,17 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """A probe trained on `train`, of the pass whose loss on `dev` is lowest."""
+    """Train a probe and keep the pass over the train sentences whose loss on dev is lowest.
+
+    Args:
+        train: sentences that it is trained on, at least one.
+        dev: sentences that choose the pass.
+        seed: of the batches' order.
+        epochs: passes.
+
+    Returns:
+        The probe; as it starts where no pass has a finite loss on dev.
+    """
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]

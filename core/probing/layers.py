@@ -113,7 +113,18 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """A probe of every layer. kind: one of PROBES."""
+    """Train a probe of every layer.
+
+    Args:
+        train: examples, whose labels are 0 or more.
+        classes: how many there are.
+        kind: one of PROBES.
+        seed: of the start and the batches.
+        scale: of the vectors; None: that of `train`.
+
+    Returns:
+        The probes with their scale.
+    """
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
@@ -147,7 +158,7 @@ def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained probe of every layer."""
+    """A trained probe of every layer, with the scale of the vectors that it reads."""
 
     probe: LayerProbe
     scale: Scale

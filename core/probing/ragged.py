@@ -23,7 +23,19 @@ class Ragged:
 
     @classmethod
     def create(cls, folder: Path, name: str, shapes: Sequence[tuple[int, ...]]) -> "Ragged":
-        """Room for arrays of these shapes. Raises InputError where the disk has none."""
+        """Make room on disk for arrays of these shapes.
+
+        Args:
+            folder: that is written into; made where it is not there.
+            name: of the files in it.
+            shapes: of the arrays, in their order.
+
+        Returns:
+            The arrays, to be filled by `put`.
+
+        Raises:
+            InputError: the disk has no room or cannot be written.
+        """
         total = max(1, sum(int(np.prod(shape)) for shape in shapes))
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -40,9 +40,14 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """The pairs themselves, then with all queries moved by the same offset, keys where they are.
+    """The pairs of a link, then the same pairs with all queries moved by one offset, keys where they are.
 
-    Queries stay on ordinary positions, off the keys, and see their keys.
+    Args:
+        looked: the link's pairs.
+        causal: whether a query must see its keys, which come before it then.
+
+    Returns:
+        The pairs themselves first, then one entry an offset; queries stay on ordinary positions and off the keys.
     """
     keys, allowed = {key for _, key in looked.pairs}, set(looked.ordinary)
     queries = [query for query, _ in looked.pairs]
@@ -86,12 +91,12 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Of long inputs blocks of queries: the curve is a mean over all pairs."""
+        """Blocks of queries of long inputs, because the curve is a mean over all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of which blocks have come."""
+        """Add one layer whose blocks were taken."""
         for layer_parts, number in zip(self._blocks, inputs, strict=True):
             if layer_parts is not None:
                 self._take(layer, layer_parts, number)

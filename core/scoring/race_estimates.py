@@ -28,7 +28,7 @@ class Control:
 
     @property
     def beside(self) -> PerHead:
-        """The most that c g of a row is [head]."""
+        """The most that c g is in any row, of each head."""
         return np.abs(self.slope) * self.largest
 
 
@@ -52,7 +52,15 @@ class EffectEstimate:
 
 
 def slope_of(exact: HeadRows, first_order: HeadRows) -> PerHead:
-    """c: least squares of e on g over the rows of the first look; 0 where g does not vary."""
+    """c: least squares of e on g.
+
+    Args:
+        exact: e of the rows of the first look.
+        first_order: g of the same rows.
+
+    Returns:
+        Of each head; 0 where g does not vary.
+    """
     centred = first_order - first_order.mean(1, keepdims=True)
     squares = (centred**2).sum(1)
     together = (centred * exact).sum(1)
@@ -60,7 +68,15 @@ def slope_of(exact: HeadRows, first_order: HeadRows) -> PerHead:
 
 
 def spreads(exact: HeadRows, lost: int = 1) -> PerHead:
-    """Standard deviations over rows; lost: degrees of freedom that were fitted."""
+    """Standard deviations over rows.
+
+    Args:
+        exact: effects of the rows drawn, without NaN.
+        lost: degrees of freedom that were fitted; it is divided by rows less these, at least 1.
+
+    Returns:
+        Of each head, in units of the effects.
+    """
     centred = exact - exact.mean(1, keepdims=True)
     return np.sqrt((centred**2).sum(1) / max(1, exact.shape[1] - lost))
 

@@ -108,7 +108,15 @@ class Rules:
         return (*(step * self.first for step in steps if step * self.first < self.rows), self.rows)
 
     def unseen(self, n: int, beside: PerHead | float = 0.0) -> PerHead | float:
-        """What rows that were missed may add to a mean over n. beside: the most that a row's control variate is."""
+        """What rows that were missed may add to a mean over n rows.
+
+        Args:
+            n: rows that were measured.
+            beside: the most that a row's control variate is; 0 without one.
+
+        Returns:
+            Units of the effects, above 0; of each head where `beside` is.
+        """
         return (self.clip + beside) * np.log(self.heads / self.alpha) / n
 
     @property
@@ -209,7 +217,16 @@ def chance_left(estimate: EffectEstimate, rules: Rules, control: Control | None 
 
 
 def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
-    """matters: the interval lies beyond the margin; does not matter: within it; else open."""
+    """matters: the interval lies beyond the margin; does not matter: within it; else open.
+
+    Args:
+        low: lower end of each head's interval.
+        high: its upper end.
+        margin: above 0, in the same units.
+
+    Returns:
+        A verdict of each head; "open" where the interval is NaN.
+    """
     beyond = (low > margin) | (high < -margin)
     within = (low > -margin) & (high < margin)
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]

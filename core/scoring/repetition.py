@@ -36,7 +36,7 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Say how many inputs come next."""
+        """Say how many inputs come next, which follow those before."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 

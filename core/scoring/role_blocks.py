@@ -18,7 +18,15 @@ Cells = Int[np.ndarray, "_ 2"]
 
 
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """The cells (query, key) of a role, as `RolePositions.targets` has them, in the order of queries."""
+    """The cells of a role, as `RolePositions.targets` has them.
+
+    Args:
+        places: where the input's targets are; a repeat is not looked at.
+        role: one of ROLES.
+
+    Returns:
+        (query, key) of each cell, in the order of queries; none for the roles of repeated tokens.
+    """
     positions = np.arange(places.length)
     if role in ("previous", "next"):
         step = 1 if role == "next" else -1
@@ -53,7 +61,13 @@ class RoleBlocks:
         )
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the rows of a block: weights [query, key] of the queries from `start` on."""
+        """Add the rows of a block.
+
+        Args:
+            head: zero-based.
+            start: the first query of the block.
+            weights: numpy or torch, rows sum to 1; not written to. *Shape:* (query, key).
+        """
         block = np.array(weights, dtype=np.float64)[:, : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))

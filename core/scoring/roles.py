@@ -325,7 +325,7 @@ class RoleMeans:
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Every role's estimates."""
+        """The estimates of every role; NaN where no input had its targets."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))

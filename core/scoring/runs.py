@@ -32,12 +32,12 @@ class Score:
     high: float | None
 
     def fields(self) -> "ScoreFields":
-        """As fields of a record."""
+        """The score as fields of a record."""
         return ScoreFields(value=self.value, low=self.low, high=self.high)
 
 
 class ScoreFields(TypedDict):
-    """What a record says of a score."""
+    """A `Score` as a record holds it."""
 
     value: float | None
     low: float | None

@@ -31,12 +31,12 @@ class Share:
     n: int
 
     def fields(self) -> "ShareFields":
-        """As fields of a record."""
+        """The share as fields of a record."""
         return ShareFields(value=self.value, low=self.low, high=self.high, n=self.n)
 
 
 class ShareFields(TypedDict):
-    """What a record says of a share."""
+    """A `Share` as a record holds it."""
 
     value: float
     low: float

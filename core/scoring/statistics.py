@@ -18,7 +18,7 @@ from core.scoring.registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer: the mean over inputs of every statistic of MAP_SCORES, [layer, head, statistic], with its draws."""
+    """Observer: the mean over inputs of every statistic of MAP_SCORES, in `means`."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -27,7 +27,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """The inputs of the next run, and their numbers in the whole study."""
+        """Say which inputs come next: their special positions and their numbers in the whole study."""
         self._places, self._numbers = places, numbers
         return self
 
@@ -43,8 +43,10 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs: rows' entropies and distances, and weight on neighbours and special tokens; None where a
-        score needs maps."""
+        """Of long inputs the rows' entropies and distances, and their weight on neighbours and special tokens.
+
+        None where a score needs maps.
+        """
         if queries != keys or any(score.of_sums is None for score in MAP_SCORES if score.of):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

@@ -108,7 +108,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """The inputs of the next run, and their numbers in the whole study."""
+        """Say which inputs come next: their linked words and their numbers in the whole study."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -128,7 +128,7 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs blocks of queries, for what each word looks at most, and the cells of contrasts."""
+        """Blocks of queries of long inputs, for what each word looks at most, and the cells of contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -157,7 +157,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """(relation, direction, estimate of each quantity); estimates are [layer, head, 1]."""
+        """Of every relation and direction, the estimate of each quantity by name; estimates are [layer, head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:

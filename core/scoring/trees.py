@@ -21,7 +21,16 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """How many of the scored words have their gold head. Over words: the unlabelled attachment score (UAS)."""
+    """How many of the scored words have their gold head. Over words: the unlabelled attachment score (UAS).
+
+    Args:
+        gold: the words' heads.
+        predicted: the heads that were predicted of the same words.
+        scored: which words count.
+
+    Returns:
+        *Range:* 0 to the words that count.
+    """
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
@@ -39,7 +48,15 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """How many scored words have a governor: what `joined` is out of."""
+    """How many scored words have a governor: what `joined` is out of.
+
+    Args:
+        gold: the words' heads.
+        scored: which words count.
+
+    Returns:
+        All of these but roots.
+    """
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -189,7 +206,14 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Each word's head at its offset; a word that would leave the sentence is taken for the root (its own head)."""
+    """Each word's head at an offset of its own.
+
+    Args:
+        offsets: head less word, of each word.
+
+    Returns:
+        Positions of the heads; a word that would leave the sentence is taken for the root, its own head.
+    """
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)

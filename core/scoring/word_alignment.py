@@ -32,7 +32,11 @@ class PositionTable:
     """
 
     def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
-        """rows: words of the source, of the target, and their links."""
+        """Count the links of rows that are not scored.
+
+        Args:
+            rows: words of the source, words of the target, and their links.
+        """
         counts: dict[tuple[int, int, int], Counter[int]] = {}
         for sources, targets, links in rows:
             for source, target in links:
