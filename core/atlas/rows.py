@@ -13,9 +13,19 @@ PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one head. layer, head: zero-based. low, high: its 95 % interval; n: inputs (or links) it is a mean
-    over; baseline: what chance would give; q: corrected p that it is above that. None where a score has no such thing.
-    source: the study, and the run, record or moment."""
+    """One score of one head; None where a score has no such thing.
+
+    Attributes:
+        checkpoint: its name.
+        task: that the score is on.
+        layer, head: zero-based.
+        score: the study, what was measured, and of what, between slashes.
+        value, low, high: with its 95 % interval.
+        n: inputs (or links) that it is a mean over.
+        baseline: what chance would give.
+        q: corrected p that it is above that.
+        source: the study, and the run, record or moment.
+    """
 
     checkpoint: str
     task: str | None

@@ -48,7 +48,7 @@ class CrossFitting:
 class TunedPart:
     """A model of all parts but one: where it is, and what a constant answer scores on the part left out.
 
-    Args:
+    Attributes:
         folder: of its checkpoint.
         train_rows: how many it learned.
         constant: whether it gives every row one answer.
@@ -105,8 +105,8 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
         options: of the study.
 
     Returns:
-        The rows, and of each [row] its part's number, from 0. Rows that share a sentence have one part; classes are
-        spread evenly over the parts.
+        The rows, and their parts' numbers, from 0, *Shape:* (row,), int. Rows that share a sentence have one part;
+        classes are spread evenly over the parts.
 
     Raises:
         InputError: there are too few rows, groups of rows, or rows of a label for so many parts.
@@ -140,7 +140,14 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """The number of each row's group: rows that share a sentence, directly or through others, are in one."""
+    """Groups of rows that share a sentence (in any case), directly or through others.
+
+    Args:
+        rows: of a task.
+
+    Returns:
+        The number of each row's group, from 0 in the order in which they first come. *Shape:* (row,), int.
+    """
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -192,13 +199,31 @@ def run_without(
 
 
 def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """The rows that are learned, and those that are left out [row]."""
+    """The rows of all parts but one, and those of that one.
+
+    Args:
+        rows: all.
+        left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
+
+    Returns:
+        The rows that are learned, and those that are left out.
+    """
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
     return others, own
 
 
 def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
-    """The model of the other parts; one that learned these rows by this recipe already is not trained again."""
+    """The model of all parts but one; one that learned these rows by this recipe already is not trained again.
+
+    Args:
+        options: of the study.
+        run: the fine-tuning, as `run_without` gives it.
+        rows: all.
+        left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
+
+    Returns:
+        Where the model is, and the constant predictor beside it.
+    """
     base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
     if not studies.tuning.finetuning_run.is_trained(base, run, others, own_rows):
@@ -215,8 +240,8 @@ def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predi
         task: of the rows.
         number: of the part, from 0.
         part: its model.
-        gold: labels or scores of the part's rows [row].
-        predicted: likewise.
+        gold: labels or scores of the part's rows. *Shape:* (row,).
+        predicted: likewise. *Shape:* (row,).
 
     Returns:
         The record, by the task's first metric.

@@ -69,7 +69,14 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """A run: its seeds, what it scored, and importance [half of the rows, layer, head] with n inputs of each half."""
+    """A run of the square.
+
+    Attributes:
+        seeds: of head, rows and order.
+        tuned: what it scored.
+        importance: mean |dL/dxi| of each head over every half of the dev rows that it is weighed on. *Shape:* (half,
+            layer, head).
+    """
 
     seeds: Seeds
     tuned: TunedRun
