@@ -26,8 +26,10 @@ _NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d+)\s*[-. ]?\s*H\s*(\d+)\s
 class Head(tuple[int, int]):
     """One attention head, zero-based: (layer, head). `str(Head(6, 5))` is the papers' "L7H6".
 
-    It indexes arrays [layer, head, ...]. part: of an encoder-decoder the set of heads it is in (PARTS; "Enc L1H2"),
-    empty where a model has one set; heads of two sets are not equal.
+    It indexes arrays [layer, head, ...]. Heads of two sets are not equal.
+
+    Attributes:
+        part: of an encoder-decoder the set of heads it is in (PARTS; "Enc L1H2"); "" where a model has one set.
     """
 
     part: str
@@ -45,12 +47,12 @@ class Head(tuple[int, int]):
 
     @property
     def layer(self) -> int:
-        """Of its set, from 0."""
+        """Number of the layer in its set, from 0."""
         return self[0]
 
     @property
     def head(self) -> int:
-        """Of its layer, from 0."""
+        """Number of the head in its layer, from 0."""
         return self[1]
 
     def __eq__(self, other: object) -> bool:
@@ -164,7 +166,7 @@ class AttentionMaps:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """One text a key column."""
+        """The text of each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     @property

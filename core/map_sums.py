@@ -130,21 +130,30 @@ def together(parts: Sequence[Needs]) -> Needs:
     )
 
 
-def divided(whole: MapSums, asked: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """What each of `parts` asked for, of what `together` of them got."""
+def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
+    """What each of several measures asked for, of what `together` of them got.
+
+    Args:
+        sums: of one layer and input, as `needs` had it.
+        needs: `together` of `parts`.
+        parts: what each measure needs.
+
+    Returns:
+        One a part, in their order, with the axes of `sums`.
+    """
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]
         length = 0 if part.cells is None else len(part.cells)
         handed.append(
             MapSums(
-                whole.entropies,
-                whole.distances,
-                whole.columns,
-                whole.offsets[:, [asked.offsets.index(offset) for offset in part.offsets]],
-                whole.values[:, :, value : value + width],
-                whole.rows[:, [asked.rows.index(row) for row in part.rows]],
-                whole.cells[:, cell : cell + length],
+                sums.entropies,
+                sums.distances,
+                sums.columns,
+                sums.offsets[:, [needs.offsets.index(offset) for offset in part.offsets]],
+                sums.values[:, :, value : value + width],
+                sums.rows[:, [needs.rows.index(row) for row in part.rows]],
+                sums.cells[:, cell : cell + length],
             )
         )
         value, cell = value + width, cell + length

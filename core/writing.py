@@ -14,14 +14,14 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextlib.contextmanager
-def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """A new file beside `place` to be filled; it takes the place when the block ends well, and is removed otherwise.
+def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
+    """A new file beside `file` to be filled; it takes its place when the block ends well, and is removed otherwise.
 
-    A link is followed and stays one; whatever `place` held before is kept until the new file is whole and on the disk.
+    A link is followed and stays one; whatever `file` held before is kept until the new file is whole and on the disk.
     The folder is made where it is missing.
 
     Args:
-        place: the file to write or replace; "~" is the user's home.
+        file: the file to write or replace; "~" is the user's home.
         error: the class of what is raised.
 
     Yields:
@@ -33,7 +33,7 @@ def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterat
     """
     part = None
     try:
-        target = _target(Path(place).expanduser(), error)
+        target = _target(Path(file).expanduser(), error)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{uuid.uuid4().hex[:12]}.part")  # short, so that a long name has room beside it
         yield part
@@ -42,17 +42,17 @@ def replacing(place: str | Path, error: type[AtlasError] = InputError) -> Iterat
         system = _system_error(problem)
         if system is None:
             raise
-        raise _sentence(str(place), system, error) from problem
+        raise _sentence(str(file), system, error) from problem
     finally:
         if part is not None:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
 
 
-def write_whole(place: str | Path, content: str | bytes, error: type[AtlasError] = InputError) -> None:
-    """Put `content` (text as UTF-8) in `place`, all of it or nothing. Raises as `replacing`."""
+def write_whole(file: str | Path, content: str | bytes, error: type[AtlasError] = InputError) -> None:
+    """Put `content` (text as UTF-8) in `file`, all of it or nothing. Raises as `replacing`."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    with replacing(place, error) as part:
+    with replacing(file, error) as part:
         part.write_bytes(data)
 
 

@@ -58,7 +58,7 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """The maps as a part of any page. head, opened, note: as `header_of` takes them."""
+    """The maps as a part of any page; head, opened and note as `header_of` takes them."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 

@@ -21,7 +21,7 @@ SAMPLED, ROUGH = 12, 1.5  # maps of a stack that say how small it will be, and b
 
 @dataclass(frozen=True)
 class Grid:
-    """Maps as a part of a page: what `header_of` takes."""
+    """Maps as a part of a page, before they are packed; each field is an argument of `header_of`."""
 
     panes: Sequence[Pane]
     caption: str = ""

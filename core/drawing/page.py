@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PackedMaps:
-    """Maps that `pack` made small before. text: its; caption: under them."""
+    """Maps that `pack` made small before, as their text, with a caption under them."""
 
     text: str
     caption: str = ""
@@ -62,7 +62,7 @@ class PackedMaps:
 
 @dataclass(frozen=True)
 class GridTabs:
-    """Maps in one workbench, one grid at a time. grids: by what their buttons say; the first one is open."""
+    """Maps in one workbench, one grid at a time, by what their buttons say; the first one is open."""
 
     grids: Mapping[str, Grid]
     title: str = ""

@@ -21,7 +21,7 @@ WORKBENCH = {
 
 @cache
 def theme() -> dict[str, Any]:
-    """The app's theme."""
+    """The app's theme, as .streamlit/config.toml holds it."""
     file = config.PROJECT / ".streamlit" / "config.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
 

@@ -17,9 +17,14 @@ LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model in eval mode with its tokenizer. name: as the user asked for it. weights_hash: of the weights.
+    """A model in eval mode with its tokenizer. Two sessions may share one: nothing about a run is kept on the model.
 
-    Two sessions may share one: nothing about a run is kept on the model.
+    Attributes:
+        name: as the user asked for it.
+        model: a PreTrainedModel, or a classifier of this project around one.
+        tokenizer: the one that it was trained with.
+        weights_hash: what its weights are known by, SHA-256 of their files where it was opened from files.
+        revision: of a hub id that was asked for, or None.
     """
 
     name: str
@@ -43,12 +48,12 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Of each layer the keys that a query sees at most (None: all); () where all layers see all."""
+        """How many keys a query of each layer sees at most (None: all); () where all layers see all."""
         return windows_of(self.model.config)
 
     @property
     def layers(self) -> int:
-        """Of the first set of heads; an encoder-decoder's encoder."""
+        """Layers of the first set of heads; of an encoder-decoder that is its encoder's."""
         return self.sets[0].layers
 
     @property
@@ -58,7 +63,7 @@ class Checkpoint:
 
     @property
     def calls(self) -> int:
-        """Calls of attention in a forward."""
+        """How often attention is called in one forward."""
         return sum(head_set.layers for head_set in self.sets)
 
     @property

@@ -13,13 +13,20 @@ UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 @dataclass(frozen=True)
 class Encoding:
-    """Pieces of a sentence or pair; every tuple has one entry a position.
+    """Pieces of a sentence or pair; every tuple but `separators` has one entry a position.
 
-    ids: vocabulary numbers. segments: token types fed to the model (all 0 where it has none). tokens: the
-    pieces' texts. offsets: characters [start, end) in the sentence the piece belongs to, None for special
-    tokens. sentence: 0, 1, or None for special tokens. first: position of [CLS] / BOS, or None. separators:
-    positions of [SEP], or of the end-of-text token between sentences. cut: pieces dropped to fit the length. target:
-    what an encoder-decoder's decoder reads beside it, from its start token on.
+    Attributes:
+        text: the sentence.
+        pair: the second sentence, or None.
+        ids: vocabulary numbers.
+        segments: token types fed to the model; all 0 where it has none.
+        tokens: the pieces' texts.
+        offsets: characters [start, end) in the sentence the piece belongs to; None for special tokens.
+        sentence: 0, 1, or None for special tokens.
+        first: position of [CLS] or BOS, or None.
+        separators: positions of [SEP], or of the end-of-text token between sentences.
+        cut: how many pieces were dropped to fit the length.
+        target: what an encoder-decoder's decoder reads beside it, from its start token on; None of other models.
     """
 
     text: str
@@ -36,7 +43,7 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Positions, and those of the target: inputs that are equal in both may share a batch."""
+        """How many positions it and its target (0 without one) have: inputs equal in both may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
@@ -65,7 +72,10 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """The same of several spans. Raises InputError likewise."""
+        """`pieces` of several spans, in their order.
+
+        Raises InputError when a span lies outside the text.
+        """
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not

@@ -10,12 +10,17 @@ from dataclasses import dataclass
 class Family:
     """Facts about a `model_type` of transformers.
 
-    causal: a query sees only keys up to itself. interceptable: its attention goes through transformers'
-    AttentionInterface, so single layers can be observed and changed, and heads' outputs read; otherwise weights are
-    observed and changed where the softmax makes them (core.capture.softmax), and outputs are out of reach. positions:
-    config fields that bound the input length. position_offset: positions that the embedding table keeps for itself.
-    sinks: a learnt score of each head takes a part of every row, which belongs to no token: a last key column.
-    translates: an encoder-decoder, with three sets of heads (core.models.head_sets).
+    Attributes:
+        model_type: as config.json names it.
+        causal: whether a query sees only keys up to itself.
+        interceptable: whether its attention goes through transformers' AttentionInterface, so that single layers can be
+            observed and changed, and heads' outputs read; otherwise weights are observed and changed where the softmax
+            makes them (core.capture.softmax), and outputs are out of reach.
+        positions: config fields that bound the input length.
+        position_offset: positions that the embedding table keeps for itself.
+        sinks: whether a learnt score of each head takes a part of every row, which belongs to no token: a last key
+            column.
+        translates: whether it is an encoder-decoder, with three sets of heads (core.models.head_sets).
     """
 
     model_type: str

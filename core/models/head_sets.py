@@ -12,10 +12,16 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """Heads of one kind of attention. part: "" of a model with one set; else encoder, decoder or cross.
+    """Heads of one kind of attention.
 
-    causal: a query sees no later key. first, step: which call of attention within a forward its first layer is, and how
-    many calls further the next; an encoder-decoder calls its decoder's own and its cross attention in turn.
+    Attributes:
+        part: "" of a model with one set; else encoder, decoder or cross.
+        layers: how many.
+        heads: of a layer.
+        causal: whether a query sees no later key.
+        first: which call of attention within a forward its first layer is, from 0.
+        step: how many calls further the next layer is; an encoder-decoder calls its decoder's own and its cross
+            attention in turn.
     """
 
     part: str
@@ -26,7 +32,7 @@ class HeadSet:
     step: int = 1
 
     def call(self, layer: int) -> int:
-        """The call of attention within a forward, from 0."""
+        """Which call of attention within a forward a layer is, from 0."""
         return self.first + layer * self.step
 
     @property
@@ -62,7 +68,7 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Of each layer the keys that a query sees at most, itself among them; None where it sees all, () if all do.
+    """How many keys a query of each layer sees at most, itself among them; None where it sees all, () if all layers do.
 
     Read from the config as transformers' own masks do: `layer_types` beside `sliding_window`, ModernBERT's
     `local_attention` (half on each side), GPT-Neo's `attention_layers` beside `window_size`.

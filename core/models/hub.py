@@ -20,9 +20,22 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """The local snapshot of a hub id. Only configs, tokenizer files and safetensors are fetched; a file that was cut
-    off is gone on with. What arrived is compared with the hashes that the hub names. Raises CheckpointError in one
-    sentence."""
+    """The local folder of a hub id, with its configs, tokenizer files and safetensors alone.
+
+    A file that was cut off is gone on with. What arrived is compared with the hashes that the hub names. Without a
+    network (Settings.offline) it is what was downloaded before.
+
+    Args:
+        name: the hub id, owner/model.
+        revision: branch, tag or commit; None for the newest.
+        on_progress: hears the share done.
+
+    Returns:
+        The folder of that commit in the hub's cache.
+
+    Raises:
+        CheckpointError: in one sentence, what the hub did and what to do.
+    """
     offline, begun = config.settings().offline, time.time()
     expected = 0 if offline or on_progress is None else _bytes_to_come(name, revision)
     try:
@@ -42,7 +55,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """One sentence: what the hub did, and what to do."""
+    """What the hub did and what to do, in one sentence for people."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):

@@ -30,11 +30,14 @@ class Stored:
     parameters: int
     dtype: str
 
-    def opened_as(self, asked: str) -> str:
-        """ "stored" is the file's dtype, "auto" too where the model is large, else float32; others are themselves."""
-        if asked == "auto":
-            asked = "stored" if self.parameters >= LARGE else "float32"
-        return self.dtype if asked == "stored" else asked
+    def opened_as(self, dtype: str) -> str:
+        """The dtype to open them in: "stored" is the file's, "auto" too where the model is large, else float32.
+
+        Any other is itself.
+        """
+        if dtype == "auto":
+            dtype = "stored" if self.parameters >= LARGE else "float32"
+        return self.dtype if dtype == "stored" else dtype
 
     def bytes_as(self, dtype: str) -> int:
         """Bytes of the weights in memory."""
@@ -60,14 +63,14 @@ def stored_weights(files: Sequence[Path]) -> Stored:
 
 
 def free_bytes(device: str) -> int:
-    """What a new model may take there without pushing anything out."""
+    """Bytes that a new model may take on a device without pushing anything out."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
 
 
 def maps_bytes(layers: int, heads: int, length: int) -> int:
-    """All maps of one input of `length` tokens."""
+    """Bytes that all maps of one input of `length` tokens take, on their way to a page too."""
     return layers * heads * length**2 * A_WEIGHT
 
 
@@ -76,11 +79,11 @@ def shown(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
 
 
-def refuse_whole_maps(what: str, length: int, maps: int, device: str) -> None:
+def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
     """Refuse what needs whole maps of an input where they would not fit into memory.
 
     Args:
-        what: that needs them, as a sentence begins.
+        subject: what needs them, as a sentence begins.
         length: tokens of the input.
         maps: bytes that its maps and what is made of them take at once.
         device: where they are.
@@ -90,15 +93,26 @@ def refuse_whole_maps(what: str, length: int, maps: int, device: str) -> None:
     """
     if maps > (free := free_bytes(device)):
         raise InputError(
-            f"{what} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, and "
-            f"{shown(free)} are free: shorten the input, or measure what needs no whole maps (docs/families.md)."
+            f"{subject} need whole maps, which must fit into memory; those of {length:,} tokens take {shown(maps)}, "
+            f"and {shown(free)} are free: shorten the input, or measure what needs no whole maps (docs/families.md)."
         )
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """What will be taken, as a sentence. dtype: as it will be opened. maps: bytes of the maps that are asked for.
+    """Refuse a checkpoint that would not fit into memory.
 
-    Raises CheckpointError where it is more than is free.
+    Args:
+        name: of the checkpoint, for the sentence.
+        stored: its weights.
+        dtype: as it will be opened.
+        device: where it will run.
+        maps: bytes of the maps that are asked for.
+
+    Returns:
+        What will be taken, as a sentence.
+
+    Raises:
+        CheckpointError: it is more than is free.
     """
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:

@@ -9,7 +9,7 @@ from core.models.family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """("",), or the three parts of an encoder-decoder that is here: bundled by name, or a folder.
+    """The sets of heads of a checkpoint that is bundled or a folder: ("",), or the three of an encoder-decoder.
 
     ("",) too where nothing can be read, or the family has no record; opening the checkpoint says more.
     """

@@ -28,8 +28,11 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Another number whenever a file of a local checkpoint was written, replaced or taken away: what is kept of an
-    opened checkpoint is kept under it, by workers and pages alike. 0 where there is no such folder, as of hub ids."""
+    """A number that changes whenever a file of a local checkpoint was written, replaced or taken away.
+
+    What is kept of an opened checkpoint is kept under it, by workers and pages alike. 0 where there is no such folder,
+    as of hub ids.
+    """
     try:
         folder = _local(name)
         if folder is None or not config.within(folder):

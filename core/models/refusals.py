@@ -11,7 +11,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """A model trained with heads held at fixed patterns is another one without them; its file does not hold them."""
+    """Refuse a model that was trained with heads held at fixed patterns, which its file does not hold."""
     try:
         held = json.loads((folder / TRAINING).read_text()).get("held")
     except (OSError, ValueError, AttributeError, RecursionError):

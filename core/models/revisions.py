@@ -19,7 +19,12 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One checkpoint of a run. label: as people named it; name: what opens it, of a hub id with its commit."""
+    """One checkpoint of a training run.
+
+    Attributes:
+        label: as people named it.
+        name: what opens it; of a hub id with its commit.
+    """
 
     label: str
     name: str

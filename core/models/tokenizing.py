@@ -29,8 +29,11 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Before anything of a checkpoint is read. Raises CheckpointError for files past their bound, and for a
-    config.json that is no JSON object."""
+    """Look at a checkpoint's files before anything of them is read.
+
+    Raises:
+        CheckpointError: a file past its bound, or a config.json that is no JSON object.
+    """
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
@@ -43,8 +46,11 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Before a tokenizer is built. Raises CheckpointError for rules nested without end, and for rules that make a text
-    longer and longer."""
+    """Look at a tokenizer's rules before it is built.
+
+    Raises:
+        CheckpointError: rules nested without end, or rules that make a text longer and longer.
+    """
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):
@@ -100,7 +106,7 @@ def _growth(rule: dict[str, Any]) -> float:
 
 
 def distrust(tokenizer: Any) -> None:
-    """From now on calls of this tokenizer are bounded in time: it is none of ours."""
+    """Bound the time of every call of this tokenizer from now on, because it is none of ours."""
     _FOREIGN.add(tokenizer)
 
 

@@ -67,7 +67,7 @@ def _json(file: Path) -> Any:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Links are followed first. Raises CheckpointError for a file of `folder` outside what the app may read."""
+    """Raises CheckpointError for a file of `folder` that lies, links followed, outside what the app may read."""
     for file in folder.iterdir():
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -92,7 +92,7 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """What changes when a file is written or replaced, even where its time is set back."""
+    """Numbers of each file that change when it is written or replaced, even where its time is set back."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses

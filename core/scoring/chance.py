@@ -43,7 +43,7 @@ class AboveConstant:
 
 
 def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
-    """Hold a share of right rows against a constant's. rows: at least 1."""
+    """Whether a share of right rows is above a constant's, by its interval; of one row at least."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     return AboveConstant(share, float(low), float(high), constant, rows)
 

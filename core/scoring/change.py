@@ -118,21 +118,21 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> None:
-        """Add what another saw of other inputs, to this one in place."""
+        """Add what another accumulator saw of other inputs, to this one in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():
             self._keep(layer, head, pairs)
 
     def packed(self) -> dict[str, Any]:
-        """Everything seen, fit for JSON."""
+        """All sums and the rows that changed most, fit for JSON."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}
 
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
-        """What `packed` wrote."""
+        """The accumulator that `packed` wrote."""
         restored = cls(1, 1, causal=stored["causal"])
         restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:

@@ -70,8 +70,18 @@ def circuit_sizes(edges: int) -> list[int]:
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """CPR, the area under the curve of faithfulness over the share of edges, and CMD, that between it and 1 (MIB, arXiv
-    2504.13151); trapezoids, from a circuit without edges, whose faithfulness is 0, to the whole model."""
+    """Areas of a curve of faithfulness over the share of edges: CPR, under it, and CMD, between it and 1.
+
+    MIB, arXiv 2504.13151. Trapezoids, from a circuit without edges, whose faithfulness is 0, to the whole model.
+
+    Args:
+        sizes: how many edges each circuit has, smallest first, the whole model last.
+        faithfulness: of each circuit, 1 as faithful as the whole model.
+        edges: of the whole model.
+
+    Returns:
+        CPR and CMD.
+    """
     shares = np.concatenate([[0.0], np.asarray(sizes) / edges])
     values = np.concatenate([[0.0], np.asarray(faithfulness, dtype=float)])
     return float(np.trapezoid(values, shares)), float(np.trapezoid(np.abs(1 - values), shares))

@@ -22,7 +22,7 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """How many times wider a normal 95 % interval must be to hold for so many at once (Bonferroni)."""
+    """How many times as wide a normal 95 % interval must be to hold for so many at once (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 

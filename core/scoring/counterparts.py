@@ -83,7 +83,7 @@ class SimilaritySums:
         return sum(self.inputs)
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Over all inputs. *Range:* 0 to 1; NaN without any."""
+        """Similarity of every two heads over all inputs. *Range:* 0 to 1; NaN without any."""
         with np.errstate(invalid="ignore"):
             return 1 - self.sums.sum(0) / self.n if self.n else np.full_like(self.squares, np.nan)
 

@@ -18,7 +18,10 @@ KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Above which value of a score a head is said to look there; for shares of a pattern class, to have that class."""
+    """The value of a score above which a head is said to look there; None for a score that says no such thing.
+
+    Of shares of a pattern class it is the value above which a head is said to have that class.
+    """
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 

@@ -8,8 +8,17 @@ LEVEL = 0.05
 
 
 def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
-    """Benjamini and Yekutieli (2001): of each p whether it stands when the expected share of lucky ones among
-    those that stand is held at `level`, whatever the tests have in common."""
+    """Which tests stand when the expected share of lucky ones among those that stand is held at a level.
+
+    Benjamini and Yekutieli (2001), whatever the tests have in common.
+
+    Args:
+        p: of each test.
+        level: that share.
+
+    Returns:
+        Of each test, in their order; empty without any.
+    """
     if not len(p):
         return []
     from scipy.stats import false_discovery_control  # 0.5 s of start-up

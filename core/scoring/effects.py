@@ -365,7 +365,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlation of two lists of head scores; None where one is constant."""
+    """Rank correlation of two scores of n heads, with the p of Spearman's; None where one is constant."""
 
     spearman: float | None
     kendall: float | None

@@ -214,7 +214,7 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """The inputs of the next run: their marks, and their numbers in the whole study."""
+        """Set the inputs of the next run: their marks, and their numbers in the whole study; returns itself."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
@@ -303,7 +303,7 @@ class FeatureAttention:
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Which statistic of `means` that contrast is."""
+        """Which statistic of `means` the contrast of a definition of a feature is."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
@@ -315,12 +315,12 @@ class FeatureAttention:
 
 
 def by_feature(
-    observer: FeatureAttention, whole: StatisticEstimate
+    observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """An estimate of all of an observer's statistics as (value, effect) of each (definition, feature)."""
+    """An estimate of all of an observer's statistics as (value, effect over the null) of each (definition, feature)."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):
             column = 2 * number * width + k
-            effects[definition, feature] = (whole.part(column), whole.part(column + width))
+            effects[definition, feature] = (estimate.part(column), estimate.part(column + width))
     return effects

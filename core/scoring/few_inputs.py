@@ -106,7 +106,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Two-sided p that the mean is 0, likewise."""
+    """Two-sided p that the mean is 0; NaN with fewer than FEWEST inputs that differ from 0."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 

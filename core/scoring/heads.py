@@ -111,7 +111,7 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """As `mean_distance` of maps."""
+        """Mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for one token of a causal model."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 

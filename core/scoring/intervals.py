@@ -55,7 +55,7 @@ class StatisticEstimate:
 
     @property
     def high(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Its upper end."""
+        """The upper end of the 95 % interval."""
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
@@ -63,7 +63,7 @@ class StatisticEstimate:
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Two-sided p that the mean (of a difference) is 0, likewise."""
+        """Two-sided p that the mean (of a difference) is 0; NaN where too few inputs differ from 0."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -112,8 +112,10 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> None:
-        """Add what another accumulator saw; it must not have seen the same inputs. One of an earlier version, which
-        measured fewer statistics, saw nothing of the others."""
+        """Add what another accumulator saw of other inputs, to this one in place.
+
+        One of an earlier version, which measured fewer statistics, saw nothing of the others.
+        """
         width = max(self.sums.shape[-1], other.sums.shape[-1])
         self.widen(width)
         for name in _ARRAYS:
@@ -121,8 +123,12 @@ class Means:
             its_own[..., : its.shape[-1]] += its
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Take as many statistics at least: those that were not measured have no inputs. They are the last of each of
-        so many equal blocks."""
+        """Take as many statistics at least; those that were not measured have no inputs.
+
+        Args:
+            statistics: how many there are to be.
+            blocks: how many equal blocks there are; the new statistics are the last of each.
+        """
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -131,14 +137,17 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """These statistics alone, in this order."""
+        """An accumulator of these statistics alone, in this order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """The groups of even (0) or odd (1) number alone. How many inputs each half has is not kept: half of them."""
+        """An accumulator of the groups of even (0) or odd (1) number alone.
+
+        How many inputs each half has is not kept; half of all are taken.
+        """
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -182,7 +191,7 @@ class Means:
 
     @classmethod
     def unpacked(cls, text: str) -> "Means":
-        """What `packed` wrote."""
+        """The accumulator that `packed` wrote."""
         means = cls(0, 0, 0)
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
             for name in _ARRAYS:

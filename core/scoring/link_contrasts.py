@@ -288,34 +288,34 @@ def weights_at(
 
 
 def contrasts(
-    weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], of: Hexagons
+    weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
     """Mean contrast of each link over its draws.
 
     Args:
         weights: attention weights, rows sum to 1.
         batch: which input each link is of.
-        of: the links' draws.
+        drawn: the links' draws.
 
     Returns:
         Natural logarithms, above 0 for a head that looks from a to b because they are linked; 0 where no draw fits.
     """
-    cells = of.cells
-    return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), of)
+    cells = drawn.cells
+    return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
-def contrasts_of(weights: Float[np.ndarray, "six draw head"], of: Hexagons) -> Float[np.ndarray, "link head"]:
+def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
     """Mean contrast of each link, from the weights of the cells of the draws that fit.
 
     Args:
-        weights: of `of.cells`.
-        of: the links' draws.
+        weights: of `drawn.cells`.
+        drawn: the links' draws.
 
     Returns:
         As of `contrasts`.
     """
-    links = of.cells.link
-    mean = np.zeros((len(of.fits), weights.shape[-1]))
+    links = drawn.cells.link
+    mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
         starts = np.flatnonzero(np.diff(links, prepend=-1))
         mean[links[starts]] = np.nan_to_num(means_over_draws(weights, SIGNS, starts), nan=0.0)

@@ -31,7 +31,10 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Draws with which a single head among `heads` can pass the correction at LEVEL: p can be as small as 1/(R+1)."""
+    """Draws, RESAMPLES at least, with which one head among `heads` can pass the correction at LEVEL.
+
+    p can be as small as 1 / (draws + 1).
+    """
     return max(RESAMPLES, 2 * int(np.ceil(heads / LEVEL)) - 1)
 
 

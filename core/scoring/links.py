@@ -137,7 +137,14 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
     """The links themselves, then every other place they could have: all positions moved by the same offset.
 
-    So signed distances and piece counts stay. places: positions that may be used (those of the text's own pieces).
+    So signed distances and piece counts stay.
+
+    Args:
+        links: of one input.
+        places: positions that may be used, those of the text's own pieces.
+
+    Returns:
+        The links at each place, the true one first; that one alone where there is no other.
     """
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
@@ -171,7 +178,14 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """What to read of one input: groups of pairs by a name of the caller's; `average` takes the mean, not the max."""
+    """What to read of one input.
+
+    Attributes:
+        input: its number.
+        name: of the caller's, to find the score by.
+        pairs: (query, key) positions.
+        average: whether the mean of their weights is taken, not the largest.
+    """
 
     input: int
     name: Any
@@ -220,7 +234,7 @@ class PairScores:
         return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """One layer's scores without its maps."""
+        """Read one layer's scores off the weights that `needs` asked for."""
         for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):

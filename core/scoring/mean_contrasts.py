@@ -68,7 +68,7 @@ class MeanContrasts:
         return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """The same without the layer's maps."""
+        """Read one layer off the weights that `needs` asked for."""
         for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):

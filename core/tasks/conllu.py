@@ -21,8 +21,13 @@ _NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # of a word; 8-9 is a toke
 
 @dataclass(frozen=True)
 class GoldSentence:
-    """A sentence with its tree. words: the syntactic ones in order, tagged and governed as the treebank says. document:
-    id of the text it stands in."""
+    """A sentence with its tree.
+
+    Attributes:
+        text: as written.
+        words: the syntactic ones in order, tagged and governed as the treebank says.
+        document: id of the text it stands in, or "".
+    """
 
     text: str
     words: tuple[TaggedWord, ...]

@@ -37,7 +37,12 @@ _INTRANSITIVE = _listed("sleep run laugh wait sing dance")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A sentence, and the words that are read: (place, label as a number of LABELS)."""
+    """A sentence whose words are read.
+
+    Attributes:
+        sentence: words with their governors.
+        read: (place, label as a number of LABELS) of each word that is read.
+    """
 
     sentence: GoldSentence
     read: tuple[tuple[int, int], ...]

@@ -31,8 +31,14 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature by the name that options use. label: as shown. meaning: one line. special: it is a place of the
-    encoding ([CLS], separator), not of the words."""
+    """A feature of words, or a place of an input.
+
+    Attributes:
+        name: as options use it.
+        label: as shown.
+        meaning: one line.
+        special: whether it is a place of the encoding ([CLS], separator), not of the words.
+    """
 
     name: str
     label: str
@@ -84,7 +90,7 @@ def is_of_words(feature: Feature) -> bool:
 
 
 def is_role(feature: Feature) -> bool:
-    """Whether it says what a word does in its sentence (subject, object, dep:amod), not what kind of word it is."""
+    """Whether a feature is what a word does in its sentence (subject, object, dep:amod), not its kind of word."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 

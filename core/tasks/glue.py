@@ -25,12 +25,20 @@ HUB, HUB_NAME = "hub", "nyu-mll/glue"
 class Task:
     """Facts about one task.
 
-    key: as typed. name: as papers write it, and its folder in GLUE's download. text, pair, label: columns of the
-    TSV form (pair None for single sentences); hub_text, hub_pair: the hub's columns. labels: the hub's names in the
-    hub's order, empty for a score (STS-B, 0 to 5). spelled: how the TSV form writes those labels. metrics: the
-    first one ranks checkpoints. dev_file: of the TSV form; dev_split: of the hub. train_rows, dev_rows: official
-    counts. majority: share of the commonest official dev label. drops_short_rows: the official file has rows with
-    missing columns, which every reader leaves out.
+    Attributes:
+        key: as typed.
+        name: as papers write it, and its folder in GLUE's download.
+        text, pair, label: columns of the TSV form; pair is None for single sentences.
+        labels: the hub's names in the hub's order; empty for a score (STS-B, 0 to 5).
+        spelled: how the TSV form writes those labels.
+        metrics: the first one ranks checkpoints.
+        train_rows, dev_rows: official counts.
+        majority: share of the commonest official dev label; None for a score.
+        hub_text, hub_pair: the hub's columns.
+        dev_file: of the TSV form.
+        dev_split: of the hub.
+        drops_short_rows: whether the official file has rows with missing columns, which every reader leaves out.
+        labelled: False of a list of one's own without labels.
     """
 
     key: str
@@ -67,13 +75,20 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """The one that ranks runs."""
+        """The metric that ranks runs."""
         return self.metrics[0]
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One row. id: split and zero-based place in its file. label: index into Task.labels, or a score 0 to 5."""
+    """One row of a task.
+
+    Attributes:
+        id: split and zero-based place in its file; of an own file a mark of the text too.
+        text: the sentence, or the first of a pair.
+        pair: the second sentence, or None.
+        label: index into Task.labels, a score 0 to 5, or NaN of a list without labels.
+    """
 
     id: str
     text: str
@@ -132,7 +147,7 @@ def _own_task(file: own.OwnFile) -> Task:
 
 
 def task_name(task: str | None) -> str:
-    """As the papers write it; "" for none."""
+    """A task's name as the papers write it; "" for none."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
@@ -207,7 +222,7 @@ def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Of texts and labels, so that a state is not taken up on other data."""
+    """A hash of rows' ids, texts and labels, so that a state is not taken up on other data; 16 hexadecimal digits."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """One word as the pipeline sees it. [start, end): characters. tag: Penn. pos: UPOS. dep: as the pipeline calls
-    it, lower-cased. head: number of the governing word in the sentence; a root is its own head."""
+    """One word as the pipeline sees it.
+
+    Attributes:
+        text: as it stands in the sentence.
+        start, end: its characters [start, end).
+        tag: Penn's.
+        pos: UPOS.
+        dep: dependency as the pipeline calls it, lower-cased.
+        head: number of the governing word in the sentence; a root is its own head.
+    """
 
     text: str
     start: int

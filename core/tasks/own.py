@@ -32,7 +32,15 @@ NO_LABEL = float("nan")  # of a row of a list without labels
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A row. id: split, zero-based place and a mark of the text, so that an edited row is another one."""
+    """A row of a file of the user's own.
+
+    Attributes:
+        id: split, zero-based place and a mark of the text, so that an edited row is another one.
+        split: train or dev; "" of a list without labels, whose rows are in both.
+        text: the sentence, or the first of a pair.
+        pair: the second sentence, or None.
+        label: index into OwnFile.labels, a score, or NO_LABEL.
+    """
 
     id: str
     split: str
@@ -43,9 +51,14 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """What a file says. labels: sorted, empty for scores; rows[k].label is an index into them, a score, or NO_LABEL.
+    """What a file says.
 
-    labelled: whether it has labels or scores.
+    Attributes:
+        path: where it lies.
+        labels: sorted; empty for scores.
+        paired: whether rows are pairs.
+        rows: in the order of the file.
+        labelled: whether it has labels or scores.
     """
 
     path: Path
@@ -80,7 +93,11 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """The file, checked. Raises InputError naming the file, and the column or row that must be mended."""
+    """Read and check a file of the user's own.
+
+    Raises:
+        InputError: names the file, and the column or row that must be mended.
+    """
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(

@@ -17,8 +17,15 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation by the name that options use. source, target: what the two ends of a link are called; a link goes
-    from source to target. across: its ends lie in different sentences of a pair."""
+    """A relation between words.
+
+    Attributes:
+        name: as options use it.
+        label: as shown.
+        source, target: what the two ends of a link are called; a link goes from source to target.
+        meaning: one line.
+        across: whether its ends lie in different sentences of a pair.
+    """
 
     name: str
     label: str

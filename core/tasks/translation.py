@@ -16,7 +16,14 @@ _FORM = "A row of a translation file is a source, a tab, a target, and maybe a t
 
 @dataclass(frozen=True)
 class Translation:
-    """One row. links: (source word, target word), from 0; words are what spaces part. number: of the line, from 1."""
+    """One row of a translation file.
+
+    Attributes:
+        source: the sentence.
+        target: its translation.
+        links: (source word, target word), from 0; words are what spaces part. Empty where that is not known.
+        number: of the line, from 1.
+    """
 
     source: str
     target: str

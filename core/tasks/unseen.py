@@ -22,7 +22,7 @@ def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[T
         learned: those of `train` that were learned.
 
     Returns:
-        Rows of fewer than WORDS words in every sentence are left out: nothing could be shared.
+        In their order. Train rows of fewer than WORDS words in every sentence are left out: nothing could be shared.
     """
     ids, known = {row.id for row in learned}, {run for row in learned for run in _runs(row)}
     left = ((row, set(_runs(row))) for row in train if row.id not in ids)
