@@ -16,7 +16,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import numpy as np
 
 R = TypeVar("R")
-ARRAY, NUMBER = "array", "number"  # keys that mark what JSON has no form for
+ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no form for
+EARLIER_NOT_FINITE = "number"  # of jobs of before 25 November 2026; a record may have such a field
 
 
 def encode(value: Any) -> Any:
@@ -40,7 +41,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return {NUMBER: repr(value)}
+        return {NOT_FINITE: repr(value)}
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise TypeError(f"A partial result holds numbers, text, arrays and records; {type(value).__name__} is none of them")
@@ -51,8 +52,8 @@ def decode(kind: Any, value: Any) -> Any:
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()
-    if isinstance(value, dict) and set(value) == {NUMBER}:
-        return float(value[NUMBER])
+    if isinstance(value, dict) and _is_not_finite(value):
+        return float(next(iter(value.values())))
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return decode(inner[0], value)
@@ -66,6 +67,11 @@ def decode(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     return _items(origin or kind, inner, value)
+
+
+def _is_not_finite(value: dict[str, Any]) -> bool:
+    """Whether JSON's object stands for a number that JSON has no form for."""
+    return list(value) == [NOT_FINITE] or (list(value) == [EARLIER_NOT_FINITE] and isinstance(value[EARLIER_NOT_FINITE], str))
 
 
 @lru_cache(maxsize=256)

@@ -49,6 +49,22 @@ def test_a_record_comes_back_from_json_as_it_was():
     np.testing.assert_array_equal(again.means.sums, means.sums)
 
 
+@dataclass(frozen=True)
+class Piece:
+    number: int
+
+
+@dataclass(frozen=True)
+class Named:
+    number: Piece
+
+
+def test_a_record_with_the_one_field_number_is_no_number():
+    for record in (Piece(3), Named(Piece(4))):
+        assert decode(type(record), json.loads(json.dumps(encode(record)))) == record
+    assert decode(float, {"number": "-inf"}) == -np.inf  # as jobs of before were stored
+
+
 def test_what_has_no_form_in_json_is_refused():
     with pytest.raises(TypeError, match="object is none of them"):
         encode(object())
