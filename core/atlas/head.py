@@ -6,12 +6,13 @@ import pandas as pd
 from core.attention import Head
 from core.errors import JobError
 from core.scoring.registry import MAP_SCORES
+from core.studies.attention import statistics
 from core.studies.head_facts import Fact, HeadScores
 from core.studies.lookup import find_study
 from core.studies.patterns import classify_maps
 
 CLASS_SHARE = f"{classify_maps.STUDY.name}/{classify_maps.SHARE}"
-STATISTICS = [score.key for score in MAP_SCORES]
+STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:

@@ -1,13 +1,12 @@
-"""Every score that a head can have, one record each: what it is called, its formula, what it needs, its range, source.
+"""What is said of a score of a head, and the scores that maps alone give: what each is called, its formula, its source.
 
-The maps page, the statistics, the tables, the store and the report read these records. A score of one input's maps is
-added by a function of a MapBatch, a record here that names it (`of`), and a test of it by hand; the statistics study
-then measures it, and the atlas, the head's page and its gallery show it. Nothing here needs torch.
+The scores of a study are its own (`Study.head_scores`). A score of one input's maps is added by a function of a
+MapBatch, a record here that names it (`of`), and a test of it by hand; the statistics study then measures it, and the
+atlas, the head's page and its gallery show it. Nothing here needs torch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +18,6 @@ from core.scoring.heads import MapBatch, SpecialPositions, SumBatch
 
 Need = Literal["weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"]
 CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
-KOBAYASHI, MICHEL, OLSSON = "Kobayashi et al. 2020", "Michel et al. 2019", "Olsson et al. 2022"
-OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant")
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class HeadScore:
     """One score of a head.
 
     Attributes:
-        study, name: which study measures it, and what that study calls it (its statistic).
+        name: what the study that measures it calls it (its statistic).
         label: as pages show it.
         formula: one line.
         needs: what it is computed from.
@@ -40,7 +37,6 @@ class HeadScore:
         of_sums: the same without the maps; a score that has none keeps the maps of long inputs whole.
     """
 
-    study: str
     name: str
     label: str
     formula: str
@@ -53,17 +49,12 @@ class HeadScore:
     of: Callable[[MapBatch], Any] | None = None
     of_sums: Callable[[SumBatch], Any] | None = None
 
-    @property
-    def key(self) -> str:
-        """What the atlas calls it: study/name; a feature follows after another slash."""
-        return f"{self.study}/{self.name}"
-
 
 def _of_maps(
     name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0, **fields: Any
 ) -> HeadScore:
     """A score of maps alone."""
-    return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **fields)
+    return HeadScore(name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **fields)
 
 
 def _offset(offset: int) -> Callable[[MapBatch], Any]:
@@ -113,7 +104,7 @@ MAP_SCORES = (
 
 def _feature(name: str, formula: str, source: str = KOVALEVA) -> HeadScore:
     needs: tuple[Need, ...] = ("weights", "tags")
-    return HeadScore("features", name, f"to feature ({name})", formula, needs, 0.0, 1.0, source, about="feature")
+    return HeadScore(name, f"to feature ({name})", formula, needs, 0.0, 1.0, source, about="feature")
 
 
 FEATURE_SCORES = (
@@ -124,141 +115,19 @@ FEATURE_SCORES = (
 )
 
 
-def _links(study: str, name: str, label: str, formula: str, source: str) -> HeadScore:
-    return HeadScore(study, name, label, formula, ("weights", "links"), 0.0, 1.0, source, about="relation")
+def link_score(name: str, label: str, formula: str) -> HeadScore:
+    """A score along links of words, of Kovaleva et al.
+
+    Args:
+        name: as of HeadScore.
+        label: likewise.
+        formula: likewise.
+    """
+    return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
-_LINKS = (
-    _links("relations", "forward", "along relation", "mean over links of the weight from dependent to governor",
-           KOVALEVA),
-    _links("relations", "backward", "against relation", "mean over links of the weight from governor to dependent",
-           KOVALEVA),
-    _links("frame-heads", "frames", "frame score", "mean over sentences of the largest weight between the pieces of a "
-           "frame element and of its target", KOVALEVA),
-)  # fmt: skip
-_ALIKE = HeadScore(
-    "statistics", "place", "distance to other heads", "mean Jensen-Shannon distance to all other heads' rows, in nats",
-    ("weights",), 0.0, 0.6931471805599453, CLARK,
-)  # fmt: skip
-
-
-def _changed(name: str, label: str, formula: str, high: float, **fields: Any) -> HeadScore:
-    needs: tuple[Need, ...] = ("weights", "tuned")
-    return HeadScore("change", name, label, formula, needs, 0.0, high, KOVALEVA, about="task", **fields)
-
-
-_CHANGES = (
-    _changed("cosine", "cosine before and after fine-tuning", "cosine of its map before and after fine-tuning", 1.0),
-    _changed("divergence", "change with fine-tuning", "mean over queries of the Jensen-Shannon divergence, in nats",
-             0.6931471805599453),
-    _changed("cosine_without_first", "cosine before and after, no sink", "the cosine without the first token", 1.0),
-    _changed("divergence_without_first", "change with fine-tuning, no sink", "the divergence without the first token",
-             0.6931471805599453),
-)  # fmt: skip
-
-
-def _effect(study: str, name: str, label: str, formula: str) -> HeadScore:
-    source = MICHEL if "zero" in name else KOVALEVA
-    return HeadScore(study, name, label, formula, ("classifier", "labels"), None, None, source, about="task")
-
-
-_EFFECTS = tuple(
-    _effect(study, name.format(operator), label.format(operator), formula.format(operator))
-    for operator in OPERATORS
-    for study, name, label, formula in (
-        ("disable", "{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
-        ("disable", "{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
-        ("operators", "{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"),
-        ("race", "race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
-        ("race", "race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
-    )
-)
-_WEIGHED = (
-    HeadScore("importance", "importance", "importance", "E |dL / d xi|, l2-normalised in its layer unless raw",
-              ("gradients", "labels"), 0.0, None, MICHEL, about="task"),
-    HeadScore("patch", "patch recovered", "brought back by patching", "share of the logit difference that comes back",
-              ("classifier",), None, None, "Zhang and Nanda 2024", about="task"),
-)  # fmt: skip
-_CLASSES = (
-    HeadScore("classify-maps", "class", "confidence of its class", "share of its maps in its most frequent class",
-              ("weights", "classifier"), 0.0, 1.0, KOVALEVA, about="class"),
-    HeadScore("classify-maps", "class share", "maps of class", "share of the head's maps that are of the class",
-              ("weights", "classifier"), 0.0, 1.0, KOVALEVA, about="class"),
-)  # fmt: skip
-
-
-def _role(
-    name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **fields: Any
-) -> list[HeadScore]:
-    role_score = HeadScore("roles", name, f"role: {label}", formula, needs, 0.0, 1.0, source, **fields)
-    without_sink = HeadScore("roles", f"{name} without sink", f"role: {label}, no sink",
-                     f"{formula}; the first token taken out, rows scaled to sum to 1", needs, 0.0, 1.0, source,
-                     **fields)  # fmt: skip
-    return [role_score, without_sink]
-
-
-ROLE_SCORES = (
-    *_role("previous", "previous token", "mean weight on the token before", CLARK),
-    *_role("next", "next token", "mean weight on the token after", CLARK, causal=False),
-    *_role("first", "first token (sink)", "mean weight on the first token", CLARK)[:1],
-    *_role("separator", "separator", "mean weight on all separators together", CLARK),
-    *_role("duplicate", "duplicate token", "on random tokens that come twice: from the second to the first", OLSSON),
-    *_role("prefix", "induction", "on random tokens that come twice: from the second to the one after the first",
-           OLSSON),
-    *_role("rare", "rare word", "share of queries whose largest weight is on the least frequent word",
-           "Voita et al. 2019"),
-    *_role("dependency", "dependency", "mean weight from a word to its governor or dependents", "Voita et al. 2019",
-           ("weights", "tags", "links")),
-    HeadScore("roles", "copying", "OV copying", "sum of the eigenvalues of W_E W_V W_O W_U over the sum of their sizes",
-              ("values",), -1.0, 1.0, "Elhage et al. 2021"),
-)  # fmt: skip
-_NORMS = (
-    *(HeadScore("norms", score.name, f"{score.label}, norms", f"{score.formula}; of |alpha f(x)|, each row over its "
-                "sum", ("values",), score.low, score.high, KOBAYASHI, score.causal) for score in MAP_SCORES),
-    *(HeadScore("norms", score.name, f"{score.label}, norms", f"{score.formula}; of |alpha f(x)|, each row over its "
-                "sum", ("values", "tags"), 0.0, 1.0, KOBAYASHI, about="feature") for score in FEATURE_SCORES),
-    HeadScore("norms", "vector norm", "length of f(x)", "mean |f(x)| over tokens of a type, over the mean of all",
-              ("values", "tokens"), 0.0, None, KOBAYASHI, about="token type"),
-)  # fmt: skip
-_EFFECTIVE = tuple(
-    HeadScore("effective", name, label, formula, ("values",), low, 1.0, "Brunner et al. 2020", about=about)
-    for name, label, formula, low, about in (
-        ("raw", "raw attention", "mean weight on tokens of a type", 0.0, "token type"),
-        ("effective", "effective attention", "mean effective weight on tokens of a type", None, "token type"),
-        ("correlation", "raw and effective", "Pearson r of raw and effective attention", -1.0, ""),
-    )
-)
-_REDUNDANCY = (
-    HeadScore("redundancy", "group", "group by mean pattern", "number of its group by mean pattern, the largest first",
-              ("weights",), 1.0, None, "Bian et al. 2021"),
-    HeadScore("redundancy", "clear", "how clearly of its group", "silhouette: nearer its own group than the next",
-              ("weights",), -1.0, 1.0, "Bian et al. 2021"),
-    HeadScore("redundancy", "nearest", "distance to the nearest head", "Jensen-Shannon distance to the most alike head",
-              ("weights",), 0.0, 0.6931471805599453, "Bian et al. 2021"),
-)  # fmt: skip
-_WHY = (
-    HeadScore("why", "score share", "score share", "share of the scores' variance over keys that a contribution of "
-              "this sort has, mean of the query's and the key's side", ("values",), None, None, "Elhage et al. 2021",
-              about="contribution"),
-    HeadScore("why", "composition", "reads an earlier head", "share of the scores' variance over keys that the output "
-              "of an earlier head has, on the side of the query or of the key", ("values",), None, None,
-              "Elhage et al. 2021", about="contribution"),
-)  # fmt: skip
-SCORES: Mapping[str, HeadScore] = MappingProxyType({
-    score.key: score
-    for score in (*MAP_SCORES, _ALIKE, *FEATURE_SCORES, *_LINKS, *ROLE_SCORES, *_NORMS, *_CHANGES, *_EFFECTS, *_WEIGHED,
-                  *_CLASSES, *_EFFECTIVE, *_REDUNDANCY, *_WHY)
-})  # fmt: skip
 ON_MAPS = ("previous", "next", "first", "separator", "normalised entropy")  # that the maps page sorts by
 HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAPS}
-
-
-def label_of(key: str) -> str:
-    """How pages show a score by its key, "study/name" or "study/name/feature"."""
-    study, name, feature = (*key.split("/", 2), "", "")[:3]
-    record = SCORES.get(f"{study}/{name}")
-    label = record.label if record else f"{name} ({study})"
-    return f"{label} · {feature}" if feature else label
 
 
 def head_scores(

@@ -19,6 +19,7 @@ from . import preflight as preflight
 from . import probing as probing
 from . import provenance as provenance
 from . import records as records
+from . import score_records as score_records
 from . import standing as standing
 from . import stored_runs as stored_runs
 from . import tagging as tagging

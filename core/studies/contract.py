@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from core.errors import InputError
+from core.scoring.registry import HeadScore
 from core.store.database import Database
 from core.store.rows import Row, plain
 from core.store.runs import Provenance
@@ -109,6 +110,7 @@ class Study(Generic[O, P]):
         name: as typed in the terminal.
         options, partial: the types of its options and of its partial results.
         kinds: the records that its rows are, the most particular last.
+        head_scores: what its scores of a head are.
         arguments: the type of its units' arguments.
         renamed: earlier names of options, for jobs that were stored under them: {"folder": "data"}.
         needs: what its checkpoint and rows must have.
@@ -116,7 +118,7 @@ class Study(Generic[O, P]):
         p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
         called: the title of its jobs, with options by name in braces.
         section: what its scores of one head are about; "" where it has none.
-        said_at: where what it says of a head stands in the sentence.
+        said_at: where its scores stand in lists, and what it says of a head in the sentence.
         gives: those scores in a few words.
         question: what it asks, where a view offers it beside others.
     """
@@ -125,6 +127,7 @@ class Study(Generic[O, P]):
     options: ClassVar[type]
     partial: ClassVar[type]
     kinds: ClassVar[tuple[type[Result], ...]] = ()
+    head_scores: ClassVar[tuple[HeadScore, ...]] = ()
     arguments: ClassVar[type] = dict
     renamed: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[frozenset[Need]] = frozenset()

@@ -71,7 +71,9 @@ def decode(kind: Any, value: Any) -> Any:
 
 def _is_not_finite(value: dict[str, Any]) -> bool:
     """Whether JSON's object stands for a number that JSON has no form for."""
-    return list(value) == [NOT_FINITE] or (list(value) == [EARLIER_NOT_FINITE] and isinstance(value[EARLIER_NOT_FINITE], str))
+    return list(value) == [NOT_FINITE] or (
+        list(value) == [EARLIER_NOT_FINITE] and isinstance(value[EARLIER_NOT_FINITE], str)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -77,7 +77,7 @@ def test_nearest_heads_by_hand():
     chance = np.random.default_rng(0)
     table = chance.normal(size=(6, 3))
     rows = [
-        {"score": MAP_SCORES[column].key, "value": table[head, column], "head": head}
+        {"score": f"statistics/{MAP_SCORES[column].name}", "value": table[head, column], "head": head}
         for head in range(6)
         for column in range(3)
     ]

@@ -13,11 +13,11 @@ from core import config
 from core.__main__ import app
 from core.atlas import first_scores, scores, shipped_hypotheses, shipped_scores
 from core.atlas.rows import score_row
-from core.scoring.registry import SCORES, label_of
 from core.store import runs
 from core.store.backup import back_up_now
 from core.store.database import Database
 from core.store.runs import Provenance
+from core.studies.score_records import label_of
 
 NAME = "some-checkpoint"
 
@@ -232,16 +232,6 @@ def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     assert all(row["source"] == "statistics, measured now" for row in rows)
     alone = [row for row in rows if not row["score"].startswith("statistics/place")]  # places are told from more rows
     assert {row["n"] for row in alone} == {4}
-
-
-def test_every_record_of_a_score_says_what_it_is():
-    assert len({score.label for score in SCORES.values()}) == len(SCORES)
-    for key, score in SCORES.items():
-        assert key == score.key
-        assert score.formula
-        assert score.needs
-        assert score.source
-        assert score.low is None or score.high is None or score.low < score.high
 
 
 @pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER, config.CLASSIFIER])

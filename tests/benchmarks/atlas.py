@@ -17,11 +17,12 @@ from transformers import BertConfig, BertModel
 from core.capture.norms import run_norms
 from core.capture.running import run
 from core.models.checkpoint import Checkpoint
-from core.scoring.registry import MAP_SCORES, SCORES
+from core.scoring.registry import MAP_SCORES
 from core.store import runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from core.studies.attention.gallery import input_scores
+from core.studies.score_records import find_score
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
 from tests.pages.browsing import PATIENCE, browsing, serving, visit
 
@@ -83,7 +84,7 @@ def main() -> dict[str, object]:
     checkpoint = Checkpoint(name="bert-base-sized", model=model, tokenizer=SegmentedNames())
     lengths = np.random.default_rng(0).integers(8, 40, ROWS)
     encodings = [random_encoding(int(length)) for length in lengths]
-    score = SCORES["statistics/previous"]
+    score = find_score("statistics/previous")
     some = encodings[: max(8, ROWS // 8)]
 
     def captured(inputs) -> None:

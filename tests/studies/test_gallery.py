@@ -9,12 +9,13 @@ import pytest
 from core.capture.norms import norm_maps
 from core.capture.running import capture
 from core.errors import InputError
-from core.scoring.registry import MAP_SCORES, SCORES
+from core.scoring.registry import MAP_SCORES
 from core.studies.attention.gallery import ENDS, chosen, input_scores
+from core.studies.score_records import find_score
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old dog", "a dog", "the old engine ran all night", "did the dog hear it ?", "she saw the man stop"] * 4
-PREVIOUS = SCORES["statistics/previous"]
+PREVIOUS = find_score("statistics/previous")
 
 
 @pytest.fixture(scope="module", params=["bert", "gpt2"])
@@ -27,7 +28,7 @@ def test_scores_of_every_input_and_head_are_those_of_their_maps(checkpoint):
     values = input_scores(checkpoint, encodings, PREVIOUS)
     by_hand = [np.diagonal(capture(checkpoint, one).weights, -1, 2, 3).mean(-1) for one in encodings]
     np.testing.assert_allclose(values, by_hand, atol=1e-5)
-    norms = input_scores(checkpoint, encodings, replace(PREVIOUS, study="norms"))
+    norms = input_scores(checkpoint, encodings, PREVIOUS, by_norms=True)
     for number, encoding in enumerate(encodings):
         maps = norm_maps(checkpoint, encoding).heads
         maps = maps / np.maximum(maps.sum(-1, keepdims=True), 1e-12)
@@ -80,4 +81,4 @@ def test_no_map_outlives_its_layer_however_many_inputs_there_are(checkpoint):
 
 def test_a_score_that_is_not_of_single_maps_is_refused(checkpoint):
     with pytest.raises(InputError, match="importance is none"):
-        input_scores(checkpoint, [checkpoint.encode("a dog")], SCORES["importance/importance"])
+        input_scores(checkpoint, [checkpoint.encode("a dog")], find_score("importance/importance"))

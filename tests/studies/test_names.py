@@ -35,8 +35,6 @@ def tables(folder: str) -> dict[str, list[str]]:
     return found
 
 
-# What a call or a comparison of core says of a study that is not its own.
-SINGLE = {"core/scoring/registry.py": "which study a score is of, under whose name it is stored: scoring lies below"}
 # The same words said of something else.
 HOMONYMS = {
     "core/capture/interventions.py": "disable is an operator",
@@ -73,8 +71,8 @@ def singles(folder: str) -> set[str]:
 
 
 def test_core_calls_no_study_by_a_name_of_its_own():
-    """A page says which study it starts and shows; in core that is STUDY.name, but for these."""
-    assert singles("core") == {*SINGLE, *HOMONYMS}
+    """A page says which study it starts and shows; in core that is STUDY.name."""
+    assert singles("core") == set(HOMONYMS)
 
 
 # Tables of pages, with how many there are: what a study is or asks, it says itself.

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from core.errors import InputError
-from core.scoring.registry import SCORES
 from core.studies.explanation import why
 from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
 from core.studies.head_facts import Fact, HeadScores
@@ -78,7 +77,7 @@ def test_a_least_share_beyond_one_is_refused():
 def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
     assert {score.feature for score in scores} == set(why.ATLAS_SORTS)
-    assert {score.statistic for score in scores} <= {score.name for score in SCORES.values() if score.study == "why"}
+    assert {score.statistic for score in scores} <= {score.name for score in why.STUDY.head_scores}
     shares = {
         (share.layer, share.head, share.query_part): share.share
         for share in ScoreShare.among(rows)

@@ -5,6 +5,7 @@ from . import crossed_scores as crossed_scores
 from . import disable as disable
 from . import disabling as disabling
 from . import duplicates as duplicates
+from . import effect_scores as effect_scores
 from . import headlines as headlines
 from . import held as held
 from . import importance as importance

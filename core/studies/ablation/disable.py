@@ -20,6 +20,7 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import SweepOptions, Variant
+from core.studies.ablation.effect_scores import effect_scores
 from core.studies.ablation.headlines import effect_facts, sweep_headline
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
@@ -95,6 +96,10 @@ class Disable(Study[DisableOptions, Swept]):
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
+    head_scores = effect_scores(
+        ("{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
+        ("{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
+    )
     called = "Disable {what} of {checkpoint}"
     section = "effect"
     said_at = 7

@@ -16,9 +16,11 @@ from core import capture
 from core.attention import Head
 from core.errors import InputError
 from core.scoring import effects
+from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.disabling import SweepOptions, units_of
+from core.studies.ablation.effect_scores import MICHEL
 from core.studies.ablation.pruning_records import ImportantHead, RankCorrelation
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.head_facts import Fact, HeadScores, each, number
@@ -84,6 +86,10 @@ class Importance(Study[ImportanceOptions, Weighed]):
 
     name, options, partial, arguments = "importance", ImportanceOptions, Weighed, disabling.Slice
     kinds = (ImportantHead, RankCorrelation)
+    head_scores = (
+        HeadScore("importance", "importance", "E |dL / d xi|, l2-normalised in its layer unless raw",
+                  ("gradients", "labels"), 0.0, None, MICHEL, about="task"),
+    )  # fmt: skip
     called = "Importance of heads"
     section = "effect"
     said_at = 8

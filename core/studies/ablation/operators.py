@@ -21,6 +21,7 @@ from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
 from core.studies.ablation.disabling import SweepOptions
+from core.studies.ablation.effect_scores import effect_scores
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
@@ -75,6 +76,8 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
     kinds = (Untouched, OperatorEffect, OperatorAgreement)
+    head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))
+    said_at = 13
     called = "Heads of {checkpoint} under {operators}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

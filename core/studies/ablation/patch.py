@@ -16,6 +16,7 @@ import pydantic.dataclasses
 from core import capture, studies
 from core.errors import InputError
 from core.scoring.recovered_share import FLOOR, recovered_share
+from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions, units_of
@@ -70,6 +71,11 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
     kinds = (Patched,)
+    head_scores = (
+        HeadScore("patch recovered", "brought back by patching", "share of the logit difference that comes back",
+                  ("classifier",), None, None, "Zhang and Nanda 2024", about="task"),
+    )  # fmt: skip
+    said_at = 15
     called = "Patched {what} of {checkpoint}, {kind}"
     question = "patching: what brings the first input's answer back?"
     section = "effect"

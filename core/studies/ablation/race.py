@@ -17,6 +17,7 @@ import numpy as np
 from core import capture
 from core.store.rows import Row
 from core.studies.ablation import disabling, races, references
+from core.studies.ablation.effect_scores import effect_scores
 from core.studies.ablation.race_table import table
 from core.studies.ablation.races import Race, RaceOptions, Round, Taken
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
@@ -38,6 +39,11 @@ class RaceStudy(Study[RaceOptions, Taken]):
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
     kinds = (RaceSummary, RaceVerdict, RaceLook)
+    head_scores = effect_scores(
+        ("race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
+        ("race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
+    )
+    said_at = 14
     called = "Race {what} of {checkpoint}"
     section = "effect"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

@@ -14,6 +14,7 @@ import pydantic.dataclasses
 
 from core import scoring, studies
 from core.scoring.definitions import TYPES
+from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads
 from core.studies.attention.inputs import AttendingOptions, InputChunk, SourceText
@@ -44,6 +45,15 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
     kinds = (EffectiveScore, LengthCorrelation)
+    head_scores = tuple(
+        HeadScore(name, label, formula, ("values",), low, 1.0, "Brunner et al. 2020", about=about)
+        for name, label, formula, low, about in (
+            ("raw", "raw attention", "mean weight on tokens of a type", 0.0, "token type"),
+            ("effective", "effective attention", "mean effective weight on tokens of a type", None, "token type"),
+            ("correlation", "raw and effective", "Pearson r of raw and effective attention", -1.0, ""),
+        )
+    )
+    said_at = 11
     section = "beyond weights"
     gives = "effective attention"
 

@@ -19,6 +19,7 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all, q_values
+from core.scoring.registry import FEATURE_SCORES
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, score_of
 from core.studies.attention.headlines import above_null
@@ -66,6 +67,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
     kinds = (Score,)
+    head_scores = FEATURE_SCORES
     section = "where it looks"
     said_at = 3
     gives = "attention to features"

@@ -53,14 +53,15 @@ class InputScores:
 
 
 def input_scores(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """The score of every head on every input, by weights or, for the study norms, by norm-based maps.
+    """The score of every head on every input.
 
     Args:
         checkpoint: the model.
         encodings: the inputs.
         score: which score; one of single maps.
+        by_norms: of norm-based maps in place of weights.
 
     Returns:
         float32; NaN where a head has no score on an input.
@@ -69,7 +70,7 @@ def input_scores(
         InputError: the score needs more than one input's maps.
     """
     scores = InputScores(checkpoint, encodings, score)
-    if score.study == "norms":
+    if by_norms:
         run_norms(checkpoint, encodings, [scores])
     else:
         run(checkpoint, encodings, [scores])

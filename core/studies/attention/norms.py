@@ -7,12 +7,14 @@ paper finds that separators and punctuation get weight but have short vectors.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pydantic.dataclasses
 
 from core import studies
 from core.scoring.definitions import STATISTICS, TYPES
+from core.scoring.registry import FEATURE_SCORES, MAP_SCORES, HeadScore, Need
 from core.store.rows import Row
 from core.studies.attention import features
 from core.studies.attention.attending import Attending, of_heads
@@ -38,11 +40,30 @@ class NormsOptions(AttendingOptions):
     features: FeatureNames = features.FEATURES
 
 
+KOBAYASHI = "Kobayashi et al. 2020"
+
+
+def _of_norms(score: HeadScore, needs: tuple[Need, ...]) -> HeadScore:
+    """A score of weights, of norm-based maps."""
+    formula = f"{score.formula}; of |alpha f(x)|, each row over its sum"
+    return replace(score, label=f"{score.label}, norms", formula=formula, needs=needs, source=KOBAYASHI)
+
+
+NORM_SCORES = (
+    *(_of_norms(score, ("values",)) for score in MAP_SCORES),
+    *(_of_norms(score, ("values", "tags")) for score in FEATURE_SCORES),
+    HeadScore("vector norm", "length of f(x)", "mean |f(x)| over tokens of a type, over the mean of all",
+              ("values", "tokens"), 0.0, None, KOBAYASHI, about="token type"),
+)  # fmt: skip
+
+
 class Norms(Attending[NormsOptions, NormSums]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", NormsOptions, Pieces[NormSums]
     kinds = (Score,)
+    head_scores = NORM_SCORES
+    said_at = 10
     section = "beyond weights"
     gives = "the same by norms |alpha f(x)|"
 

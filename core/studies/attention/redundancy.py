@@ -11,6 +11,7 @@ on the same inputs than the head is to itself on other inputs (above 0: another 
 random weights (kind "repeats at random") and one of the checkpoint (kind "repeats"): the share of heads above 0.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.attention import Head
 from core.errors import InputError
+from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.attention.attending import Attending
 from core.studies.attention.inputs import AttendingOptions
@@ -48,6 +50,15 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     kinds = (AlikeHead, GroupMember, RepeatedHead, RepeatedShare, HeadGroup, LikenessKept)
+    head_scores = (
+        HeadScore("group", "group by mean pattern", "number of its group by mean pattern, the largest first",
+                  ("weights",), 1.0, None, "Bian et al. 2021"),
+        HeadScore("clear", "how clearly of its group", "silhouette: nearer its own group than the next",
+                  ("weights",), -1.0, 1.0, "Bian et al. 2021"),
+        HeadScore("nearest", "distance to the nearest head", "Jensen-Shannon distance to the most alike head",
+                  ("weights",), 0.0, math.log(2), "Bian et al. 2021"),
+    )  # fmt: skip
+    said_at = 12
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
 

@@ -20,6 +20,7 @@ import pydantic.dataclasses
 from core import scoring, studies
 from core.errors import InputError
 from core.scoring.corrections import q_of_all
+from core.scoring.registry import link_score
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, ends, score_of
 from core.studies.attention.headlines import above_null
@@ -54,6 +55,10 @@ class Relations(Attending[RelationsOptions, RelationSums]):
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     kinds = (RelationScore,)
+    head_scores = (
+        link_score("forward", "along relation", "mean over links of the weight from dependent to governor"),
+        link_score("backward", "against relation", "mean over links of the weight from governor to dependent"),
+    )
     section = "relations and frames"
     said_at = 4
     gives = "attention along relations"

@@ -16,7 +16,7 @@ import pydantic.dataclasses
 
 from core import studies
 from core.errors import InputError
-from core.scoring.registry import SCORES
+from core.scoring.registry import CLARK, HeadScore, Need
 from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, score_of
@@ -44,11 +44,44 @@ class RolesOptions(AttendingOptions):
     times: Annotated[float, Flag("a role needs more than so many times the baseline's weight", least=1)] = TIMES
 
 
+OLSSON = "Olsson et al. 2022"
+
+
+def _role(
+    name: str, label: str, formula: str, source: str, needs: tuple[Need, ...] = ("weights", "tokens"), **fields: Any
+) -> list[HeadScore]:
+    """The score of a role, and the same without the sink."""
+    role_score = HeadScore(name, f"role: {label}", formula, needs, 0.0, 1.0, source, **fields)
+    without_sink = HeadScore(f"{name} without sink", f"role: {label}, no sink",
+                             f"{formula}; the first token taken out, rows scaled to sum to 1", needs, 0.0, 1.0, source,
+                             **fields)  # fmt: skip
+    return [role_score, without_sink]
+
+
+ROLE_SCORES = (
+    *_role("previous", "previous token", "mean weight on the token before", CLARK),
+    *_role("next", "next token", "mean weight on the token after", CLARK, causal=False),
+    *_role("first", "first token (sink)", "mean weight on the first token", CLARK)[:1],
+    *_role("separator", "separator", "mean weight on all separators together", CLARK),
+    *_role("duplicate", "duplicate token", "on random tokens that come twice: from the second to the first", OLSSON),
+    *_role("prefix", "induction", "on random tokens that come twice: from the second to the one after the first",
+           OLSSON),
+    *_role("rare", "rare word", "share of queries whose largest weight is on the least frequent word",
+           "Voita et al. 2019"),
+    *_role("dependency", "dependency", "mean weight from a word to its governor or dependents", "Voita et al. 2019",
+           ("weights", "tags", "links")),
+    HeadScore("copying", "OV copying", "sum of the eigenvalues of W_E W_V W_O W_U over the sum of their sizes",
+              ("values",), -1.0, 1.0, "Elhage et al. 2021"),
+)  # fmt: skip
+OWN_LABELS = {score.name: score.label.removeprefix("role: ") for score in ROLE_SCORES}
+
+
 class Roles(Attending[RolesOptions, RoleSums]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)
+    head_scores = ROLE_SCORES
     section = "where it looks"
     said_at = 2
     gives = "roles against baselines"
@@ -99,8 +132,13 @@ class Roles(Attending[RolesOptions, RoleSums]):
         roles = scores.own[~scores.own["score"].str.endswith("without sink") & scores.own["q"].notna()]
         told = []
         for row in each(roles[roles["q"] < SURE].sort_values("value", ascending=False)):
-            label = SCORES[f"{self.name}/{row['score']}"].label.removeprefix("role: ")
-            told.append(Fact(self.name, f"{label} {number(row)} (baseline {row['baseline']:.2f})", row["source"]))
+            told.append(
+                Fact(
+                    self.name,
+                    f"{OWN_LABELS[row['score']]} {number(row)} (baseline {row['baseline']:.2f})",
+                    row["source"],
+                )
+            )
         none = f"none of {len(roles)} roles above three times its baseline"
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 

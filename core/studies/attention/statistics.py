@@ -5,6 +5,7 @@ Rows: one a head and statistic, with value, 95% bootstrap interval over inputs a
 Jensen-Shannon distance to all other heads. stress says how well the picture keeps the distances.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from core import scoring, studies
 from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
 from core.scoring.intervals import StatisticEstimate
+from core.scoring.registry import CLARK, MAP_SCORES, HeadScore
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads, score_of
 from core.studies.attention.inputs import AttendingOptions
@@ -42,6 +44,11 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     kinds = (PlaceScore,)
+    head_scores = (
+        *MAP_SCORES,
+        HeadScore("place", "distance to other heads", "mean Jensen-Shannon distance to all other heads' rows, in nats",
+                  ("weights",), 0.0, math.log(2), CLARK),
+    )  # fmt: skip
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
 

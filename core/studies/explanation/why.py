@@ -20,6 +20,7 @@ import pydantic.dataclasses
 from core import capture, models, studies
 from core.errors import InputError
 from core.scoring.ratio_moments import RatioMoments, Ratios
+from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.attention.inputs import AttendingOptions, InputChunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
@@ -91,11 +92,22 @@ class WhyPartial:
     pieces: tuple[ScoreSums, ...]
 
 
+ELHAGE = "Elhage et al. 2021"
+
+
 class Why(Study[WhyOptions, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
     name, options, partial, arguments = "why", WhyOptions, WhyPartial, InputChunk
     kinds = (ScoreShare, RemovalAgreement, SortScore)
+    head_scores = (
+        HeadScore("score share", "score share", "share of the scores' variance over keys that a contribution of "
+                  "this sort has, mean of the query's and the key's side", ("values",), None, None, ELHAGE,
+                  about="contribution"),
+        HeadScore("composition", "reads an earlier head", "share of the scores' variance over keys that the output "
+                  "of an earlier head has, on the side of the query or of the key", ("values",), None, None, ELHAGE,
+                  about="contribution"),
+    )  # fmt: skip
     section = "why it looks there"
     said_at = 6
 

@@ -21,6 +21,7 @@ from core.frames.rows import parse_rows, read_rows
 from core.scoring import link_tests
 from core.scoring.few_inputs import FEWEST
 from core.scoring.links import pairs_of
+from core.scoring.registry import link_score
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
@@ -75,6 +76,10 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
     kinds = (FrameSummary, FrameHead, FrameSentence)
+    head_scores = (
+        link_score("frames", "frame score", "mean over sentences of the largest weight between the pieces of a frame "
+                   "element and of its target"),
+    )  # fmt: skip
     called = "Frame heads of {checkpoint}"
     section = "relations and frames"
     said_at = 5

@@ -14,6 +14,7 @@ import pydantic.dataclasses
 
 from core import patterns, studies
 from core.errors import InputError
+from core.scoring.registry import KOVALEVA, HeadScore
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
@@ -94,6 +95,12 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
     kinds = (ClassShare, HeadClass, HeadClassShare, ClassNote, MovedShare)
+    head_scores = (
+        HeadScore("class", "confidence of its class", "share of its maps in its most frequent class",
+                  ("weights", "classifier"), 0.0, 1.0, KOVALEVA, about="class"),
+        HeadScore("class share", "maps of class", "share of the head's maps that are of the class",
+                  ("weights", "classifier"), 0.0, 1.0, KOVALEVA, about="class"),
+    )  # fmt: skip
     called = "Class shares, {task}"
     section = "pattern class"
     said_at = 1

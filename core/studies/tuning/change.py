@@ -5,6 +5,7 @@ checkpoint they came from; a row's task is the fine-tuned one's own unless a tas
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pydantic.dataclasses
 
 from core import config, scoring, studies
 from core.errors import InputError
+from core.scoring.registry import KOVALEVA, HeadScore
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.attention.records import ChangeScore
@@ -72,11 +74,27 @@ class ChangePartial:
     pieces: tuple[TaskChange, ...]
 
 
+def _changed(name: str, label: str, formula: str, high: float) -> HeadScore:
+    """A score of the same head in two checkpoints."""
+    return HeadScore(name, label, formula, ("weights", "tuned"), 0.0, high, KOVALEVA, about="task")
+
+
+CHANGE_SCORES = (
+    _changed("cosine", "cosine before and after fine-tuning", "cosine of its map before and after fine-tuning", 1.0),
+    _changed("divergence", "change with fine-tuning", "mean over queries of the Jensen-Shannon divergence, in nats",
+             math.log(2)),
+    _changed("cosine_without_first", "cosine before and after, no sink", "the cosine without the first token", 1.0),
+    _changed("divergence_without_first", "change with fine-tuning, no sink", "the divergence without the first token",
+             math.log(2)),
+)  # fmt: skip
+
+
 class Change(Study[ChangeOptions, ChangePartial]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChangeChunk
     kinds = (ChangeScore,)
+    head_scores = CHANGE_SCORES
     called = "Change of {before}"
     section = "fine-tuning"
     said_at = 9

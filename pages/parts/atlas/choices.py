@@ -11,9 +11,9 @@ from core.atlas import shipped_scores
 from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
 from core.models.present import present_weights
-from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_stamp
 from core.store.database import Database
+from core.studies.score_records import in_order, label_of, meaning_of
 from core.tasks.glue import TASKS
 from pages.parts.reports.provenance import rows_said
 from pages.parts.shell import context, resources, url
@@ -85,10 +85,9 @@ def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
 
 
 def keys_of(frame: pd.DataFrame) -> list[str]:
-    """The scores that can be chosen, in the order of the registry."""
-    order = {key: number for number, key in enumerate(SCORES)}
+    """The scores that can be chosen, in the order of lists."""
     keys = [key for key in dict.fromkeys(frame["score"]) if key not in HIDDEN and not key.startswith(COMPOSITION)]
-    return sorted(keys, key=lambda key: (order.get("/".join(key.split("/")[:2]), len(order)), key))
+    return in_order(keys)
 
 
 def colours(keys: Sequence[str]) -> list[str]:
@@ -119,8 +118,7 @@ def meaning(key: str) -> str:
     """A score's formula and source, for captions."""
     if key == CLASS:
         return "pattern class: the one that most of the head's maps are of (Kovaleva et al. 2019)"
-    record = SCORES.get("/".join(key.split("/")[:2]))
-    return f"{label_of(key)}: {record.formula} ({record.source})" if record else label_of(key)
+    return meaning_of(key)
 
 
 def is_task(name: str | None) -> bool:

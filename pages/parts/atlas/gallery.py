@@ -7,7 +7,8 @@ import streamlit as st
 from core import capture, studies
 from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
-from core.scoring.registry import MAP_SCORES, SCORES
+from core.studies.attention import norms, statistics
+from core.studies.score_records import find_score
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports import attending
@@ -18,7 +19,9 @@ from pages.parts.widgets.tables import show_table
 
 LONGEST = 48  # pieces of a small map
 TASK_ROWS, OWN = "task rows", "own sentences"
-OFFERED = [score.key for score in MAP_SCORES] + [f"norms/{score.name}" for score in MAP_SCORES]
+OFFERED = [
+    f"{study.name}/{score.name}" for study in (statistics.STUDY, norms.STUDY) for score in study.head_scores if score.of
+]
 
 
 def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
@@ -49,7 +52,8 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         text = " | ".join(filter(None, texts[example.input]))
         weights = _weights(checkpoint, shown, key, head)
         shelved.append(Shelved(example.where, example.value, text, shown.maps.tokens, weights, shown.maps.causal))
-    definition = f"{SCORES[key].label}: {SCORES[key].formula}"
+    score = find_score(key)
+    definition = f"{score.label}: {score.formula}"
     summary = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
     maps = [SmallMap(f"{example.where}: {example.value:.3f}", example.weights, example.tokens) for example in shelved]
     show_small_maps(maps, key="gallery_maps")

@@ -5,7 +5,7 @@ import streamlit as st
 
 from core.atlas.head_pair import scores_beside
 from core.attention import Head
-from core.scoring.registry import label_of
+from core.studies.score_records import label_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.head_counterparts import matched_with
 from pages.parts.atlas.head_neighbours import input_of, show_maps, thumbnail

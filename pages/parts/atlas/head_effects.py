@@ -5,8 +5,8 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.scoring.registry import label_of
 from core.studies.circuits.records import CircuitEdge
+from core.studies.score_records import label_of
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.provenance import present_runs

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.scoring.registry import label_of
+from core.studies.score_records import label_of
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes

@@ -4,9 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from core.atlas.head import classes
-from core.scoring.registry import SCORES
 from core.store import runs
 from core.studies.attention.records import PlaceScore
+from core.studies.score_records import label_of
 from pages.parts.atlas.atlas_view import Axis, axis_of
 from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import resources
@@ -42,7 +42,7 @@ def lines(task_scores: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
     ]
     roles_of_head: dict[tuple[int, int], list[str]] = {}
     for row in role_scores[role_scores["q"] < SURE].itertuples():
-        roles_of_head.setdefault((row.layer, row.head), []).append(SCORES[row.score].label.removeprefix("role: "))
+        roles_of_head.setdefault((row.layer, row.head), []).append(label_of(row.score).removeprefix("role: "))
     lines_of_head = {layer_head: [f"roles: {', '.join(roles)}"] for layer_head, roles in roles_of_head.items()}
     for row in classes(task_scores).itertuples():
         lines_of_head.setdefault((row.layer, row.head), []).insert(0, f"{row.kind} in {row.value:.0%} of {row.n} maps")

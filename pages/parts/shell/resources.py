@@ -6,7 +6,6 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +20,13 @@ from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
 from core.models.parts import parts_of
 from core.models.present import stamp_of
-from core.scoring.registry import MAP_SCORES, SCORES, map_scores
+from core.scoring.registry import map_scores
 from core.store.database import Database
 from core.store.people import Person
 from core.studies import tagging
 from core.studies.ablation import references
 from core.studies.ablation.disabling import Opened
+from core.studies.score_records import find_score
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 from pages.parts.shell import loading, people
@@ -202,10 +202,10 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
 
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
-    score = SCORES[key]
-    map_score = next((map_score for map_score in MAP_SCORES if map_score.name == score.name), score)
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    return studies.attention.gallery.input_scores(_checkpoint, encodings, replace(map_score, study=score.study))
+    return studies.attention.gallery.input_scores(
+        _checkpoint, encodings, find_score(key), by_norms=key.startswith("norms/")
+    )
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)

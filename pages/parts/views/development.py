@@ -7,10 +7,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.definitions import CLASS_SHARE, bound_of
-from core.scoring.registry import label_of
 from core.studies.comparison.bundled_curve import OWN, bundled_curves, spread_sentence
 from core.studies.comparison.development import order_sentence, role_records
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
+from core.studies.score_records import label_of
 from pages.parts.charts.development import small_multiples
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import context, url

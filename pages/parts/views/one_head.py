@@ -7,8 +7,8 @@ from streamlit.delta_generator import DeltaGenerator
 from core.atlas.head import facts, sentence
 from core.atlas.head_page import Gallery
 from core.attention import Head
-from core.scoring.registry import label_of
 from core.studies.lookup import section_of
+from core.studies.score_records import label_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.dossier import Dossier
 from pages.parts.atlas.gallery import show_gallery

@@ -4,8 +4,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.scoring.registry import label_of
 from core.store.rows import Row
+from core.studies.score_records import label_of
 from pages.parts.atlas import choices, head_counterparts, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure

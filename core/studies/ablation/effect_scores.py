@@ -1,0 +1,23 @@
+"""Scores of heads by what changes without them: one a way in which a head is changed."""
+
+from core.scoring.registry import KOVALEVA, HeadScore
+
+MICHEL = "Michel et al. 2019"
+OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant")
+
+
+def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
+    """The scores of a study that changes heads.
+
+    Args:
+        templates: name, label and formula of each, {} where the operator stands.
+
+    Returns:
+        Those of the first operator, then of the second ...
+    """
+    return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
+
+
+def _effect(name: str, label: str, formula: str) -> HeadScore:
+    source = MICHEL if "zero" in name else KOVALEVA
+    return HeadScore(name, label, formula, ("classifier", "labels"), None, None, source, about="task")

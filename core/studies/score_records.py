@@ -1,0 +1,77 @@
+"""What is said of a head score, by its key: "study/name", or "study/name/feature"."""
+
+from collections.abc import Iterable
+
+from core.errors import InputError, JobError
+from core.scoring.registry import HeadScore
+from core.studies.lookup import find_study
+
+
+def find_score(key: str) -> HeadScore:
+    """The record of a score.
+
+    Args:
+        key: as the atlas calls it.
+
+    Raises:
+        InputError: no study has such a score.
+    """
+    if score := _score_of(key):
+        return score
+    raise InputError(f"A score is called study/name, as the atlas calls it; no study has {key!r}: choose another.")
+
+
+def label_of(key: str) -> str:
+    """How pages show a score.
+
+    Args:
+        key: as the atlas calls it.
+
+    Returns:
+        Its label and feature; the names in the key where no study has it.
+    """
+    study, name, feature = _names(key)
+    score = _score_of(key)
+    label = score.label if score else f"{name} ({study})"
+    return f"{label} · {feature}" if feature else label
+
+
+def meaning_of(key: str) -> str:
+    """A score's label, formula and source, for captions.
+
+    Args:
+        key: as the atlas calls it.
+    """
+    score = _score_of(key)
+    return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
+
+
+def in_order(keys: Iterable[str]) -> list[str]:
+    """Keys as lists show them: study by study, as each names its scores; those of no study last.
+
+    Args:
+        keys: of scores.
+    """
+    return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
+
+
+def _score_of(key: str) -> HeadScore | None:
+    study, name, _ = _names(key)
+    return next((score for score in _scores(study) if score.name == name), None)
+
+
+def _place(study: str, name: str) -> tuple[int, str, int]:
+    names = [score.name for score in _scores(study)]
+    return (find_study(study).said_at, study, names.index(name)) if name in names else (99, study, 0)
+
+
+def _names(key: str) -> tuple[str, str, str]:
+    study, name, feature, *_ = (*key.split("/", 2), "", "")
+    return study, name, feature
+
+
+def _scores(study: str) -> tuple[HeadScore, ...]:
+    try:
+        return find_study(study).head_scores
+    except JobError:  # of an earlier version, or of a person's own
+        return ()
