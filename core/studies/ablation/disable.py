@@ -1,10 +1,10 @@
 """Every head, layer or group disabled in turn on a task's rows (Kovaleva et al. section 4.6, Figs 8 and 9).
 
 A summary row per variant: the metric and its change with a paired interval, how many predictions changed,
-McNemar's p for classes, and p corrected over all variants (max-T). Then a split-half row: whether the
-gain of the best variant is still there on rows that did not choose it. The operator is
-"disable" (uniform attention) in Kovaleva's pictures and "zero" in Michel's. Groups are typed ("groups"), or clusters
-of heads with like maps ("duplicates"), which stand beside their heads one at a time and random heads.
+McNemar's p for classes, and p corrected over all variants (max-T). Then a split-half row: whether the gain of the best
+variant is still there on rows that did not choose it. The operator is "disable" (uniform attention) in Kovaleva's
+pictures and "zero" in Michel's. Groups are typed ("groups"), or clusters of heads with like maps ("duplicates"), which
+stand beside their heads one at a time and random heads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -268,7 +268,7 @@ class About(TypedDict):
     n: int
 
 
-class HeadScore(TypedDict, total=False):
+class ScoreColumns(TypedDict, total=False):
     """The columns by which the store finds a score of a head."""
 
     statistic: str
@@ -379,17 +379,20 @@ class _Table:
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: effects.Interval) -> HeadScore:
+    def _score(self, change: effects.Interval) -> ScoreColumns:
         """The fields that make a row of one head a head score in the store."""
-        if self.options.what not in ("heads", "all-but-one"):
-            return HeadScore()
-        return HeadScore(
-            statistic=f"{self.options.operator} {self.options.what}",
-            feature=f"{self.options.task} {self.names[0]}",
-            value=change.value,
-            low=change.low,
-            high=change.high,
-            baseline=finite(self.whole[self.names[0]]),
+        is_of_heads = self.options.what in ("heads", "all-but-one")
+        return (
+            ScoreColumns()
+            if not is_of_heads
+            else ScoreColumns(
+                statistic=f"{self.options.operator} {self.options.what}",
+                feature=f"{self.options.task} {self.names[0]}",
+                value=change.value,
+                low=change.low,
+                high=change.high,
+                baseline=finite(self.whole[self.names[0]]),
+            )
         )
 
     def _checked_on_the_other_half(self) -> list[SplitHalf]:
