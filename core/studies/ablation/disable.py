@@ -20,7 +20,7 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import SweepOptions, Variant
-from core.studies.ablation.effect_scores import effect_scores
+from core.studies.ablation.effect_scores import EFFECTS_ON_METRIC
 from core.studies.ablation.headlines import effect_facts, sweep_headline
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
@@ -96,10 +96,7 @@ class Disable(Study[DisableOptions, Swept]):
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
-    head_scores = effect_scores(
-        ("{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
-        ("{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
-    )
+    head_scores = EFFECTS_ON_METRIC
     called = "Disable {what} of {checkpoint}"
     section = "effect"
     said_at = 7
@@ -381,12 +378,10 @@ class _Table:
 
     def _score(self, change: effects.Interval) -> ScoreColumns:
         """The fields that make a row of one head a head score in the store."""
-        is_of_heads = self.options.what in ("heads", "all-but-one")
-        return (
-            ScoreColumns()
-            if not is_of_heads
-            else ScoreColumns(
-                statistic=f"{self.options.operator} {self.options.what}",
+        if self.options.what not in ("heads", "all-but-one"):
+            return ScoreColumns()
+        return ScoreColumns(
+            statistic=f"{self.options.operator} {self.options.what}",
                 feature=f"{self.options.task} {self.names[0]}",
                 value=change.value,
                 low=change.low,

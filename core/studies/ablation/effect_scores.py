@@ -21,3 +21,9 @@ def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
 def _effect(name: str, label: str, formula: str) -> HeadScore:
     source = MICHEL if "zero" in name else KOVALEVA
     return HeadScore(name, label, formula, ("classifier", "labels"), None, None, source, about="task")
+
+
+EFFECTS_ON_METRIC = effect_scores(
+    ("{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
+    ("{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
+)
