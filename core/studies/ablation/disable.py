@@ -382,12 +382,11 @@ class _Table:
             return ScoreColumns()
         return ScoreColumns(
             statistic=f"{self.options.operator} {self.options.what}",
-                feature=f"{self.options.task} {self.names[0]}",
-                value=change.value,
-                low=change.low,
-                high=change.high,
-                baseline=finite(self.whole[self.names[0]]),
-            )
+            feature=f"{self.options.task} {self.names[0]}",
+            value=change.value,
+            low=change.low,
+            high=change.high,
+            baseline=finite(self.whole[self.names[0]]),
         )
 
     def _checked_on_the_other_half(self) -> list[SplitHalf]:
