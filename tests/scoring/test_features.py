@@ -212,3 +212,15 @@ def test_a_contrast_is_that_of_its_definition_and_feature():
             found = observer.contrast(definition, feature).value[0, :, 0]
             assert found[heads] == pytest.approx([planted] * len(heads))
             assert (np.delete(found, heads) < 0.01).all()
+
+
+def test_the_first_tokens_of_an_encoder_are_measured_against_other_tokens():
+    """Uniform but for the start token, which gets twice as much: half of that is more than others have."""
+    weights = torch.ones(8, 1, 6, 6, dtype=torch.float64)
+    weights[..., 0] = 2
+    tokens = np.eye(6, dtype=bool)[[0]]
+    marks = [mark(tokens, range(1, 6), classifying=0, seed=[k]) for k in range(8)]
+    observer = FeatureAttention(1, 1, ["start"], causal=False, places=["start"])
+    observer.take(marks, range(8)).update(0, weights / 7, list(range(8)))
+    value, effect = observer.result()["max", "start"]
+    assert (value.value[0, 0, 0], effect.value[0, 0, 0]) == pytest.approx((2 / 7, 1 / 7))

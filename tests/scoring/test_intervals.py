@@ -168,3 +168,12 @@ def test_all_layers_at_once_are_one_after_another():
         np.testing.assert_array_equal(getattr(together.result(), name), getattr(apart.result(), name))
     expected = np.where(counts[:, :1, None] > 0, values, 0).sum(0) / counts[:, 0].sum(0)
     np.testing.assert_allclose(even.result().value, expected)
+
+
+def test_each_half_has_the_means_of_every_other_input(data):
+    values, counts = data
+    whole = _filled(values, counts, [range(40)])
+    for parity in (0, 1):
+        half, alone = whole.half(parity).result(), _filled(values, counts, [range(parity, 40, 2)]).result()
+        np.testing.assert_allclose(half.value, alone.value)
+        np.testing.assert_array_equal(half.n, alone.n)

@@ -165,6 +165,12 @@ def test_fixed_heads_score_what_their_maps_would():
             assert found[name] == pytest.approx(relation_score(weights[None, None], links, **options)[0, 0])
 
 
+def test_where_no_pair_can_be_seen_no_head_has_a_score():
+    found = fixed_scores((((2,), (5,)),), 9, direction="element_to_target", pairing="product", causal=True)
+    assert list(found) == ["previous", "next", "first", "uniform"]
+    assert np.isnan(list(found.values())).all()
+
+
 def test_habits_are_read_from_the_same_queries():
     found = habits([(2, 5), (2, 6), (8, 5)], 9, causal=False)
     assert found == {"previous": ((2, 1), (8, 7)), "next": ((2, 3),), "first": ((2, 0), (8, 0))}

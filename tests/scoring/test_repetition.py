@@ -95,3 +95,5 @@ def test_shares_count_heads_that_are_nearer_surely_perhaps_and_by_what_was_measu
     value = np.array([1.0, 0.2, -0.2, -1.0])  # one surely, two perhaps, one surely not
     found = Repeated(value, value - half, value + half, np.zeros(4, dtype=int), 9)
     assert found.share() == (0.5, 0.25, 0.75)
+    nothing = np.zeros(3)  # neither nearer nor farther
+    assert Repeated(nothing, nothing, nothing, np.zeros(3, dtype=int), 9).share() == (0, 0, 0)

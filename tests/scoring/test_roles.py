@@ -168,6 +168,7 @@ def test_repeated_tokens_come_twice_and_the_control_never():
     assert tokens.places == RolePositions(12, separators=(11,), repeat=(1, 5))
     assert repeated_tokens(WORDS, 5, seed=1, before=(1,), after=(2,)) == tokens
     assert repeated_tokens(WORDS, 5, seed=2, before=(1,), after=(2,)) != tokens
+    assert sorted(repeated_tokens(range(10), 5, seed=0).control) == list(range(10))  # as many words as it takes
 
 
 def test_over_inputs_only_the_planted_roles_survive_the_correction():

@@ -44,7 +44,7 @@ def test_a_score_of_one_run_is_agresti_and_coulls_and_of_a_correlation_fishers()
     y = x + rng.normal(size=400)
     r = runs.score("pearson", x, y[None])
     fisher = np.arctanh(r.value) + 1.96 / np.sqrt(397) * np.array([-1, 1])
-    assert (r.low, r.high) == pytest.approx(tuple(np.tanh(fisher)), abs=0.03)
+    assert (r.low, r.high) == pytest.approx(tuple(np.tanh(fisher)), abs=0.006)
 
 
 def test_one_row_has_no_interval():

@@ -46,7 +46,7 @@ def test_one_seed_alone_has_the_whole_spread():
     assert [part.share for part in parts] == pytest.approx([0, 0, 1, 0], abs=1e-9)
     assert parts[2].p < 1e-6
     assert parts[2].variance == pytest.approx(1)
-    assert parts[2].low > 0.99
+    assert 0.99 < parts[2].low < parts[2].high <= 1
 
 
 def test_an_interplay_of_two_seeds_that_follows_the_third_is_counted_as_the_third_and_another_as_the_rest():
