@@ -241,7 +241,7 @@ def _kappa(a: Any, b: Any) -> float:
 
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
-    """Expanded percentile bootstrap over inputs, of their summed tables; NaN with fewer than two inputs."""
+    """Expanded percentile bootstrap of kappa over inputs, from their summed tables; NaN with fewer than two inputs."""
     tables = _tables(a, b, groups)
     if len(tables) < 2:
         return float("nan"), float("nan")

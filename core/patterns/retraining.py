@@ -136,7 +136,10 @@ def differences(
 def _difference(
     on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int, *, tail: float = 0.025
 ) -> RetrainingChange:
-    """drawn: [sample, before and after], the maps' own figures first; tail: of the law, beyond either end."""
+    """One figure of both classifiers from its draws.
+
+    drawn: [sample, before and after], the maps' own figures first. tail: of the law, beyond either end.
+    """
 
     def interval(column: np.ndarray) -> Interval:
         enough = inputs >= FEWEST_INPUTS
@@ -161,7 +164,7 @@ def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
 
 
 def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
-    """[sample, before and after], of the maps themselves first, then of resampled inputs."""
+    """Calibration errors, [sample, before and after]: of the maps themselves first, then of resampled inputs."""
     order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
     numbers = np.array([order[name] for name in inputs])
     members = [np.flatnonzero(numbers == k) for k in range(len(order))]
@@ -225,8 +228,10 @@ def _answers(of: dict[str, Answer], maps: Sequence[str]) -> Answers:
 
 
 def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Answer]]:
-    """What a classifier that did not see them said of maps, by what was left out; of earlier versions, which stored
-    the headline's alone, without probabilities."""
+    """The answers that a classifier gave maps it did not see, by what was left out.
+
+    Earlier versions stored those of the headline alone, without probabilities.
+    """
     scores, classes = classifier["scores"], classifier["classes"]
     stored = scores.get("held_out")
     if stored is None:

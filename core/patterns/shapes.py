@@ -126,7 +126,7 @@ def _ordered(values: np.ndarray, count: int) -> Columns:
 
 
 def _columns(weights: Stack, by_query: Stack) -> Columns:
-    """by_query: the weights of each key in order."""
+    """How much weight columns have; by_query: the weights of each key in ascending order."""
     length = weights.shape[2]
     means, medians = weights.mean(1), _quantile(by_query, 0.5)
     ordered = _ordered(means, 4)
@@ -239,8 +239,7 @@ def _evenness(weights: Stack) -> Columns:
 
 
 def _codebook(weights: Stack) -> Columns:
-    """What `core.codebook.measures` measures of one map, of all: how far a column is followed, where a line is
-    marked."""
+    """How far a column is followed and where a line is marked, as `core.codebook.measures` has it of one map."""
     maps = np.arange(len(weights))
     faint, means = weights >= FAINT, weights.mean(1)
     best = (faint.mean(1) + means).argmax(1)

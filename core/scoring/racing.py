@@ -298,7 +298,7 @@ def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None
     ready, state = taken(exact), _before_the_first_look(rules)
     if (ready < rules.first).any():
         return state
-    measured = _Seen.of(exact, rules, first_order)
+    measured = _MeasuredEffects.of(exact, rules, first_order)
     for look in rules.looks:
         judged = np.array([k for k in state.going if ready[k] >= look], dtype=int)
         if len(judged):
@@ -311,8 +311,8 @@ def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """All effects so far with what the first look says about them."""
+class _MeasuredEffects:
+    """All effects so far, with the control variate that the first look gives."""
 
     exact: HeadRows
     rules: Rules
@@ -320,7 +320,7 @@ class _Seen:
     control: Control | None
 
     @classmethod
-    def of(cls, exact: HeadRows, rules: Rules, first_order: HeadRows | None) -> "_Seen":
+    def of(cls, exact: HeadRows, rules: Rules, first_order: HeadRows | None) -> "_MeasuredEffects":
         first = exact[:, : rules.first]
         if first_order is None:
             return cls(exact, rules, None, None)
@@ -344,7 +344,7 @@ def _before_the_first_look(rules: Rules) -> Standings:
     return Standings(verdicts, nothing, value, low, high, always_low, always_high, nothing.astype(bool))
 
 
-def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _Seen) -> None:
+def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _MeasuredEffects) -> None:
     """Judge these heads after `look` rows."""
     rules, (estimate, control) = measured.rules, measured.after(look, heads)
     widths = sequence_half_widths if rules.anytime else batch_half_widths
@@ -358,8 +358,8 @@ def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured
         state.hopeless[[k for k in heads if state.verdicts[k] != "open"]] = False
 
 
-def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _Seen) -> None:
-    """The confidence sequence: at the rows of the verdict, or at all rows so far where there is none."""
+def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _MeasuredEffects) -> None:
+    """Give these heads the confidence sequence after n rows: those of the verdict, or all so far where there is none."""
     estimate, control = measured.after(n, heads)
     half = sequence_half_widths(estimate, measured.rules, control)
     state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half

@@ -85,7 +85,7 @@ class Ratios:
             least: the value, one for all or of each ratio.
 
         Returns:
-            *Range:* 0 to 1; NaN below two inputs.
+            *Range:* 0 to 1; NaN below two inputs, and where the ratio is.
         """
         from scipy import stats  # as above
 

@@ -137,10 +137,10 @@ def role_scores(
     if places.repeat and control is None:
         raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
     sink, visible = places.first, places.seen()
-    looked = _Looked(np.asarray(weights, dtype=float), control, visible)
+    looked = _InputMaps(np.asarray(weights, dtype=float), control, visible)
     rest_seen = visible & (np.arange(places.length) != sink)
     its_rest = None if control is None else without_sink(control, sink)
-    without = _Looked(without_sink(weights, sink), its_rest, rest_seen)
+    without = _InputMaps(without_sink(weights, sink), its_rest, rest_seen)
     rows = visible.any(-1)
     left = 1 - looked.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
     scores: dict[Role, RoleScore] = {}
@@ -167,8 +167,8 @@ def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> F
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """One input's maps, as they are or without the sink: float, and what a query may look at."""
+class _InputMaps:
+    """One input's maps, as they are or without the sink, and which keys a query may look at."""
 
     weights: np.ndarray
     control: np.ndarray | None
@@ -223,8 +223,10 @@ def _baseline(
 
 
 def _at_the_distance(weights: np.ndarray, cells: np.ndarray, visible: np.ndarray, even: np.ndarray) -> np.ndarray:
-    """As `on_targets`, each target's weight being the head's mean on seen cells at its distance that are no target, or
-    even's."""
+    """The baseline of OWN_DISTANCE: each target counts what the head gives to other cells at its distance, in the mean.
+
+    Where there is no such cell that a query may look at, it counts what a head that spreads evenly gives.
+    """
     length, elsewhere = len(cells), visible & ~cells
     queries, keys = np.nonzero(cells)
     at = keys - queries + length - 1

@@ -106,7 +106,7 @@ def _score(value: float, low: float, high: float) -> Score:
 
 
 def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:
-    """The interval over rows (those that were not seen too) and runs; NaN for a single row."""
+    """The interval over rows (with the unseen ones that were added) and runs; NaN for a single row."""
     n = rows.size + unseen.size
     if rows.size < 2 or not np.isfinite(centre):
         return np.nan, np.nan
