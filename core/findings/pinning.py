@@ -113,14 +113,14 @@ class HeadFacts:
     judged: Sequence[JudgedHypothesis]
 
 
-def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, remark: Remark) -> str:
+def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
     """Pin what is known of a head with a person's remark.
 
     Args:
         db: where the finding is stored.
         head: zero-based.
         source: the checkpoint, and the command that gives the scores again.
-        known: the head's sentence, scores and hypotheses.
+        facts: the head's sentence, scores and hypotheses.
         remark: note, title and name of the person.
 
     Returns:
@@ -132,9 +132,9 @@ def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, rem
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
                criterion.high, criterion.adjusted, criterion.n)
-        for one in known.judged for criterion in one.criteria
+        for one in facts.judged for criterion in one.criteria
     ]  # fmt: skip
-    said = [known.told, *(f"{one.sentence}: {one.verdict}." for one in known.judged)]
+    said = [facts.told, *(f"{one.sentence}: {one.verdict}." for one in facts.judged)]
     return findings.pin(
         db,
         Finding(
@@ -143,7 +143,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, rem
             note=remark.note.strip(),
             about=" ".join(said),
             command=source.command,
-            numbers=(*known.scores, *tested),
+            numbers=(*facts.scores, *tested),
             checkpoint=source.checkpoint,
             weights_hash=source.weights_hash or None,
             annotator=remark.annotator,
@@ -151,17 +151,17 @@ def pin_head(db: Database, head: Head, source: MapsSource, known: HeadFacts, rem
     )
 
 
-def command(known: Row) -> str:
+def command(run: Row) -> str:
     """What a terminal types to get a stored run again.
 
     Args:
-        known: as `runs.one_run` gives it.
+        run: as `runs.one_run` gives it.
     """
-    if known["study"] == report.STUDY_NAME:
-        return command_of(About.of(known).options)
+    if run["study"] == report.STUDY_NAME:
+        return command_of(About.of(run).options)
     try:
-        study = find_study(known["study"])
-        read = study.read(known["options"])
+        study = find_study(run["study"])
+        read = study.read(run["options"])
         if typed := study.typed(read):
             return shlex.join(["python", "-m", "core", *typed])
         options = as_json(read)
@@ -170,17 +170,17 @@ def command(known: Row) -> str:
     usual = {name: field.default for name, field in declared(study.options).items()}
     kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
     words = [f"--set={name}={json.dumps(value, ensure_ascii=False)}" for name, value in kept]
-    return shlex.join(["python", "-m", "core", "jobs", "start", known["study"], *words])
+    return shlex.join(["python", "-m", "core", "jobs", "start", run["study"], *words])
 
 
 def _usual(value: Any, default: Any) -> bool:
     return json.dumps(value, default=str) == json.dumps(default, default=str)
 
 
-def about(known: Row) -> str:
+def about(run: Row) -> str:
     """Where a run's numbers come from, in one line."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
-    said = [f"{name} {known[name]}" for name in names if known.get(name) is not None]
-    rows = [f"{len(known['row_ids'])} rows"] if known.get("row_ids") else []
-    made = f"code {known['code_version']} · {known['created']:%d %B %Y}"
-    return " · ".join([f"study {known['study']}", *said, *rows, made])
+    said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
+    rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []
+    made = f"code {run['code_version']} · {run['created']:%d %B %Y}"
+    return " · ".join([f"study {run['study']}", *said, *rows, made])

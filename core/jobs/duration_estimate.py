@@ -131,7 +131,7 @@ def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> D
     return None
 
 
-def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping[str, Any]]) -> float:
+def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
     """Seconds of work that several studies of one checkpoint take as one job (core.studies.hypotheses.measure_heads).
 
     By what a row of each took of the bundled classifier, and the weights of both; where such a job was timed here,
@@ -140,12 +140,12 @@ def foreseen_together(db: Database, checkpoint: str, asked: Mapping[str, Mapping
     Args:
         db: where earlier such jobs are stored.
         checkpoint: a name, a folder or a hub id.
-        asked: the options of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
+        options_by_study: of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
 
     Returns:
         Seconds, above 0; 0 without a study.
     """
-    usual = _together(checkpoint, asked)
+    usual = _together(checkpoint, options_by_study)
     for row in runs.runs(db, measure_heads.STUDY.name).itertuples():
         took, before = store.seconds_of(db, str(row.run)), json.loads(str(row.options))
         if took:

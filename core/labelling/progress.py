@@ -73,20 +73,20 @@ def pace(stored: pd.Series, now: datetime) -> float:
     return len(stored) / stored.dt.floor("h").nunique()
 
 
-def agreement_curve(given: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Krippendorff's alpha of the first labels, up to all of them. given: map_id, class, stored, in order."""
-    if given.empty:
+def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """Krippendorff's alpha of the first labels, up to all of them. labels: map_id, class, stored, in order."""
+    if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
-    maps, classes = (pd.factorize(given[name])[0] for name in ("map_id", "class"))
+    maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))
     size = int(classes.max()) + 1
     cells = maps.astype(np.int64) * size + classes
     counts = np.zeros((int(maps.max()) + 1) * size)
     rows, before = [], 0
-    for until in np.unique(np.linspace(0, len(given), points + 1).astype(int)[1:]):
+    for until in np.unique(np.linspace(0, len(labels), points + 1).astype(int)[1:]):
         counts += np.bincount(cells[before:until], minlength=len(counts))
         before = int(until)
         alpha = alpha_of_counts(counts.reshape(-1, size))
-        rows.append({"labels": before, "alpha": alpha, "time": given.stored.iloc[before - 1]})
+        rows.append({"labels": before, "alpha": alpha, "time": labels.stored.iloc[before - 1]})
     return pd.DataFrame(rows)
 
 

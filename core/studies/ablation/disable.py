@@ -165,10 +165,10 @@ STUDY = Disable()
 
 
 def swept_rows(
-    options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], some: RowSlice
+    options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], row_slice: RowSlice
 ) -> tuple[Swept, str]:
     """Predictions of some rows, plain and under every variant, and the arithmetic that the machine chose."""
-    again, grouped = some.again, _grouped(options, opened)
+    again, grouped = row_slice.again, _grouped(options, opened)
     variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
     sweeps = _Sweeps(options, opened, rows, variants)
     if again:
@@ -185,7 +185,7 @@ def swept_rows(
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
     shape = (opened.checkpoint.layers, opened.checkpoint.heads)
-    return Swept(np.array(some.rows), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact), dtype
+    return Swept(np.array(row_slice.rows), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact), dtype
 
 
 def near_claims(options: DisableOptions, merged: Swept) -> tuple[int, ...]:

@@ -214,22 +214,22 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
     ]
 
 
-def split_of(kept: Snapshot, options: TrainPatternsOptions, fold: Fold) -> tuple[list[int], list[int]]:
+def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: Fold) -> tuple[list[int], list[int]]:
     """The (train, test) maps of a fit; no input, head or checkpoint of the split is in both."""
-    everything = list(range(len(kept.maps)))
+    everything = list(range(len(snapshot.maps)))
     if fold.part == "final":
         return everything, []
     if fold.split == "checkpoint":
-        checkpoints, inputs = kept.column("checkpoint"), kept.column("group")
+        checkpoints, inputs = snapshot.column("checkpoint"), snapshot.column("group")
         out = sorted(set(checkpoints))[fold.fold]
         test = [k for k in everything if checkpoints[k] == out]
         held_out = {inputs[k] for k in test}  # the same inputs through another checkpoint would leak
         train = [k for k in everything if inputs[k] not in held_out]
         # with every input in both checkpoints there is no clean split; then only the checkpoint is unseen
         return train or [k for k in everything if checkpoints[k] != out], test
-    places = [f"{layer}/{head}" for layer, head in zip(kept.column("layer"), kept.column("head"), strict=True)]
-    groups = kept.column("group") if fold.split == "group" else places
-    every_fold = patterns.training.folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
+    places = [f"{layer}/{head}" for layer, head in zip(snapshot.column("layer"), snapshot.column("head"), strict=True)]
+    groups = snapshot.column("group") if fold.split == "group" else places
+    every_fold = patterns.training.folds(snapshot.column("class"), groups, count=options.folds, seed=options.seed)
     train, test = every_fold[fold.fold]  # type: ignore[assignment]
     if fold.share is not None:
         train = _fewer([int(k) for k in train], groups, fold.share, options.seed)

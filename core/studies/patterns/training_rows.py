@@ -85,16 +85,16 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
     return truth, likely, [group for fold in folds for group in fold.groups]
 
 
-def scored(part: str, folds: Sequence[Predictions], kept: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
+def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
     """How good the fits are on what one part left out, beside a guess from the head alone."""
     truth, likely, groups = _numbers(folds)
-    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
-    identity = patterns.evaluation.scores(truth, guessed, groups, kept.classes, seed=seed)
+    identity = patterns.evaluation.scores(truth, guessed, groups, snapshot.classes, seed=seed)
     return HeldOutScore(
         part="scores", on=ON[part], kind=kind, **_score_columns(held_out), inputs=held_out.inputs,
         identity_f1=identity.macro_f1, identity_low=identity.low, identity_high=identity.high,
-        n_labels=len(kept.maps), folds=len({fold.of.fold for fold in folds}), **_sureness(folds, kept),
+        n_labels=len(snapshot.maps), folds=len({fold.of.fold for fold in folds}), **_sureness(folds, snapshot),
     )  # fmt: skip
 
 
@@ -102,11 +102,11 @@ def _score_columns(scores: "Scores") -> Any:
     return {name: getattr(scores, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "macro_f1_all")}
 
 
-def _sureness(folds: Sequence[Predictions], kept: Snapshot) -> Any:
+def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
     """The calibration error with its interval over heads, and shares of maps: wrong though it was sure, unsure, beyond
     what it was trained on."""
     truth, likely, _ = _numbers(folds)
-    of = dict(zip(kept.column("map_id"), kept.heads, strict=True))
+    of = dict(zip(snapshot.column("map_id"), snapshot.heads, strict=True))
     heads = [of[name] for fold in folds for name in fold.map_ids]
     return {
         **patterns.evaluation.calibration_figures(likely, truth, heads),
@@ -115,34 +115,34 @@ def _sureness(folds: Sequence[Predictions], kept: Snapshot) -> Any:
     }
 
 
-def of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[HeldOutScore]:
+def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
     """How good the classifier was on each checkpoint when it was the one left out."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
         truth, likely, groups = _numbers(mine)
-        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
-        about = {**_score_columns(held_out), **_sureness(mine, kept)}
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes)
+        about = {**_score_columns(held_out), **_sureness(mine, snapshot)}
         results.append(HeldOutScore(part="checkpoint", checkpoint=name, **about))
     return results
 
 
-def details(folds: Sequence[Predictions], kept: Snapshot, *, seed: int) -> list[Result]:
+def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
     """Classes, confusion, calibration and maps of the headline."""
     truth, likely, groups = _numbers(folds)
-    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=seed)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
     results += [
         Confusion(truth=a, predicted=b, n=int(held_out.confusion[i, j]))
-        for i, a in enumerate(kept.classes)
-        for j, b in enumerate(kept.classes)
+        for i, a in enumerate(snapshot.classes)
+        for j, b in enumerate(snapshot.classes)
     ]
     reliability, error = patterns.evaluation.calibration(likely, truth)
     results += [Calibration.of(row | {"error": error}) for row in reliability]
     names = [name for fold in folds for name in fold.map_ids]
     return results + [
         HeldOutMap(
-            map_id=name, group=group, truth=kept.classes[number], predicted=kept.classes[int(p.argmax())],
+            map_id=name, group=group, truth=snapshot.classes[number], predicted=snapshot.classes[int(p.argmax())],
             probability=float(p.max()),
         )
         for name, group, number, p in zip(names, groups, truth.tolist(), likely, strict=True)
@@ -169,10 +169,10 @@ def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
     return HeldOutAnswers(map_ids=list(facts), groups=groups, truth=truth, answers=answers)
 
 
-def curve(every: Sequence[Predictions], kept: Snapshot) -> list[LearningPoint]:
+def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
     """Macro F1 of the same folds at each number of labels, the full number last."""
-    parts = [fold for fold in every if fold.of.part == "curve"]
-    whole = [fold for fold in every if fold.of.part == "fold"]
+    parts = [fold for fold in folds if fold.of.part == "curve"]
+    whole = [fold for fold in folds if fold.of.part == "fold"]
     numbers = {fold.of.fold for fold in parts}
     points = []
     for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
@@ -184,7 +184,7 @@ def curve(every: Sequence[Predictions], kept: Snapshot) -> list[LearningPoint]:
         if not chosen:
             continue
         truth, likely, groups = _numbers(chosen)
-        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes)
         maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
         points.append(
             LearningPoint(

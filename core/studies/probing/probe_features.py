@@ -114,9 +114,9 @@ def _forget_oldest(newest: Path) -> None:
 class WordMaps:
     """An observer that writes each input's maps between words, the first and the last special token around them."""
 
-    def __init__(self, checkpoint: Checkpoint, some: Readable, stored: Ragged) -> None:
+    def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
-        self.sides = [_sides(encoding, share) for encoding, share in zip(some.encodings, some.pieces, strict=True)]
+        self.sides = [_sides(encoding, share) for encoding, share in zip(part.encodings, part.pieces, strict=True)]
         self.layers: dict[int, list[np.ndarray]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
@@ -141,55 +141,55 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return keys / np.maximum(keys.sum(0, keepdims=True), 1e-9), keys
 
 
-def word_maps_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     """Maps [layer x head, place, place] of every sentence, on disk."""
     heads = checkpoint.layers * checkpoint.heads
-    shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in some.sentences]
+    shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "maps", shapes)
-        run(checkpoint, some.encodings, [WordMaps(checkpoint, some, stored)])
+        run(checkpoint, part.encodings, [WordMaps(checkpoint, part, stored)])
         stored.data.flush()
 
-    texts = [sentence.text for sentence in some.sentences]
-    return Ragged.open(kept_features("word maps", checkpoint, [*texts, *_borders(some)], compute), "maps")
+    texts = [sentence.text for sentence in part.sentences]
+    return Ragged.open(kept_features("word maps", checkpoint, [*texts, *_borders(part)], compute), "maps")
 
 
-def word_embeddings_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     """The checkpoint's own input embeddings of every word [word, hidden], of length 1 on average; on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
-    shapes = [(len(tagged.words), size) for tagged in some.sentences]
+    shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "embeddings", shapes)
         scale = float(checkpoint.model.get_input_embeddings().weight.float().norm(dim=-1).mean())
-        for number, (encoding, share) in enumerate(zip(some.encodings, some.pieces, strict=True)):
+        for number, (encoding, share) in enumerate(zip(part.encodings, part.pieces, strict=True)):
             vectors = input_embeddings(checkpoint, encoding).numpy()
             means = (share / share.sum(0, keepdims=True)).T @ vectors
             stored.put(number, (means / scale).astype(np.float16))
         stored.data.flush()
 
-    texts = [sentence.text for sentence in some.sentences]
-    folder = kept_features("word embeddings", checkpoint, [*texts, *_borders(some)], compute)
+    texts = [sentence.text for sentence in part.sentences]
+    folder = kept_features("word embeddings", checkpoint, [*texts, *_borders(part)], compute)
     return Ragged.open(folder, "embeddings")
 
 
-def word_vectors_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     """Each layer's output [word, layer, hidden] of every word, the mean over its pieces; on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
-    shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in some.sentences]
+    shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "vectors", shapes)
-        for chosen, states in layer_outputs(checkpoint, some.encodings):
+        for chosen, states in layer_outputs(checkpoint, part.encodings):
             for row, number in enumerate(chosen):
-                share = some.pieces[number]
+                share = part.pieces[number]
                 means = np.einsum("pw,lph->wlh", share / share.sum(0, keepdims=True), states[:, row].numpy())
                 stored.put(number, np.clip(means, -65000, 65000).astype(np.float16))
         stored.data.flush()
 
-    texts = [sentence.text for sentence in some.sentences]
-    return Ragged.open(kept_features("word vectors", checkpoint, [*texts, *_borders(some)], compute), "vectors")
+    texts = [sentence.text for sentence in part.sentences]
+    return Ragged.open(kept_features("word vectors", checkpoint, [*texts, *_borders(part)], compute), "vectors")
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
@@ -208,6 +208,6 @@ def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> R
     return Ragged.open(kept_features("piece vectors", checkpoint, texts, compute), "pieces")
 
 
-def _borders(some: Readable) -> list[str]:
+def _borders(part: Readable) -> list[str]:
     """Where the words of each sentence stand: other borders make other features of the same text."""
-    return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in some.sentences]
+    return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in part.sentences]

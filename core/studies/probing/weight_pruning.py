@@ -153,7 +153,7 @@ def _classes(tuned: Checkpoint, on: Bench, weights: bytes | None) -> tuple[tuple
     return patterns.names, patterns.classes
 
 
-def retrained(on: Bench, recipe: Recipe, seed: int, key: str, kept: Sequence[str]) -> tuple[np.ndarray, float]:
+def retrained(on: Bench, recipe: Recipe, seed: int, key: str, components: Sequence[str]) -> tuple[np.ndarray, float]:
     """What a subnetwork says of the dev rows that was fine-tuned from the pre-trained weights.
 
     Args:
@@ -161,12 +161,12 @@ def retrained(on: Bench, recipe: Recipe, seed: int, key: str, kept: Sequence[str
         recipe: of the fine-tuning.
         seed: of the fine-tuning.
         key: as in `trial`.
-        kept: names of the components that stay; all others are masked.
+        components: names of the components that stay; all others are masked.
 
     Returns:
         Predictions, *Shape:* (dev row,), and the share of components gone.
     """
-    stays = {component for name in kept for component in parse_components(name)}
+    stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:
         fresh = Checkpoint(on.base.name, model, on.base.tokenizer)
