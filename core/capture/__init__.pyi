@@ -19,6 +19,7 @@ from . import importance as importance
 from . import interventions as interventions
 from . import joining as joining
 from . import knockout as knockout
+from . import layer_runs as layer_runs
 from . import linear as linear
 from . import long_maps as long_maps
 from . import losses as losses

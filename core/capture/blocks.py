@@ -33,10 +33,14 @@ _WRITERS = {  # of a layer: the last linear module of its attention block and of
 
 @dataclass(frozen=True)
 class PartChange:
-    """A part off (outputs None: a block adds nothing, a layer is the identity), or with given outputs.
+    """A block or layer that is off, or whose output is taken from elsewhere.
 
-    outputs, per input of the run: what the block adds to the residual stream, or the layer hands on; places: where
-    (elsewhere the part's own).
+    Attributes:
+        part: the block or layer.
+        outputs: for each input of the run what the block adds to the residual stream, or the layer hands on. None: the
+            part is off, so that a block adds nothing and a layer is the identity.
+        places: for each input the positions where `outputs` hold; elsewhere the part's own output stays. None:
+            everywhere.
     """
 
     part: LayerBlock
@@ -65,7 +69,7 @@ def _has(layer: nn.Module, path: str) -> bool:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """The module whose output is what the part adds (blocks), or hands on (layers)."""
+    """The module whose output a block adds to the residual stream, or the layer itself, whose output it hands on."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -74,7 +78,10 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """The parts changed for forwards of this thread until the block ends. inputs: which of the run a batch holds."""
+    """Parts are changed in forwards of this thread until the block ends.
+
+    inputs: the batch's inputs by their numbers in the run, which say whose `outputs` belong to its rows.
+    """
     thread = threading.get_ident()
 
     def hook(change: PartChange) -> Any:
@@ -109,8 +116,22 @@ def _placed(change: PartChange, inputs: list[int], outputs: Float[Tensor, "batch
 
 
 @contextmanager
-def parts_kept(checkpoint: Checkpoint, parts: Sequence[LayerBlock]) -> Iterator[dict[LayerBlock, Tensor]]:
-    """Outputs [batch, position, hidden] of these parts in forwards of this thread, until the block ends."""
+def parts_kept(
+    checkpoint: Checkpoint, parts: Sequence[LayerBlock]
+) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
+    """The outputs of these parts in forwards of this thread are kept until the block ends.
+
+    Args:
+        checkpoint: whose model runs in the block.
+        parts: blocks and layers.
+
+    Yields:
+        What each block adds to the residual stream, or the layer hands on, in the model's dtype; empty before a
+        forward, then of the last one.
+
+    Raises:
+        InterventionError: parts of this family cannot be reached.
+    """
     thread, kept = threading.get_ident(), {}
 
     def hook(part: LayerBlock) -> Any:

@@ -27,8 +27,16 @@ def sum_of(value: object) -> Sum | None:
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
-def carry(value: Tensor, carried: Sum) -> Tensor:
-    """The tensor, which carries these contributions from now on."""
+def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
+    """Mark a tensor as the sum of these contributions, until they are replaced.
+
+    Args:
+        value: the tensor, which is marked in place; its numbers stay.
+        carried: contributions that add up to it.
+
+    Returns:
+        `value` itself.
+    """
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.capture.edges import PairRun, attend, feed
+from core.capture.edges import PairRun
+from core.capture.layer_runs import attend, feed
 
 BATCH_TOKENS = 4096
 
@@ -15,10 +16,18 @@ BATCH_TOKENS = 4096
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Logits of every circuit.
+    """Logits of A under every circuit, each of which runs as a model of its own.
 
     Each receiver reads a stream of its own: from senders in the circuit what they add in this very run, from all others
     what they add in B. With every edge it is A's logits; with none, and B as long as A, B's.
+
+    Args:
+        run: of pairs A and B.
+        circuits: True where the receiver reads the sender from A's side (`Graph.mask`).
+        batch_tokens: tokens of circuits and pairs run together; one circuit at least.
+
+    Returns:
+        On the CPU, in the stack's dtype, float32 at least.
     """
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))

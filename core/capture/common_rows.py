@@ -23,7 +23,12 @@ Group = tuple[int, ...]  # positions that together are a token or a word
 
 @dataclass(frozen=True)
 class CommonInput:
-    """An input as both checkpoints have it: the positions of each token or word that they share, in order."""
+    """An input as both checkpoints have it: the positions of each token or word that they share, in order.
+
+    Attributes:
+        first: positions in the first checkpoint's encoding.
+        other: positions in the other's, of the same tokens or words.
+    """
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -41,7 +46,10 @@ def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """The words that both have whole, [CLS] or the start token, and separators that both have as many of."""
+    """The keys of an input that two checkpoints split differently.
+
+    These are the words that both have whole, [CLS] or the start token, and separators that both have as many of.
+    """
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -63,7 +71,17 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Which tokens or words of an input are compared as queries. backward: the first sees itself alone and is none."""
+    """Which tokens or words of an input are compared as queries, in order.
+
+    Args:
+        units: how many tokens or words the input has.
+        queries: how many are drawn at most; None takes all.
+        backward: whether no query looks ahead; the first then sees itself alone and is none of them.
+        seed: numbers that decide the draw; equal ones draw the same.
+
+    Returns:
+        Their numbers from 0, rising; empty where there is none.
+    """
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -72,16 +90,26 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows of inputs of about the same length, padded with weights of 0. inputs: which input a row is of, from 0."""
+    """Rows of inputs of about the same length, one after another.
+
+    Attributes:
+        rows: weights of every head, layer by layer; shorter inputs are padded with 0 to the longest one's keys.
+        inputs: the number of the input that each row is of, from 0.
+    """
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
 
 
 class CommonRows:
-    """Observer: the drawn rows of every head of one checkpoint over what both have, one entry an input.
+    """Observer: the drawn rows of every head of one checkpoint over what both have, in `rows`, one entry an input.
 
-    lengths, groups, queries: of each input. backward: keys behind the query are left out.
+    Args:
+        checkpoint: whose first set of heads is observed.
+        lengths: positions of each input.
+        groups: of each input the positions of every common token or word.
+        queries: of each input the numbers of tokens or words whose rows are kept.
+        backward: whether keys behind the query are left out.
     """
 
     takes_sinks = True
@@ -105,7 +133,7 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Keep the drawn rows of one layer."""
+        """Keep the drawn rows of one layer; each sums to 1 over the common keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
             maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
@@ -140,14 +168,34 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
     return membership
 
 
-def take_rows(checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows) -> list[Tensor]:
-    """One pass; the rows [head, row, key] of each input."""
+def take_rows(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
+) -> list[Float[Tensor, "head _ _"]]:
+    """The drawn rows of every input, from one pass.
+
+    Args:
+        checkpoint: the one that `observer` was made for.
+        encodings: the inputs, as many and as long as the observer expects.
+        observer: it is filled.
+
+    Returns:
+        One tensor an input, over its drawn queries and common keys; float32, rows sum to 1. Head `head` of layer
+        `layer` is number layer * heads + head.
+    """
     run(checkpoint, encodings, [observer], layers=range(observer.layers))
     return observer.rows
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Inputs' rows [head, row, key] in blocks of about `most` rows, the longest inputs first."""
+    """The rows of all inputs in blocks, the longest inputs first, so that little is padding.
+
+    Args:
+        rows: of each input. *Shape:* (head, row, key) each.
+        most: rows that a block has at most; an input with more of them is a block of its own.
+
+    Returns:
+        The blocks; every row is in one of them.
+    """
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):

@@ -30,9 +30,15 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """maps_before, maps_after: all maps. moved: half the sum over keys of |after - before|, mean over queries
-    [layer, head], 0 (same) to 1. choices: classes, or the likeliest pieces of either run. place: the position whose
-    piece is predicted, None for classes."""
+    """One input's maps and predictions, without and with a change.
+
+    Attributes:
+        maps_before: all maps without it.
+        maps_after: all maps with it.
+        moved: half the sum over keys of |after - before|, mean over queries. *Range:* 0 (the same) to 1.
+        choices: every class, or the likeliest words of either run; empty where nothing is predicted.
+        place: the position whose word is predicted; None for classes.
+    """
 
     maps_before: AttentionMaps
     maps_after: AttentionMaps
@@ -42,8 +48,21 @@ class Comparison:
 
 
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
-    """Run one input twice. Classes for a classifier; the next piece of a causal language model; the piece at the
-    first mask of a masked one (no choices without a mask). Raises InterventionError as `run` does.
+    """Run one input without and with changes.
+
+    A classifier gives its classes, a causal language model the next piece, a masked one the piece at the first mask.
+
+    Args:
+        checkpoint: any whose maps can be had.
+        encoding: the input.
+        interventions: what is changed in the second run.
+
+    Returns:
+        Both runs; without choices where a masked language model's input has no mask, or the model predicts nothing.
+
+    Raises:
+        InputError: the model computes no maps.
+        InterventionError: as `run` does.
     """
     maps_before, logits_before = _observed(checkpoint, encoding, ())
     maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))
@@ -60,13 +79,22 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[OutputChange, ...]:
-    """What two inputs predict: classes; the words at each one's mask, or after its last piece. NaN for an input that
-    has no mask, no choices where neither has."""
+    """What two inputs predict as they are: `predictions` without changes."""
     return predictions(checkpoint, (first, ()), (second, ()))
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """What two runs predict, each an input and what is changed in it, without looking at maps."""
+    """What two runs predict, without looking at maps.
+
+    Args:
+        checkpoint: any.
+        before: an input, and what is changed in it.
+        after: another, likewise.
+
+    Returns:
+        As of `Comparison.choices`. The logits and probabilities of an input without a mask are NaN; empty where neither
+        run predicts anything.
+    """
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)
@@ -81,7 +109,19 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Where two inputs are predicted; None for a classifier. Raises InputError where a masked model has no mask."""
+    """The positions where two inputs are predicted, each one's mask or last piece.
+
+    Args:
+        checkpoint: a classifier or a language model.
+        first: one input.
+        second: the other.
+
+    Returns:
+        A position of each; None for a classifier.
+
+    Raises:
+        InputError: an input of a masked language model has no mask.
+    """
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
@@ -27,13 +27,24 @@ BATCH_TOKENS = 2048
 
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
-    """All heads, then all feed-forward blocks."""
+    """All heads, layer by layer, then all feed-forward blocks."""
     heads = all_heads(checkpoint.layers, checkpoint.heads)
     return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
 
 
-def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Tensor]:
-    """Masks of parameters (True: stays) under which these components add nothing. Raises InterventionError."""
+def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
+    """Masks of a model's parameters under which these components add nothing.
+
+    Args:
+        checkpoint: whose weights are masked; nothing on it changes.
+        gone: heads and blocks.
+
+    Returns:
+        By the parameter's name in the model: True where a weight stays. Parameters that are not named stay whole.
+
+    Raises:
+        InterventionError: layers share an output projection, or blocks of this family cannot be reached.
+    """
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     projections, masks = output_projections(checkpoint), {}
     for component in gone:
@@ -54,8 +65,23 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
 def component_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> dict[Component, float]:
-    """Importance of every head and feed-forward block; heads are divided by their layer's l2 norm (as Michel et al.),
-    blocks by that of all blocks."""
+    """Importance of every head and feed-forward block, 0 to 1.
+
+    A head's is divided by the l2 norm of its layer's (as Michel et al.), a block's by that of all blocks.
+
+    Args:
+        checkpoint: a classifier.
+        encodings: the inputs over which it is the mean.
+        labels: one an input, as in `gradients`.
+
+    Returns:
+        By component, in the order of `every_component`.
+
+    Raises:
+        CheckpointError: without a classifier.
+        InputError: inputs and labels do not go together.
+        InterventionError: heads or blocks of this family cannot be reached.
+    """
     heads = importance(gradients(checkpoint, encodings, labels))
     blocks = block_gradients(checkpoint, encodings, labels)
     blocks = blocks / (blocks.norm() + 1e-20)
@@ -69,7 +95,21 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Mean over inputs of |d loss / d xi| of every feed-forward block, float64."""
+    """Mean over inputs of |d loss / d xi| of every feed-forward block, where xi = 1 is a gate on what it adds.
+
+    Args:
+        checkpoint: a classifier.
+        encodings: the inputs.
+        labels: one an input, as in `gradients`.
+
+    Returns:
+        Float64, in units of the loss. *Range:* 0 and up.
+
+    Raises:
+        CheckpointError: without a classifier.
+        InputError: inputs and labels do not go together.
+        InterventionError: blocks of this family cannot be reached.
+    """
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS):

@@ -27,9 +27,16 @@ BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Fitted:
-    """The constants, and mean losses on the rows that fitted them [layer, head]: of the mean, of zero, of the constant.
+    """The constants of every head, and mean losses on the rows that fitted them.
 
-    The constant's is at most the smaller of the others, since the descent starts there and its best step is kept.
+    A loss is cross-entropy in nats or squared error; NaN for heads that were not fitted.
+
+    Attributes:
+        source: the constants, as what stands in for heads' outputs.
+        mean: the loss with the head alone at its mean output.
+        zero: the loss with the head alone at 0.
+        fitted: the loss with the head alone at its constant; at most the smaller of the others, since the descent
+            starts there and its best step is kept.
     """
 
     source: ByClass
@@ -61,10 +68,22 @@ def optimal_constants(
     heads: Collection[Head] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
-    """Fit every head's constant, or those of `heads` only: the others keep their mean, and their losses are NaN.
+    """Fit the constant of every head, or of some: each alone, by gradient descent on the mean loss.
 
-    labels: one an input, outputs of the classifier or scores, as in `gradients`.
-    Raises InputError for no rows, CheckpointError for families whose layers cannot be taken apart.
+    Args:
+        checkpoint: a BERT- or GPT-2-like classifier.
+        encodings: train rows.
+        labels: one a row, as in `gradients`.
+        steps: of the descent.
+        heads: only these; the others keep their mean, and their losses are NaN. None: all.
+        on_progress: called after each layer with the share of layers that are done, up to 1.
+
+    Returns:
+        The constants, by head and class of position, and their losses.
+
+    Raises:
+        InputError: there are no rows, or not one label a row.
+        CheckpointError: the family's layers cannot be taken apart.
     """
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
@@ -74,10 +93,7 @@ def optimal_constants(
             f"Constants are fitted on BERT- and GPT-2-like classifiers; {checkpoint.name} is none: choose mean."
         )
     means = mean_outputs(checkpoint, encodings)
-    with torch.no_grad():
-        buckets = [
-            _bucket(stack, [encodings[k] for k in batch], [labels[k] for k in batch]) for batch in batches(encodings)
-        ]
+    buckets = _buckets(stack, encodings, labels)
     constants, losses = [], []
     for layer, block in enumerate(stack.blocks):
         wanted = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
@@ -102,6 +118,11 @@ def optimal_constants(
     return Fitted(
         ByClass("constant", torch.stack(constants), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
     )
+
+
+@torch.no_grad()
+def _buckets(stack: Stack, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> list[_Bucket]:
+    return [_bucket(stack, [encodings[k] for k in batch], [labels[k] for k in batch]) for batch in batches(encodings)]
 
 
 def _bucket(stack: Stack, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:

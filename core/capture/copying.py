@@ -17,10 +17,17 @@ from core.models.checkpoint import Checkpoint
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """sum(lambda) / sum(|lambda|) over the eigenvalues of W_E W_V W_O W_U, -1 to 1; 1: every token raises itself.
+    """How much each head's OV circuit raises the token that it reads: sum(lambda) / sum(|lambda|).
 
-    The eigenvalues that are not 0 are those of W_O (W_E^T W_E) W_V, as large as a head. None where the family hands
-    over no value or output weights, or the checkpoint's embeddings are not tied.
+    lambda are the eigenvalues of W_E W_V W_O W_U; those that are not 0 are those of W_O (W_E^T W_E) W_V, as large as a
+    head.
+
+    Args:
+        checkpoint: only its weights are looked at.
+
+    Returns:
+        *Range:* -1 to 1; 1: every token raises itself. None where the family hands over no value or output weights, or
+        the checkpoint's embeddings are not tied.
     """
     model = checkpoint.model
     if not getattr(model.config, "tie_word_embeddings", False):
@@ -43,7 +50,14 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Sum of the eigenvalues over the sum of their sizes; 0 for a circuit that does nothing."""
+    """The sum of a matrix's eigenvalues over the sum of their absolute values.
+
+    Args:
+        circuit: a head's W_O (W_E^T W_E) W_V, square.
+
+    Returns:
+        *Range:* -1 to 1; 0 for a circuit that does nothing.
+    """
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

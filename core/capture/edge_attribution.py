@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.edge_names import Edge
-from core.capture.edges import Difference, PairRun, Streams, after_feed, attend, feed, streams
+from core.capture.edges import Difference, PairRun, Streams, streams
+from core.capture.layer_runs import after_feed, attend, feed
 from core.capture.stacks import Stack
 
 POINTS = 5
@@ -22,14 +23,18 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
 ) -> Float[Tensor, "edge pair"]:
-    """The first-order effect of every edge on every pair, float64; edges into the output are exact.
+    """The first-order effect of every edge on every pair.
 
     Args:
-        run: of pairs.
+        run: of pairs A and B.
         slopes_of: the same stack, through whose layers gradients flow.
         edges: any of the graph's.
         difference: m of logits [..., pair, choice].
-        points: on the way from B to A at which gradients are taken.
+        points: on the way from B to A at which gradients are taken; 1 or more.
+
+    Returns:
+        Float64, in units of m, on the CPU; above 0 the edge carries what speaks for A's answer. Edges into the output
+        are exact.
     """
     graph, moved = run.graph, run.other[0] - run.own[0]
     estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from core.attention import Head
 from core.errors import InputError
@@ -20,7 +21,7 @@ EMBEDDINGS, OUTPUT = "embeddings", "output"
 
 
 class Edge(NamedTuple):
-    """sender, receiver: numbers in the graph."""
+    """An edge of the graph: the numbers of its sender and its receiver."""
 
     sender: int
     receiver: int
@@ -97,8 +98,15 @@ class Graph:
         name, kind = self.receiver_name(edge.receiver)
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
-    def mask(self, edges: "list[Edge]") -> np.ndarray:
-        """Which senders each receiver hears in a circuit of these edges. *Shape:* (receiver, sender), bool."""
+    def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
+        """Which senders each receiver hears in a circuit.
+
+        Args:
+            edges: those of the circuit.
+
+        Returns:
+            True where an edge is.
+        """
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True
@@ -120,5 +128,5 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
 
 
 def edge_name(sender: Head, reader: str, kind: str) -> str:
-    """As `ends_of` reads it."""
+    """The name of an edge, as `ends_of` reads it: "L1H2>L3H4.q"."""
     return f"{sender}>{reader}.{kind}"

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.capture.edge_names import Edge, Graph
+from core.capture.layer_runs import LayerRun, after_feed, attend, contributions, feed, run_all
 from core.capture.outputs import Alignment, check_pairs
 from core.capture.running import answers, predict
-from core.capture.stacks import Block, Stack, single_position, stack_of
+from core.capture.stacks import Stack, single_position, stack_of
 from core.errors import InterventionError
 from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
@@ -42,36 +43,15 @@ class AlignedPairs:
 
 
 @dataclass(frozen=True)
-class LayerRun:
-    """A layer as it ran.
-
-    Attributes:
-        x: its input. *Shape:* (pair, position, hidden), likewise below.
-        query, key, value: *Shape:* (pair, head, position, dim).
-        mixed: the heads' outputs. *Shape:* (pair, position, head, dim).
-        joined: the stream behind attention, before BERT's LayerNorm.
-        middle: what the feed-forward block's output is added to.
-        fed: the feed-forward block's output.
-    """
-
-    x: Tensor
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mixed: Tensor
-    joined: Tensor
-    middle: Tensor
-    fed: Tensor
-
-
-@dataclass(frozen=True)
 class PairRun:
     """A run of A, and who adds what to the stream in A and (at A's positions) in B.
 
     Attributes:
+        stack: the model in pieces.
         layers: of A.
         last: A's stream behind the last layer.
-        own, other: what every sender adds in A and in B. *Shape:* (sender, pair, position, hidden).
+        own: what every sender adds in A.
+        other: what it adds in B; at positions of A that stand for none of B, what it adds in A.
     """
 
     stack: Stack
@@ -82,73 +62,16 @@ class PairRun:
 
     @property
     def graph(self) -> Graph:
-        """Its nodes."""
+        """The nodes and edges of its model."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
     def logits(self) -> Float[Tensor, "pair choice"]:
-        """Of A."""
+        """Logits of A."""
         return self.stack.logits(self.last)
 
 
-# ---------------------------------------------------------------- runs of A and B
-
-
-def attend(stack: Stack, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """The heads' outputs [batch, head, position, dim]."""
-    return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
-
-
-def run_layer(stack: Stack, block: Block, x: Tensor) -> LayerRun:
-    """One layer, with what it computed on the way."""
-    batch, length, hidden = x.shape
-    shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
-    query, key, value = shared.permute(2, 0, 3, 1, 4)
-    mixed = attend(stack, query, key, value).transpose(1, 2)
-    joined = block.joined(mixed, x)
-    middle, fed = fed_forward(block, joined)
-    return LayerRun(x, query, key, value, mixed, joined, middle, fed)
-
-
-def fed_forward(block: Block, joined: Tensor) -> tuple[Tensor, Tensor]:
-    """What the feed-forward block's output is added to, and that output."""
-    middle = joined if block.norm_first else block.norms[0](joined)
-    return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
-
-
-def feed(block: Block, states: Tensor) -> Tensor:
-    """The feed-forward block alone."""
-    return block.narrow(block.wide(states, activation=block.activation))
-
-
-def after_feed(block: Block, middle: Tensor, fed: Tensor) -> Tensor:
-    """The layer's output."""
-    return middle + fed if block.norm_first else block.norms[1](middle + fed)
-
-
-def run_all(stack: Stack, x: Tensor) -> tuple[tuple[LayerRun, ...], Tensor]:
-    """Every layer, and the stream behind the last."""
-    layers = []
-    for block in stack.blocks:
-        layers.append(run_layer(stack, block, x))
-        x = after_feed(block, layers[-1].middle, layers[-1].fed)
-    return tuple(layers), x
-
-
-def added_by_heads(block: Block, mixed: Float[Tensor, "pair position head dim"]) -> Tensor:
-    """What each head adds to the stream. *Shape:* (head, pair, position, hidden)."""
-    return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
-
-
-def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """What every sender adds to the stream."""
-    parts = [layers[0].x[None]]
-    for block, layer in zip(stack.blocks, layers, strict=True):
-        parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
-    return torch.cat(parts)
-
-
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """The runs of As of one length and of their Bs."""
+    """The runs of As of one length and of their Bs, which may have others."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -167,19 +90,24 @@ class Streams:
     """The stream at a layer with each earlier sender's contribution taken from B.
 
     Attributes:
-        attention: what the layer's attention reads, for every sender before its heads. *Shape:* (sender, pair,
-            position, hidden), likewise below.
-        feed_forward: what its feed-forward block reads, for these and the layer's heads.
+        attention: what the layer's attention reads, for every sender before its heads.
+        feed_forward: what its feed-forward block reads, for these senders and the layer's heads.
     """
 
-    attention: Tensor
-    feed_forward: Tensor
+    attention: Float[Tensor, "earlier pair position hidden"]
+    feed_forward: Float[Tensor, "sender pair position hidden"]
 
 
-def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Tensor]:
-    """Layer by layer, then the stream that the output reads, for every sender.
+def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
+    """The stream with one sender's contribution taken from B, for every sender, layer by layer.
 
-    held: LayerNorms keep the scale that they have in A, so that contributions only add up (and are an approximation).
+    Args:
+        run: of pairs A and B.
+        held: whether LayerNorms keep the scale that they have in A, so that contributions only add up (and are an
+            approximation).
+
+    Yields:
+        What each layer reads; at last the stream that the output reads, for all senders.
     """
     moved, graph = run.other - run.own, run.graph
     stream = (run.layers[0].x + moved[0])[None]
@@ -212,15 +140,16 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """m(A) less m with the edge's contribution taken from B, of every edge and pair, float64.
-
-    Above 0 the edge carries what speaks for A's answer.
+    """m(A) less m with the edge's contribution taken from B, of every edge and pair.
 
     Args:
-        run: of pairs.
+        run: of pairs A and B.
         edges: any of the graph's.
         difference: m of logits [..., pair, choice].
-        batch_tokens: tokens of edges and pairs run together.
+        batch_tokens: tokens of edges and pairs run together; one edge at least.
+
+    Returns:
+        Float64, in units of m, on the CPU. Above 0 the edge carries what speaks for A's answer.
     """
     graph, effects = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
@@ -271,12 +200,21 @@ def _of_layer(
 
 
 def head_changes(
-    run: PairRun, layer: int, seen: Float[Tensor, "sender pair position hidden"]
+    run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """How each head's output moves when its query, its key, or its value is that of a changed stream."""
+    """How each head's output moves when its query, its key, or its value is that of a changed stream.
+
+    Args:
+        run: of pairs A and B.
+        layer: whose heads, from 0.
+        changed_streams: what the layer's attention reads, one stream for each sender.
+
+    Returns:
+        The changed output less A's, before W_O; inputs are query, key and value in this order.
+    """
     block, own = run.stack.blocks[layer], run.layers[layer]
-    senders, pairs, length, hidden = seen.shape
-    shared = block.qkv(seen.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
+    senders, pairs, length, hidden = changed_streams.shape
+    shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
     query, key, value = shared.permute(2, 0, 3, 1, 4)
     plain = [part.repeat(senders, 1, 1, 1) for part in (own.query, own.key, own.value)]
     changed = []
@@ -321,7 +259,14 @@ def checked_stack(
 ) -> Stack:
     """The checkpoint's layers taken apart, which must give its own logits.
 
-    place: where a language model is read; None for classifiers.
+    Args:
+        checkpoint: a classifier or language model.
+        encoding: an input on which logits are compared; they may differ by AGREEMENT of the largest.
+        place: the position where a language model is read; None for classifiers.
+        gradients: whether something flows back through the layers.
+
+    Returns:
+        The stack, read at `place`.
 
     Raises:
         InterventionError: its family, its classifier or an option of it cannot be taken apart.

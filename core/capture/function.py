@@ -29,26 +29,35 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Raised out of a forward once the last layer that anybody asked for was seen: no error, nothing on the way may
-    catch it."""
+    """Raised out of a forward after the last layer that is looked at: no error, and nothing on the way may catch it."""
 
 
 @dataclass
 class AttentionRun:
     """What one run asks of the attention function.
 
-    layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
-    layer and its weights after softmax (and after interventions), before dropout. head_changes: interventions per
-    layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
-    head's output (Michel et al.), or a list of one [batch, head, query] a call; they may require grad. cuts: edges that
-    are knocked out, per layer. watched: the layers that the watcher wants. reporter: called with each layer's heads'
-    outputs [batch, query, head, dim]. mixer: called with each layer, its heads' outputs, the values [batch, head, key,
-    dim] and the mask; what it returns goes on. opener: called before a layer's scores with its queries, keys, mask and
-    what the scores are computed with. nudged: add a zero to every layer's weights and keep it in nudges, so
-    that gradients of weights can be had. rows: queries at a time: the watcher is called with each layer's next queries
-    [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then. streamer:
-    stands in for every layer's attention (core.capture.streaming), with states, mask, scaling and options; likewise.
-    last: the layer whose weights are the last that anybody looks at (`ended_after`).
+    Attributes:
+        layers: calls of a forward, one a layer (of an encoder-decoder more), so that the next one starts at 0 again.
+        rows: queries at a time: the watcher is called with each layer's next queries until it saw all, so that no map
+            is ever whole; nothing may be changed then. None: all at once.
+        streamer: stands in for every layer's attention (core.capture.streaming), called with the layer, states, mask,
+            scaling and options; nothing may be changed then. *Shape:* of what it gives (batch, query, head, dim).
+        watcher: called with each watched layer and its weights after softmax and interventions, before dropout.
+        watched: the layers that the watcher wants.
+        head_changes: interventions on heads, by layer.
+        cuts: edges that are knocked out, by layer.
+        gates: xi, multiplied into each head's output (Michel et al.): one a head, or one for each input and query too;
+            a list has one tensor a call. They may require grad. *Shape:* of those of a list (batch, head, query).
+        reporter: called with each layer's heads' outputs.
+        mixer: called with each layer, its heads' outputs, the values and the mask; what it returns goes on. *Shape:*
+            outputs (batch, query, head, dim), values (batch, head, key, dim).
+        opener: called before a layer's scores with its queries, keys, mask and what the scores are computed with.
+            *Shape:* queries (batch, head, query, dim), keys (batch, kv, key, dim).
+        nudged: whether a zero is added to every layer's weights and kept in `nudges`, so that gradients of weights can
+            be had.
+        nudges: these zeros, one tensor a layer that computed weights. *Shape:* (batch, head, query, column) each.
+        calls: of the attention function so far.
+        last: the layer whose weights are the last that anybody looks at (`ended_after`); None: there is none.
     """
 
     layers: int
@@ -59,7 +68,7 @@ class AttentionRun:
     head_changes: dict[int, list[HeadChange]] = field(default_factory=dict)
     cuts: dict[int, list[Cut]] = field(default_factory=dict)
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | Sequence[Tensor] | None = None
-    reporter: Callable[[Tensor], None] | None = None
+    reporter: Callable[[Float[Tensor, "batch query head dim"]], None] | None = None
     mixer: Callable[[int, Tensor, Tensor, Tensor | None], Tensor] | None = None
     opener: Callable[[int, Tensor, Tensor, Tensor | None, dict[str, Any]], None] | None = None
     nudged: bool = False
@@ -68,6 +77,7 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
+        """The layer that is called now, from 0; the call is counted."""
         layer = self.calls % self.layers
         self.calls += 1
         return layer
@@ -102,17 +112,29 @@ def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[N
 
 def attention(
     module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    query: Float[Tensor, "batch head query dim"],
+    key: Float[Tensor, "batch kv key dim"],
+    value: Float[Tensor, "batch kv key value_dim"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     **options: Any,
-) -> tuple[Tensor, Tensor | None]:
-    """What transformers calls in every attention layer: query, key, value [batch, head, position, dim].
+) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
+    """What transformers calls in every attention layer; it obeys the run of this thread.
 
-    Returns the heads' outputs [batch, query, head, dim] and, where the weights were computed, the weights.
+    Args:
+        module: the layer's attention; only whether it is in training is read.
+        query: rotated already, where the family does so.
+        key: of the heads that share keys (kv) one each.
+        value: likewise.
+        attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
+            *Shape:* (batch or 1, 1, query, key or more).
+        scaling: what scores are multiplied by; None: 1 / sqrt(dim).
+        dropout: rate on weights, 0 to 1, in training alone.
+        options: what else a family hands over: a soft cap, sinks, position biases.
+
+    Returns:
+        The heads' outputs before W_O, and the weights where they were computed whole, else None.
     """
     run = _CURRENT.get() or AttentionRun(layers=1)
     layer = run.next_layer()
@@ -157,8 +179,24 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; without edges that
-    are cut. Where a layer has attention sinks, a last column holds what they take; rows sum to 1 with it."""
+    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; edges may be cut.
+
+    Args:
+        query: as the family hands them over, not scaled.
+        key: of the heads that share keys (kv) one each.
+        attention_mask: added to scores; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, key or
+            more).
+        scaling: what scores are multiplied by; None: 1 / sqrt(dim).
+        options: what else the scores hang on: softcap, position_bias, s_aux (one learnt score of a sink a head).
+        cuts: edges that are knocked out.
+
+    Returns:
+        Float32 at least; rows sum to 1, or to less where a cut does not renormalise. Where a layer has a sink, the last
+        column is its own, and rows sum to 1 with it.
+
+    Raises:
+        InterventionError: a cut leaves a query no key that it sees.
+    """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)).mul_(scale)
     if options.get("softcap") is not None:
@@ -195,8 +233,20 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights after what a run asks of them, shown to its watcher. visible: which keys a query sees, asked only by
-    operators, because finding it can take as long as the softmax."""
+    """The weights after what a run asks of them, shown to its watcher.
+
+    Args:
+        weights: after the softmax.
+        run: whose changes are made and whose watcher is called.
+        layer: whose weights they are, by the call within a forward.
+        visible: which keys a query sees, asked only by operators, because finding it can take as long as the softmax.
+
+    Returns:
+        The changed weights; `weights` itself where nothing is asked.
+
+    Raises:
+        PassEnded: nobody looks at what comes after these weights.
+    """
     for head_change in run.head_changes.get(layer, []):
         if head_change.operator != "zero" and head_change.given is None:
             weights = _touched(weights, head_change, visible())
@@ -250,7 +300,14 @@ def _touched(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raises InterventionError where a query keeps only keys that its layer's window hides from it anyway."""
+    """Refuse cuts that leave a query only keys that its layer's window hides from it anyway.
+
+    Args:
+        scores: before the softmax; the least number of the dtype, or -inf, where a key is hidden or cut.
+
+    Raises:
+        InterventionError: all of a row's scores are such.
+    """
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
             "A knockout must leave every query a key that it sees; in a layer that sees only a window, one is left "

@@ -26,10 +26,9 @@ class GateFits:
     """What is fitted side by side.
 
     Attributes:
-        rows: how often each row counts in each fit. *Shape:* (fit, row).
-        starts: the gates' logits at the start. *Shape:* (fit, layer, head).
-        prices: what is added to the loss for an open gate, over the number of heads; below 0 it pushes up. *Shape:*
-            (fit,).
+        rows: how often each row counts in each fit, 0 and up.
+        starts: the gates' logits at the start.
+        prices: what every gate adds to the loss when it is open, in units of the loss; below 0 it pushes gates up.
     """
 
     rows: Float[Tensor, "fit row"]
@@ -45,7 +44,7 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """The gates that each fit ends with, 0 to 1: minimises mean loss + price x sum of gates.
+    """The gates that each fit ends with: minimises mean loss + price x sum of gates.
 
     Args:
         checkpoint: a classifier; nothing on it changes.
@@ -54,9 +53,13 @@ def fit_gates(
         fits: what is fitted.
         steps: of Adam.
 
+    Returns:
+        On the CPU. *Range:* 0 (the head says nothing) to 1 (as it is).
+
     Raises:
-        CheckpointError: without a classifier. InputError: rows and labels do not go together. InterventionError: the
-            family's heads cannot be gated.
+        CheckpointError: without a classifier.
+        InputError: rows and labels do not go together.
+        InterventionError: the family's heads cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     logits = fits.starts.clone().to(checkpoint.device).requires_grad_()
@@ -75,7 +78,17 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """The loss of every row under every set of gates."""
+    """The loss of every row under every set of gates.
+
+    Args:
+        checkpoint: a classifier; nothing on it changes.
+        encodings: the rows.
+        labels: one a row, as of `fit_gates`.
+        gates: multiplied into heads' outputs, 0 to 1.
+
+    Returns:
+        Cross-entropy in nats, or squared error of a score; on the CPU.
+    """
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

@@ -24,10 +24,16 @@ LIKELY = 5  # tokens that are named beside the chosen one
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One new token. piece, token: its number and text. probability: of it, 0 to 1, before it was chosen.
+    """One new token.
 
-    likely: the LIKELY tokens of greatest probability, with it. rows [layer, head, key]: what the token looks at, itself
-    last, once it is read; 0 where a window hides a key; a sink after it. ends: an end-of-text, which is not read.
+    Attributes:
+        piece: its number in the vocabulary.
+        token: its text.
+        probability: of it before it was chosen, after the temperature. *Range:* 0 to 1.
+        likely: the LIKELY tokens of greatest probability, with it, greatest first.
+        rows: what the token looks at once it is read: the tokens before it, itself, then a sink where there is one. 0
+            where a window hides a key; no keys where the token is not read.
+        ends: whether it is an end-of-text, which is not read.
     """
 
     piece: int
@@ -40,7 +46,13 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and what followed. maps: of the prompt alone; None of one longer than WHOLE tokens. steps: in order."""
+    """A prompt and what followed.
+
+    Attributes:
+        prompt: its pieces.
+        maps: of the prompt alone; None where it is longer than WHOLE tokens.
+        steps: the new tokens in order.
+    """
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -119,10 +131,24 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """The prompt's maps, and a step per new token until an end-of-text or `new` tokens.
+    """The prompt's maps, and a step for each new token until an end-of-text or `new` tokens.
 
-    temperature: 0 takes the most probable token, else tokens are drawn with the seed. Keys and values are kept, so a
-    step is one token's work. on_step: called with each. Raises as `check_prompt`.
+    Keys and values are kept, so a step is one token's work.
+
+    Args:
+        checkpoint: a decoder with its language head.
+        prompt: what is continued.
+        new: tokens at most, 1 to MOST.
+        temperature: what logits are divided by before a token is drawn; 0 takes the most probable token.
+        seed: of the draws; equal ones give equal answers.
+        on_step: called with each step as it is made.
+
+    Returns:
+        The prompt and its continuation.
+
+    Raises:
+        CheckpointError: the model writes nothing on.
+        InputError: `new` is out of range, or prompt and answer are too long.
     """
     check_prompt(checkpoint, prompt, new)
     chance, ends = torch.Generator().manual_seed(seed), ends_of(checkpoint)

@@ -27,8 +27,11 @@ BATCH_TOKENS = 2048
 class Gradients:
     """Sums over inputs; parts of a data set add up with `+`.
 
-    example: sum over inputs of |dL/dxi_h| [layer, head], float64. token: sum over inputs and positions of
-    |ctx_t . dL/dctx_t|. inputs, tokens: what was summed over.
+    Attributes:
+        example: sum over inputs of |dL/dxi_h|, float64.
+        token: sum over inputs and positions of |ctx_t . dL/dctx_t|, float64.
+        inputs: how many were summed over.
+        tokens: how many positions these have together.
     """
 
     example: Float[Tensor, "layer head"]
@@ -52,11 +55,22 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """One forward and backward pass over all inputs, in eval mode, with no gradient on any weight.
+    """Gradients by every head's gate: one forward and backward pass over all inputs, in eval mode, none on any weight.
 
-    labels: one an input, outputs of the classifier (cross-entropy), or scores where it has one output (squared
-    error). zeroed: heads already pruned, as 0 among ones. Raises InputError, CheckpointError without a classifier,
-    InterventionError where the family cannot be gated.
+    Args:
+        checkpoint: a classifier.
+        encodings: the inputs.
+        labels: one an input, outputs of the classifier (cross-entropy), or scores where it has one output (squared
+            error).
+        zeroed: heads already pruned, as 0 among ones; None: no head is.
+
+    Returns:
+        Sums over the inputs, on the CPU.
+
+    Raises:
+        CheckpointError: without a classifier.
+        InputError: there are no inputs, or not one label an input.
+        InterventionError: the family's heads cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     shape = (checkpoint.layers, checkpoint.heads)
@@ -94,7 +108,15 @@ def _of_batch(
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Summed over inputs: each input's gradient is then that of its own loss."""
+    """The loss summed over inputs: each input's gradient is then that of its own loss.
+
+    Args:
+        logits: of a classifier.
+        labels: one an input, as of `gradients`.
+
+    Returns:
+        Cross-entropy in nats, or squared error where there is one output.
+    """
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
         return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
@@ -104,11 +126,18 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """I_h = E|dL/dxi_h|: mean over inputs ("example"), or over real tokens ("token", as the paper's code).
+    """I_h = E|dL/dxi_h|: mean over inputs ("example", the paper's formula), or over tokens ("token", the paper's code).
 
-    normalize: divide each layer's values by their l2 norm, as the paper does before heads of different layers are
-    compared. last_by_inputs: with "token", divide the last layer by inputs (the paper's code: only [CLS] has a
-    gradient there). Range 0 and up; 0 to 1 when normalized.
+    Args:
+        sums: of the inputs' gradients.
+        reading: whose mean it is.
+        normalize: whether each layer's values are divided by their l2 norm, as the paper does before heads of different
+            layers are compared.
+        last_by_inputs: whether, with "token", the last layer is divided by inputs (the paper's code: only [CLS] has a
+            gradient there).
+
+    Returns:
+        Float64. *Range:* 0 and up, in units of the loss; 0 to 1 when normalized.
     """
     if reading == "example":
         scores = sums.example / sums.inputs

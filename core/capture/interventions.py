@@ -24,7 +24,12 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Heads' outputs (before W_O) of one batch that stand in for their own. places: where; None everywhere."""
+    """Heads' outputs (before W_O) of one batch that stand in for their own.
+
+    Attributes:
+        outputs: of every head, in the dtype that the source has; they are cast where they are used.
+        places: where they stand in; elsewhere a head's own output stays. None: everywhere.
+    """
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -38,7 +43,7 @@ class StandInSource(Protocol):
     def operator(self) -> str:
         """The operator that it serves."""
 
-    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+    def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """What stands in on inputs of one length; inputs: their numbers among those of the run."""
 
 
@@ -46,10 +51,13 @@ class StandInSource(Protocol):
 class Intervention:
     """An operator on a set of heads.
 
-    disable: attention uniform over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
-    zero: the head's output times 0 (Michel et al.). previous, current, next, first: all attention on that token,
-    on the token itself where it is missing or not visible (Raganato et al.). mean, resample, constant, patch: the
-    head's output (before W_O) is that of `source` (core.capture.outputs).
+    Attributes:
+        operator: "disable": attention uniform over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
+            "zero": the head's output times 0 (Michel et al.). "previous", "current", "next", "first": all attention on
+            that token, on the token itself where it is missing or not visible (Raganato et al.). "mean", "resample",
+            "constant", "patch": the head's output (before W_O) is that of `source` (core.capture.outputs).
+        heads: which are changed.
+        source: what stands in, of the operators that need it; None for the others.
     """
 
     operator: Operator
@@ -59,10 +67,14 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Knockout:
-    """Edges cut in every head of some layers (Geva et al. 2023). edges(encoding) [query, key]: True where cut.
+    """Edges cut in heads of some layers (Geva et al. 2023).
 
-    renormalised: scores set to -inf before the softmax, so that the other keys take the weight; otherwise weights are
-    set to 0 after it, so that the row sums to less than 1. heads: only these, of any layer; None: all of the layers.
+    Attributes:
+        edges: called with an input; True where an edge is cut.
+        layers: zero-based.
+        renormalised: whether scores are set to -inf before the softmax, so that the other keys take the weight;
+            otherwise weights are set to 0 after it, so that the row sums to less than 1.
+        heads: only these, of any of the layers; None: all of the layers.
     """
 
     edges: Callable[[Encoding], Bool[Tensor, "query key"]]
@@ -73,9 +85,13 @@ class Knockout:
 
 @dataclass(frozen=True)
 class HeadChange:
-    """One operator in one layer. heads [1 or batch, head]: whose attention is changed, per input of the batch.
+    """One operator in one layer, for one batch.
 
-    given [batch, query, head, dim], places [batch, query]: what stands in for their outputs, and where.
+    Attributes:
+        operator: as of `Intervention`.
+        heads: whose attention or output is changed; one row for the whole batch, or one an input.
+        given: what stands in for their outputs; None of operators on attention and of "zero".
+        places: where `given` stands in; None: everywhere.
     """
 
     operator: Operator
@@ -86,7 +102,13 @@ class HeadChange:
 
 @dataclass(frozen=True)
 class Cut:
-    """A knockout in one layer: the edges of each input, in these heads."""
+    """A knockout in one layer, for one batch.
+
+    Attributes:
+        edges: of each input, True where an edge is cut.
+        heads: in which heads.
+        renormalised: as of `Knockout`.
+    """
 
     edges: Bool[Tensor, "batch 1 query key"]
     heads: Bool[Tensor, "1 head 1 1"]
@@ -102,9 +124,23 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """The changes of heads by layer. some, inputs: the batch, for operators whose outputs come from a source. Raises
-    InterventionError for unknown operators, heads twice, and "next" on causal models; InputError for heads that do
-    not exist."""
+    """The changes of heads, by layer; knockouts are passed over.
+
+    Args:
+        interventions: what a run is asked for.
+        layers: of the set of heads.
+        heads: of a layer.
+        causal: whether no query sees a later key.
+        some: the batch, inputs of one length, for operators whose outputs come from a source.
+        inputs: their numbers among those of the run.
+
+    Returns:
+        Layers that nothing changes are left out.
+
+    Raises:
+        InterventionError: an operator is unknown, lacks its source or is "next" of a causal model, or a head has two.
+        InputError: a head does not exist.
+    """
     head_changes: dict[int, list[HeadChange]] = {}
     seen: set[Head] = set()
     for intervention in interventions:
@@ -122,8 +158,15 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Refuse outputs that another checkpoint gave. Raises InterventionError; sources that do not say whose theirs are
-    pass."""
+    """Refuse outputs that another checkpoint gave; sources that do not say whose theirs are pass.
+
+    Args:
+        source: what stands in; None passes.
+        weights_hash: of the model that is changed; "" passes.
+
+    Raises:
+        InterventionError: the weights differ.
+    """
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -135,7 +178,21 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """What a source hands over for a batch; None for operators that need none."""
+    """What a source hands over for a batch of inputs of one length.
+
+    Args:
+        operator: its name.
+        source: what serves it; None of operators that need none.
+        some: the batch.
+        inputs: their numbers among those of the run.
+        causal: whether no query sees a later key.
+
+    Returns:
+        Heads' outputs; None of operators that need none.
+
+    Raises:
+        InterventionError: the operator is unknown, lacks its source or is "next" of a causal model.
+    """
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(some, inputs)
 
@@ -154,8 +211,22 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """The cuts of each layer on inputs of one length. Raises InterventionError where a query is left without a key,
-    or a layer does not exist; InputError for heads that do not exist."""
+    """The cuts of each layer on inputs of one length; operators on heads are passed over.
+
+    Args:
+        interventions: what a run is asked for.
+        layers: of the set of heads.
+        heads: of a layer.
+        causal: whether no query sees a later key.
+        some: the batch.
+
+    Returns:
+        Layers without a cut are left out.
+
+    Raises:
+        InterventionError: a renormalised knockout leaves a query without a key, or a layer does not exist.
+        InputError: a head does not exist.
+    """
     cuts: dict[int, list[Cut]] = {}
     for knockout in interventions:
         if not isinstance(knockout, Knockout):
@@ -234,7 +305,16 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
-    """Which keys each query may see, read off the additive mask (None: all)."""
+    """Which keys each query may see, read off the mask.
+
+    Args:
+        mask: added to scores, or True where a key is seen; None: all are seen. Columns beyond the weights' keys are not
+            read. *Shape:* (batch or 1, 1, query or 1, key or more).
+        weights: whose queries and keys it is about; their numbers are not read.
+
+    Returns:
+        True where a key is seen; rows are the batch's inputs, or 1 for all of them.
+    """
     if mask is None:
         return torch.ones(1, 1, *weights.shape[2:], dtype=torch.bool, device=weights.device)
     cropped = mask[..., : weights.shape[-1]]
@@ -245,19 +325,43 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """A copy of the weights with the touched heads' rows replaced."""
+    """A copy of the weights with the changed heads' rows replaced.
+
+    Args:
+        weights: after the softmax, without a sink's column.
+        head_change: an operator on attention: disable, previous, current, next or first.
+        visible: which keys a query sees; rows: the batch's inputs, or 1.
+
+    Returns:
+        In the dtype of `weights`; rows that are replaced sum to 1.
+    """
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """1 / (number of visible keys) on each visible key. Range 0 to 1; rows sum to 1."""
+    """1 / (number of visible keys) on each visible key.
+
+    Args:
+        visible: which keys a query sees.
+
+    Returns:
+        Float32. *Range:* 0 to 1; rows sum to 1, or to 0 where no key is visible.
+    """
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """All weight on the previous, current, next or first token; on the token itself where that is not visible."""
+    """All weight on the previous, current, next or first token; on the token itself where that is none or not visible.
+
+    Args:
+        operator: "previous", "current", "next" or "first".
+        visible: which keys a query sees.
+
+    Returns:
+        Float32, 1 on one key of each row and 0 on all others.
+    """
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

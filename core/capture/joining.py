@@ -38,7 +38,12 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """One layer's maps."""
+        """Hand over one layer's maps, or hold them until all layers of the batch can be handed over at once.
+
+        Args:
+            layer: from 0, in order.
+            weights: rows sum to 1.
+        """
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]

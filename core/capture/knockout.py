@@ -33,7 +33,7 @@ class NamedEdges:
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """True where an edge is cut; none where the input lacks the kind (no second sentence, no separator)."""
+        """True where an edge is cut; nowhere where the input lacks the kind (no second sentence, no separator)."""
         length = len(encoding)
         edges = torch.zeros(length, length, dtype=torch.bool)
         if self.kind in _OFFSETS:
@@ -60,7 +60,7 @@ class LinkEdges:
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """True where a link of this input is."""
+        """True where a link of this input is; nowhere for an input that has none."""
         edges = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
         for earlier, later in self.links.get(encoding, ()):
             edges[later, earlier] = True
@@ -78,7 +78,18 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """The edges from these positions to those, for one input; InputError for none, or outside it."""
+    """The edges from some positions to others of one input.
+
+    Args:
+        queries: positions that look, from 0.
+        keys: positions that are looked at, from 0.
+
+    Returns:
+        Called with the input it says True where an edge is cut; it raises InputError where a position lies outside.
+
+    Raises:
+        InputError: there are no queries, or no keys.
+    """
     if not queries or not keys:
         raise InputError("A knockout of words needs words that look and words they look at; one of them is empty.")
 

@@ -30,10 +30,16 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """maxima [layer, head, block, block]: the greatest weight from a block's queries to a block's keys, 0 to 1.
+    """Every head's map of one input, reduced to blocks of queries and keys.
 
-    block: tokens of one. tokens: of the input. A sink is in no block. windows, causal: as of AttentionMaps. sums: of
-    each layer, what every head's scores are made of; empty of families that are reached only at the softmax.
+    Attributes:
+        maxima: the greatest weight from a block's queries to a block's keys; a sink is in no block. *Range:* 0 to 1.
+        block: tokens of a block; the last one may have fewer.
+        tokens: of the input.
+        causal: as of AttentionMaps.
+        windows: as of AttentionMaps.
+        sums: of each layer, what every head's scores are made of; empty of families that are reached only at the
+            softmax.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]
@@ -58,8 +64,16 @@ def block_of(length: int) -> int:
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
     """Every head's block maxima and sums, from one pass. Memory holds some rows of one head at a time.
 
-    Raises InputError where the input was cut, because what is shown would not be the prompt; CheckpointError for scores
-    that are no numbers.
+    Args:
+        checkpoint: any whose maps can be had.
+        encoding: the whole input, not cut.
+
+    Returns:
+        At most BLOCKS blocks a side.
+
+    Raises:
+        InputError: the input was cut, so that what is shown would not be the prompt.
+        CheckpointError: scores are no numbers.
     """
     refuse_cut(checkpoint, encoding)
     length, block = len(encoding), block_of(len(encoding))
@@ -105,8 +119,22 @@ def _streamed(
 def window(
     checkpoint: Checkpoint, encoding: Encoding, head: Head, queries: tuple[int, int], keys: tuple[int, int]
 ) -> Float[np.ndarray, "query key"]:
-    """The weights of one head from queries [start, end) to keys [start, end), computed again. Raises InputError where
-    the window lies outside the input or is larger than WINDOW."""
+    """The weights of one head from some queries to some keys, computed again.
+
+    Args:
+        checkpoint: as of `block_maxima`.
+        encoding: the whole input, not cut.
+        head: whose weights.
+        queries: positions [start, end), from 0.
+        keys: positions [start, end), from 0.
+
+    Returns:
+        Float32. *Range:* 0 to 1.
+
+    Raises:
+        InputError: the input was cut, the head does not exist, or the window is empty, lies outside the input or is
+            larger than WINDOW.
+    """
     refuse_cut(checkpoint, encoding)
     head = head.within(checkpoint.layers, checkpoint.heads)
     for start, end in (queries, keys):

@@ -24,7 +24,13 @@ from core.models.encoding import Encoding
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows and their labels: outputs of the classifier, or scores. names: of the rows, for errors."""
+    """Encoded rows and their labels.
+
+    Attributes:
+        encodings: the rows.
+        labels: one a row, outputs of the classifier (from 0), or scores.
+        names: of the rows, for errors; empty: they are numbered.
+    """
 
     encodings: Sequence[Encoding]
     labels: Sequence[int | float]
@@ -35,8 +41,13 @@ class LabelledRows:
 class Effects:
     """Exact effects on the loss of each row.
 
-    plain: loss untouched [input]; exact: e [variant, input], both float64. logits, changed: what they come from
-    [input, label], [variant, input, label]. fast, dtype: as of the sweep.
+    Attributes:
+        plain: the loss untouched, float64; nats, or squared error of a score.
+        exact: e, the loss under the variant less `plain`, float64; above 0 the variant does harm.
+        logits: what `plain` comes from.
+        changed: the logits under every variant.
+        fast: as of the sweep.
+        dtype: as of the sweep.
     """
 
     plain: Float[Tensor, " input"]
@@ -50,8 +61,15 @@ class Effects:
 def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
-    """Cross-entropy in nats, or squared error where there is one output, of every row; float64. labels: outputs of
-    the classifier, or scores."""
+    """The loss of every row: cross-entropy in nats, or squared error where there is one output.
+
+    Args:
+        logits: of a classifier.
+        labels: one an input, outputs of the classifier (from 0), or scores.
+
+    Returns:
+        Float64. *Range:* 0 and up; NaN or infinite where a logit is.
+    """
     wide = logits.double()
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=torch.float64, device=logits.device)
@@ -69,9 +87,22 @@ def effects(
     source: StandInSource | None = None,
     dtype: str | None = None,
 ) -> Effects:
-    """Exact effects of every variant on every row's loss. source: of the operators that need one.
+    """Exact effects of every variant on every row's loss.
 
-    Raises what a sweep raises, and InputError naming the first row whose loss is no number.
+    Args:
+        checkpoint: a classifier.
+        rows: encoded, with their labels.
+        variants: components that are changed together.
+        operator: of heads; blocks and layers are off.
+        source: of the operators that need one.
+        dtype: arithmetic of the layers, as of `Computing`; None for the checkpoint's own.
+
+    Returns:
+        Variants and rows in the order given.
+
+    Raises:
+        InputError: not one label a row, or a row's loss is no number (the first such is named).
+        CheckpointError, InterventionError: where `sweep` raises them.
     """
     labels = rows.labels
     if len(rows.encodings) != len(labels):
@@ -104,8 +135,23 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """g of every head on every row, float64. Raises CheckpointError without a classifier, InterventionError for an
-    operator that is undefined here or a family whose heads cannot be changed, InputError for labels too few."""
+    """g of every head on every row: the loss's slope as the head goes towards what the operator puts in its place.
+
+    Args:
+        checkpoint: a classifier whose heads can be changed.
+        encodings: the rows.
+        labels: one a row, outputs of the classifier, or scores.
+        operator: what heads go towards.
+        source: of the operators that need one.
+
+    Returns:
+        Float64, in units of the loss; above 0 the change does harm, to first order.
+
+    Raises:
+        CheckpointError: without a classifier.
+        InterventionError: the operator is undefined here, or the family's heads cannot be changed.
+        InputError: there are no rows, or not one label a row.
+    """
     operator_of(operator, causal=checkpoint.causal, source=source)
     if checkpoint.labels is None:
         raise CheckpointError(f"A loss needs a classifier; {checkpoint.name} has none: open a fine-tuned checkpoint.")
@@ -167,7 +213,15 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """First-order effects of sets of heads: to first order they add up. Blocks and layers have none here."""
+    """First-order effects of sets of heads: to first order they add up.
+
+    Args:
+        variants: components that are changed together; blocks and layers among them count nothing.
+        slopes: g of every head (`first_order`).
+
+    Returns:
+        Their sums, in the dtype of `slopes`.
+    """
     masks = torch.zeros(len(variants), *slopes.shape[:2], dtype=slopes.dtype)
     for number, variant in enumerate(variants):
         for head in heads_of(variant):

@@ -39,7 +39,24 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """The eager mask, or while masks are rules a placeholder of its shape that carries the rule."""
+    """The eager mask, or while masks are rules a placeholder of its shape that carries the rule.
+
+    transformers calls it; the arguments are its own.
+
+    Args:
+        batch_size: inputs.
+        q_length: queries.
+        kv_length: keys.
+        q_offset: the first query's position.
+        kv_offset: the first key's position.
+        mask_function: the rule, whether a query sees a key; None: the eager mask's own, causal.
+        attention_mask: which keys are no padding. None: all. *Shape:* (batch, key), bool.
+        options: what else the eager mask takes, such as dtype and device.
+
+    Returns:
+        What is added to scores, 0 where a key is seen; the placeholder is NaN everywhere. None where transformers skips
+        the mask. *Shape:* (batch, 1, query, key).
+    """
     plain = attention_mask is None or bool(attention_mask.all())
     if not _LAZY.get() or mask_function is None or not plain or options.get("use_vmap"):
         rule = {} if mask_function is None else {"mask_function": mask_function}
@@ -52,12 +69,31 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """The rule that a mask carries, of queries and keys; None where it is one."""
+    """The rule that a mask carries.
+
+    Args:
+        mask: of a layer. *Shape:* (batch, 1, query, key).
+
+    Returns:
+        Called with positions of queries and of keys, it says True where the key is seen; None where the mask carries
+        none.
+    """
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """The mask of some queries, [batch, 1, query, key], as it is added to scores."""
+    """The mask of some queries, as it is added to scores.
+
+    Args:
+        mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch, 1, query, key).
+        queries: their positions.
+        dtype: of what a rule makes.
+        device: of what a rule makes.
+
+    Returns:
+        The mask's own rows, or made from its rule: 0 where a key is seen, else the least number of the dtype. None
+        where every key is visible. *Shape:* (batch or 1, 1, some queries, key).
+    """
     rule = rule_of(mask)
     if mask is None or rule is None:
         return mask if mask is None else mask[:, :, queries]
@@ -73,8 +109,21 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """What is added to the scores of some queries, [1 or head, query, key], and the keys that any of them sees, which
-    are all that it has; None where they see all of those. row: the input's number in the batch."""
+    """What is added to the scores of some queries of one input, over the keys that any of them sees.
+
+    Args:
+        mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch or 1, 1 or head,
+            query, key or more).
+        row: the input's number in the batch.
+        queries: their positions.
+        keys: how many keys there are.
+        dtype: of what is made.
+        device: of what is made.
+
+    Returns:
+        What is added, or None where each of them sees all of those keys, *Shape:* (1 or head, some queries, some keys);
+        and these keys, from the first to the last that is seen.
+    """
     if mask is None:
         return None, slice(0, keys)
     rule = rule_of(mask)

@@ -28,7 +28,13 @@ LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact typ
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """W_O of a layer by head, float32 at least; its triangle R^T (W_O^T = Q R); its bias, 0 where it has none."""
+    """W_O of a layer, by head, float32 at least.
+
+    Attributes:
+        weight: each head's own rows of W_O.
+        triangle: R^T of each, where W_O^T = Q R: as large as a head, and |v R^T| = |v W_O|.
+        bias: 0 where it has none.
+    """
 
     weight: Float[Tensor, "head dim hidden"]
     triangle: Float[Tensor, "head dim dim"]
@@ -39,7 +45,10 @@ class OutputProjection:
 class Contributions:
     """What one layer's attention block adds, taken apart, for a batch of inputs of one length.
 
-    weights alpha; values x W_V + b_V of every key; the layer's output projection.
+    Attributes:
+        weights: alpha, over tokens: what a sink takes is left out.
+        values: x W_V + b_V of every key.
+        projection: the layer's W_O.
     """
 
     weights: Float[Tensor, "batch head query key"]
@@ -74,7 +83,12 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps of one input, float32: of every head, and of a layer's heads together."""
+    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up.
+
+    Attributes:
+        heads: |alpha f(x)| of every head.
+        layers: |sum over heads of alpha f(x)|.
+    """
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -85,17 +99,24 @@ def contributions(
     encodings: Sequence[Encoding],
     take: Callable[[int, Contributions, list[int]], None],
     *,
-    kept: int = 0,
+    kept_layers: int = 0,
 ) -> None:
-    """One forward pass over all inputs; `take` sees each layer, its Contributions, and which inputs the batch holds.
+    """Hand what every layer's attention block adds, taken apart, to `take`, in one forward pass over all inputs.
 
-    Memory holds one layer of one batch, and the maps of the `kept` layers that `take` keeps. Raises InputError for
-    families whose values or output projection are out of reach, and for inputs whose maps would not fit into memory.
+    Args:
+        checkpoint: one whose values and output projections can be reached.
+        encodings: the inputs.
+        take: called with each layer from 0, its contributions, and which inputs the batch holds. Memory holds one layer
+            of one batch, and what `take` keeps.
+        kept_layers: layers whose maps `take` keeps, for the check that all fits into memory.
+
+    Raises:
+        InputError: values or output projections are out of reach, or the maps would not fit into memory.
     """
     projections = output_projections(checkpoint)
     for inputs in batches(encodings):
         length = len(encodings[inputs[0]])
-        maps = (LAYERS_MAPS + kept) * maps_bytes(len(inputs), checkpoint.heads, length)
+        maps = (LAYERS_MAPS + kept_layers) * maps_bytes(len(inputs), checkpoint.heads, length)
         refuse_whole_maps("Norms of attention", length, maps, str(checkpoint.device))
         held: list[Tensor] = []
 
@@ -133,7 +154,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
         heads.append(taken.norms()[0].float().cpu().numpy())
         layers.append(taken.together()[0].float().cpu().numpy())
 
-    contributions(checkpoint, [encoding], keep, kept=checkpoint.layers)
+    contributions(checkpoint, [encoding], keep, kept_layers=checkpoint.layers)
     return NormMaps(np.stack(heads), np.stack(layers))
 
 
@@ -149,7 +170,14 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Every row divided by its sum, so that it compares with a row of weights; a row of zeros stays one."""
+    """Every row divided by its sum, so that it compares with a row of weights.
+
+    Args:
+        norms: 0 and up.
+
+    Returns:
+        *Range:* 0 to 1; rows sum to 1. A row of zeros stays one.
+    """
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

@@ -27,8 +27,17 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """The heads' outputs of each layer of the forward that runs in the block. Raises InterventionError where they
-    cannot be reached."""
+    """The heads' outputs of the forward that runs in the block, without gradients.
+
+    Args:
+        checkpoint: whose model runs in the block.
+
+    Yields:
+        Of each layer, in order, before W_O; empty before the forward.
+
+    Raises:
+        InterventionError: they cannot be reached.
+    """
     if not checkpoint.family.interceptable:
         raise InterventionError(
             f"Heads' outputs are read where attention goes through transformers' interface; "
@@ -43,7 +52,19 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Which inputs a batch holds, and their heads' outputs. Raises InterventionError where they cannot be reached."""
+    """Every input's heads' outputs, batch by batch.
+
+    Args:
+        checkpoint: one whose heads' outputs can be reached.
+        encodings: the inputs.
+
+    Yields:
+        Which inputs a batch holds, by their places among `encodings`, and their heads' outputs before W_O, in the
+        model's dtype.
+
+    Raises:
+        InterventionError: heads' outputs cannot be reached.
+    """
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
             checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
@@ -51,7 +72,18 @@ def batched_outputs(
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Every input's heads' outputs, in the order given."""
+    """Every input's heads' outputs, in the order given.
+
+    Args:
+        checkpoint: one whose heads' outputs can be reached.
+        encodings: the inputs.
+
+    Returns:
+        One tensor an input, before W_O, in the model's dtype.
+
+    Raises:
+        InterventionError: heads' outputs cannot be reached.
+    """
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
         kept |= {k: outputs[:, row] for row, k in enumerate(inputs)}
@@ -59,7 +91,14 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """The class of each position, as an index of CLASSES."""
+    """The class of each position: first, separator or other.
+
+    Args:
+        encoding: an input.
+
+    Returns:
+        Index in CLASSES: 0 first, 1 separator, 2 other.
+    """
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -72,10 +111,14 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """One output per head and class of position; also serves the optimal constant. n: positions a class was seen at.
+    """One output for each head and class of position; serves "mean" and the optimal constant.
 
-    positions [layer, position, head, dim]: by absolute position instead, where asked; ordinary positions beyond them
-    take the class's.
+    Attributes:
+        operator: which of the two it serves.
+        outputs: before W_O; classes in the order of CLASSES.
+        n: positions at which each class (or absolute position, or all) was seen.
+        positions: outputs by absolute position instead; positions beyond them take the class's. None: by class alone.
+        weights_hash: of the checkpoint that gave them; "" where it is not said.
     """
 
     operator: Literal["mean", "constant"]
@@ -84,9 +127,9 @@ class ByClass:
     positions: Float[Tensor, "layer position head dim"] | None = None
     weights_hash: str = ""  # of the checkpoint that gave them
 
-    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """The output of each position's class, or of its place."""
-        classes = torch.stack([classes_of(encoding) for encoding in some]).to(self.outputs.device)
+    def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+        """The output of each position's class, or of its absolute position."""
+        classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
             known = min(outputs.shape[2], self.positions.shape[1])
@@ -95,8 +138,19 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Every head's mean output over a reference set: by class of position (methods2 section 13), by absolute position,
-    or over all positions. A class that the set does not hold takes the mean over all. Raises InputError for no inputs.
+    """Every head's mean output over a reference set. A class that the set does not hold takes the mean over all.
+
+    Args:
+        checkpoint: one whose heads' outputs can be reached.
+        encodings: the reference set.
+        by: "class" of position (methods2 section 13), absolute "position", or "all" positions together.
+
+    Returns:
+        The means, in the model's dtype.
+
+    Raises:
+        InputError: there are no inputs, or `by` is none of BY.
+        InterventionError: heads' outputs cannot be reached.
     """
     if not encodings:
         raise InputError("A mean needs reference inputs; the reference set is empty: name rows to take it from.")
@@ -168,15 +222,26 @@ class Donors:
         generator = np.random.default_rng([self.seed, self.draw, *encoding.ids])
         return near[int(generator.integers(len(near)))]
 
-    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+    def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """The donors' outputs at the same places, or at the same share of the way where lengths differ."""
-        return self.taken(some, lambda donors: head_outputs(self.checkpoint, donors))
+        return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
-    def taken(self, some: Sequence[Encoding], outputs_of: Callable[[Sequence[Encoding]], Sequence[Tensor]]) -> Given:
-        """The same with the donors' outputs [layer, query, head, dim] from elsewhere: a sweep's stack has them
-        sooner."""
-        outputs = outputs_of([self.chosen(encoding) for encoding in some])
-        return Given(torch.stack([_stretched(output, len(some[0])) for output in outputs], 1))
+    def taken(
+        self,
+        encodings: Sequence[Encoding],
+        outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
+    ) -> Given:
+        """As `given`, with the donors' outputs from elsewhere: a sweep's stack has them sooner.
+
+        Args:
+            encodings: inputs of one length.
+            outputs_of: gives the heads' outputs of the donors, which it is called with, before W_O.
+
+        Returns:
+            The outputs, stretched to the inputs' length.
+        """
+        outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
+        return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
 
 def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> Float[Tensor, "layer place head dim"]:
@@ -231,9 +296,13 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Patch: input number k takes its heads' outputs from another input's, at aligned positions.
+    """Patch: each input takes its heads' outputs from its partner's, at aligned positions.
 
-    outputs: of each input's partner [layer, query, head, dim]; alignments: (partner's position, own position).
+    Attributes:
+        outputs: of the partner of each input of the run, before W_O.
+        alignments: of each input; pairs are (partner's position, own position).
+        operator: which it serves.
+        weights_hash: of the checkpoint that gave them; "" where it is not said.
     """
 
     outputs: Sequence[Float[Tensor, "layer _ head dim"]]
@@ -241,11 +310,11 @@ class Patched:
     operator: Literal["patch"] = "patch"
     weights_hash: str = ""  # of the checkpoint that gave them
 
-    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+    def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """The partners' outputs where positions are aligned; elsewhere the input's own."""
-        length, example = len(some[0]), self.outputs[inputs[0]]
-        outputs = example.new_zeros(example.shape[0], len(some), length, *example.shape[2:])
-        places: Bool[Tensor, "batch query"] = torch.zeros(len(some), length, dtype=torch.bool, device=example.device)
+        rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
+        outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
+        places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
         for row, k in enumerate(inputs):
             theirs, own = (list(side) for side in zip(*self.alignments[k].pairs, strict=True))
             outputs[:, row, own] = self.outputs[k][:, theirs]

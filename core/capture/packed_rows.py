@@ -28,7 +28,13 @@ Masks = Bool[Tensor, "variant layer head"]
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one length in a pack. changed: what stands in for their heads' outputs."""
+    """The rows of one length in a pack.
+
+    Attributes:
+        encodings: the inputs.
+        length: positions of each.
+        changed: what stands in for their heads' outputs.
+    """
 
     encodings: Sequence[Encoding]
     length: int
@@ -65,9 +71,18 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Logits of every input, untouched and under every variant, in the order given; float32, on the CPU.
+    """Logits of every input, untouched and under every variant of heads.
 
-    source: of the operators that need one.
+    Args:
+        stack: the model in pieces.
+        encodings: inputs of any lengths.
+        variants: heads that are changed together; one at least in each.
+        operator: what becomes of them.
+        pack_tokens: of all rows and variants of a pack; one input at least.
+        source: of the operators that need one.
+
+    Returns:
+        Untouched, then changed; inputs and variants in the order given; float32 at least, on the CPU.
     """
     masks = _masks(stack, variants)
     plain, changed = [], []

@@ -27,8 +27,17 @@ Variant = frozenset[Component]
 
 @dataclass(frozen=True)
 class InputPairs:
-    """Inputs A and B and how they are aligned; places: the position of each B (and A) that is predicted, None for
-    classifiers. Raises InputError for unequal numbers, and for pairs that share no position or name one outside."""
+    """Inputs A and B and how they are aligned.
+
+    Attributes:
+        firsts: every A.
+        seconds: every B, as many.
+        alignments: which position of each A stands in at which position of its B.
+        places: positions at which each A and its B are predicted; None for classifiers.
+
+    Raises:
+        InputError: unequal numbers, or a pair that shares no position or names one outside.
+    """
 
     firsts: tuple[Encoding, ...]
     seconds: tuple[Encoding, ...]
@@ -41,7 +50,13 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """What A and B give by themselves. source: A's heads' outputs, to stand in at the aligned positions of B."""
+    """What A and B give by themselves.
+
+    Attributes:
+        first: logits of A.
+        second: logits of B.
+        source: A's heads' outputs, to stand in at the aligned positions of B.
+    """
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -50,7 +65,13 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """Logits of A, of B, and of B under every variant."""
+    """Logits of A, of B, and of B with parts of A.
+
+    Attributes:
+        first: of A.
+        second: of B.
+        patched: of B under every variant.
+    """
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -88,7 +109,19 @@ def patch(
 ) -> Patches:
     """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions.
 
-    before: what `untouched` gave for these pairs, so that it need not run again.
+    Args:
+        checkpoint: a classifier or language model.
+        pairs: As and Bs.
+        variants: components that are patched together; an empty one leaves B as it is.
+        before: what `untouched` gave for these pairs, so that it need not run again.
+
+    Returns:
+        Pairs and variants in the order given.
+
+    Raises:
+        InputError: a component does not exist.
+        InterventionError: outputs of heads, blocks or layers cannot be reached.
+        CheckpointError: nothing is predicted.
     """
     wanted = [
         frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
@@ -175,8 +208,16 @@ def first_order(
 ) -> Float[Tensor, "pair layer head"]:
     """How far the objective of each B would move if each head's output moved all the way to A's, by its gradient at B.
 
-    sum over positions and dims of d objective / d z (z_A - z_B); objective(logits, numbers of the inputs) [input].
-    before: what `untouched` gave for these pairs, so that it need not run again.
+    It is the sum over positions and dims of d objective / d z (z_A - z_B), where positions are the aligned ones.
+
+    Args:
+        checkpoint: a classifier or language model whose heads' outputs can be reached.
+        pairs: As and Bs.
+        objective: of logits and the numbers of their pairs, one value for each.
+        before: what `untouched` gave for these pairs, so that it need not run again.
+
+    Returns:
+        Float32, in units of the objective, on the CPU.
     """
     source = untouched(checkpoint, pairs).source if before is None else before.source
     _, places = _places_of(pairs)

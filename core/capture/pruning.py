@@ -66,10 +66,22 @@ def _same_values(read: Any, output: Tensor) -> bool:
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write the checkpoint without these heads (and those it lacked already) to a new folder; returns the folder.
+    """Write the checkpoint without these heads, and those it lacked already, to a new folder.
 
-    The opened checkpoint is left as it was. Raises InputError for no heads or a folder that is in use,
-    InterventionError where the family cannot be pruned.
+    The opened checkpoint is left as it was.
+
+    Args:
+        checkpoint: whose heads go.
+        heads: which.
+        folder: where to; it may be there already, but must be empty.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: no heads are named, one does not exist, or the folder holds files.
+        CheckpointError: the checkpoint has a pooling of its own.
+        InterventionError: the family cannot be pruned.
     """
     gone = sorted({head.within(checkpoint.layers, checkpoint.heads) for head in heads} | set(pruned_heads(checkpoint)))
     target = Path(folder).expanduser()

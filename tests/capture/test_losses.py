@@ -111,7 +111,7 @@ class ByMixture:
     def __init__(self, outputs):
         self.outputs = outputs
 
-    def given(self, some, inputs):
+    def given(self, encodings, inputs):
         return self.outputs
 
 
