@@ -15,12 +15,14 @@ from . import edges as edges
 from . import function as function
 from . import gating as gating
 from . import generating as generating
+from . import head_replacement as head_replacement
 from . import importance as importance
 from . import interventions as interventions
 from . import joining as joining
 from . import knockout as knockout
 from . import layer_runs as layer_runs
 from . import linear as linear
+from . import logits as logits
 from . import long_maps as long_maps
 from . import losses as losses
 from . import masks as masks

@@ -15,10 +15,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.edge_names import Edge, Graph
+from core.capture.head_replacement import single_position
 from core.capture.layer_runs import LayerRun, after_feed, attend, contributions, feed, run_all
+from core.capture.logits import answers
 from core.capture.outputs import Alignment, check_pairs
-from core.capture.running import answers, predict
-from core.capture.stacks import Stack, single_position, stack_of
+from core.capture.running import predict
+from core.capture.stacks import Stack, stack_of
 from core.errors import InterventionError
 from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint

@@ -76,7 +76,7 @@ def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
 
     Returns:
         Called with positions of queries and of keys, it says True where the key is seen; None where the mask carries
-        none.
+        none. *Shape:* of what it gives as that of its arguments, broadcast.
     """
     return getattr(mask, "rule", None)
 

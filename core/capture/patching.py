@@ -15,8 +15,9 @@ from torch import Tensor
 from core.capture.blocks import PartChange, parts_kept
 from core.capture.components import Component, LayerBlock
 from core.capture.interventions import Intervention
+from core.capture.logits import answers, logits_at, stacked
 from core.capture.outputs import Alignment, Patched, check_pairs, outputs_reported
-from core.capture.running import Change, answers, batches, logits_at, model_inputs, prepared, stacked
+from core.capture.running import Change, batches, model_inputs, prepared
 from core.capture.sweeping import Computing, heads_of, sweep
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from core.attention import SINK, AttentionMaps
@@ -66,8 +66,16 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
         start = stop
 
 
-def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
-    """Tensors [batch, position] for inputs of equal length."""
+def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
+    """What a model's forward takes.
+
+    Args:
+        checkpoint: whose model.
+        encodings: inputs of one length, and targets of one length where there are any.
+
+    Returns:
+        By the forward's argument, on the checkpoint's device.
+    """
     tensors = {"input_ids": torch.tensor([encoding.ids for encoding in encodings], device=checkpoint.device)}
     tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
     if "token_type_ids" in checkpoint.tokenizer.model_input_names and _takes_segments(checkpoint):
@@ -95,10 +103,24 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """The attention function set up for this checkpoint: watched layers, interventions, gates.
+    """The attention function is set up for this checkpoint until the block ends; then the model is as it was.
 
-    some, inputs: the batch that will run and its numbers, for interventions that depend on the input. On exit the
-    model is as it was. Raises InterventionError where the family cannot be intervened on.
+    Args:
+        checkpoint: whose model runs in the block.
+        interventions: what is changed.
+        watcher: called with each watched call of attention (a layer's number where there is one set of heads) and its
+            weights.
+        layers: which calls are watched; None: all layers.
+        gates: as of `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list's (batch, head,
+            query).
+        some: the batch that will run, for interventions that depend on the input.
+        inputs: its inputs' numbers in the run.
+
+    Yields:
+        What the attention function obeys, to be changed before the forward.
+
+    Raises:
+        InterventionError: the family cannot be intervened on, or an intervention is undefined here.
     """
     touched = list(interventions)
     if checkpoint.family.interceptable and checkpoint.model.config._attn_implementation != NAME:
@@ -148,13 +170,25 @@ def run(
     batch_tokens: int = BATCH_TOKENS,
     on_batch: Callable[[list[int], Any], None] | None = None,
 ) -> None:
-    """One forward pass over all inputs; every observer sees each layer's maps [batch, head, query, key].
+    """One forward pass over all inputs; every observer sees each layer's maps.
 
     Of long inputs observers that are `Streamed` are handed what they need instead, where all of them are and nothing is
-    changed: the same numbers, in memory that grows with the length. layers: only these are computed as maps; the others
-    run SDPA. on_batch: called after each batch with its inputs and the model's output (for logits, and for progress);
-    without it a pass ends at the last layer that is observed. Raises CheckpointError for scores that are no numbers,
-    InputError for long inputs whose whole maps are needed and would not fit into memory.
+    changed: the same numbers, in memory that grows with the length.
+
+    Args:
+        checkpoint: any whose maps can be had.
+        encodings: inputs of any lengths.
+        observers: what is handed the maps; none where only outputs are wanted.
+        interventions: what is changed.
+        layers: only these are computed as maps; the others run SDPA. None: all.
+        batch_tokens: tokens of a batch; one input at least.
+        on_batch: called after each batch with its inputs' numbers and the model's output (for logits, and for
+            progress). None: a pass ends at the last layer that is observed.
+
+    Raises:
+        CheckpointError: scores are no numbers.
+        InputError: whole maps of a long input are needed and would not fit into memory.
+        InterventionError: an intervention is undefined here, or an observer does not take the family's sinks.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
@@ -234,10 +268,19 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """All maps of one input, as float32 numpy [layer, head, query, key]; a sink is the last key.
+    """All maps of one input, as float32; a sink is the last key.
 
-    part: which set of heads of an encoder-decoder; "" is the first. Raises CheckpointError or InputError (from
-    AttentionMaps) when rows do not sum to 1.
+    Args:
+        checkpoint: any whose maps can be had.
+        encoding: the input.
+        interventions: what is changed.
+        part: which set of heads of an encoder-decoder; "" is the first.
+
+    Returns:
+        The maps of that set.
+
+    Raises:
+        CheckpointError, InputError: there are no maps, or their rows do not sum to 1 (AttentionMaps).
     """
     return captured_parts(checkpoint, encoding, interventions, parts=[checkpoint.head_set(part).part])[0]
 
@@ -284,8 +327,19 @@ def _maps(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, weights: np.
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Logits of a classifier in the order of the inputs, float32 (float64 of a float64 model). Raises CheckpointError
-    without a classifier."""
+    """Logits of a classifier.
+
+    Args:
+        checkpoint: a classifier.
+        encodings: the inputs.
+        interventions: what is changed.
+
+    Returns:
+        In the order of the inputs, on the CPU; float32, or float64 of a float64 model.
+
+    Raises:
+        CheckpointError: there is no classifier.
+    """
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head: open a "
@@ -299,33 +353,3 @@ def predict(
 
     run(checkpoint, encodings, [], interventions=interventions, on_batch=keep)
     return predictions
-
-
-def answers(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
-) -> Float[Tensor, "input choice"]:
-    """Logits of a classifier, or of a language model at one position of each input. Raises CheckpointError where the
-    checkpoint predicts neither."""
-    rows: dict[int, Tensor] = {}
-    run(checkpoint, encodings, [], interventions=changes,
-        on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
-    return stacked(checkpoint, rows)
-
-
-def logits_at(
-    checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
-) -> dict[int, Float[Tensor, " choice"]]:
-    """The logits of each input of a batch, by its number: a classifier's, or a language model's at its place."""
-    logits = getattr(output, "logits", None)
-    if logits is None:
-        raise CheckpointError(
-            f"Patching compares logits; {checkpoint.name} has no head that gives any: open a fine-tuned "
-            "classifier or a language model."
-        )
-    return {k: logits[row] if logits.dim() == 2 else logits[row, places[k]] for row, k in enumerate(inputs)}
-
-
-def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Logits by input's number, in order; float32, or float64 of a float64 model."""
-    exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
-    return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

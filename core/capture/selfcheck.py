@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from core.attention import PARTS, AttentionMaps, Head
 from core.capture.interventions import HeadChange
@@ -23,7 +24,13 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the self-check. seen: the figure it rests on, in words."""
+    """One line of the self-check.
+
+    Attributes:
+        name: what was checked.
+        passed: whether it holds.
+        seen: the figure it rests on, in words, or the error.
+    """
 
     name: str
     passed: bool
@@ -81,8 +88,16 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
-def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:
-    """Maps [layer, head, query, key] of every set of heads, as transformers' own eager attention returns them."""
+def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
+    """Maps of every set of heads, as transformers' own eager attention returns them.
+
+    Args:
+        checkpoint: set to eager attention and back.
+        encoding: the input.
+
+    Returns:
+        Float32, one array a set, in the order of the checkpoint's sets; without a sink's column.
+    """
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:

@@ -21,10 +21,14 @@ BATCH_TOKENS = 1024
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Means over heads, queries and such keys, one number an input [layer, input]; NaN for inputs without separators.
+    """Means over heads, queries and such keys, float64; NaN for inputs without separators.
 
-    to_separator, to_other: |d loss / d A| for keys that are separators and for all others. weight: attention on all
-    separators together, mean over heads and queries. In causal models only keys that the query sees count.
+    In causal models only keys that the query sees count.
+
+    Attributes:
+        to_separator: |d loss / d A| for keys that are separators, 0 and up.
+        to_other: the same for all other keys; NaN where there is none.
+        weight: attention on all separators together, mean over heads and queries. *Range:* 0 to 1.
     """
 
     to_separator: Float[Tensor, "layer input"]
@@ -33,16 +37,25 @@ class SeparatorSlopes:
 
 
 def weight_slopes(
-    checkpoint: Checkpoint, some: Sequence[Encoding], labels: Sequence[int | float]
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """d loss / d A and A of inputs of one length; the loss of each input is its own."""
+    """d loss / d A and A, the attention weights; the loss of each input is its own.
+
+    Args:
+        checkpoint: a classifier.
+        encodings: inputs of one length.
+        labels: one an input, as in `gradients`.
+
+    Returns:
+        The derivatives, in units of the loss, then the weights, whose rows sum to 1.
+    """
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
         prepared(checkpoint, watcher=lambda _, attended: weights.append(attended.detach())) as run,
     ):
         run.nudged = True
-        logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+        logits = checkpoint.model(**model_inputs(checkpoint, encodings)).logits.float()
         slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)
     return torch.stack(slopes), torch.stack(weights)
 
@@ -50,9 +63,20 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Gradients with respect to attention to separators and to other tokens. labels: as in `gradients`.
+    """Gradients with respect to attention to separators and to other tokens.
 
-    Raises InputError, CheckpointError without a classifier, InterventionError where weights cannot be reached.
+    Args:
+        checkpoint: a classifier.
+        encodings: the inputs.
+        labels: one an input, as in `gradients`.
+
+    Returns:
+        One number a layer and input.
+
+    Raises:
+        CheckpointError: without a classifier.
+        InputError: there are no inputs, or not one label an input.
+        InterventionError: weights cannot be reached.
     """
     check_labels(checkpoint, encodings, labels)
     figures = torch.full((3, checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)

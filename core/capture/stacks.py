@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.interventions import Operator, pointing, uniform
 from core.capture.linear import Activation, Linear
 from core.capture.running import model_inputs
 from core.models.checkpoint import Checkpoint
@@ -33,10 +32,19 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 @dataclass(frozen=True)
 class Block:
-    """One layer. norm_first: GPT-2's order (norms before attention and feed-forward), else BERT's (after).
+    """One layer of a Transformer, its weights copied in the stack's dtype.
 
-    separate: the raw matrices that single positions and single heads need: query, key, value, out, each
-    [head, dim, hidden], and the biases of query and value [head, dim].
+    Attributes:
+        heads: how many.
+        norm_first: whether norms stand before attention and feed-forward (GPT-2's order), else behind them (BERT's).
+        norms: of attention and of the feed-forward block.
+        qkv: projects to queries, keys and values, of all heads each, one after another.
+        out: W_O with its bias.
+        wide: into the feed-forward block.
+        narrow: out of it.
+        activation: between the two.
+        separate: the raw matrices that single positions and single heads need, by name. *Shape:* query, key, value, out
+            (head, dim, hidden), query_bias, key_bias, value_bias (head, dim).
     """
 
     heads: int
@@ -49,28 +57,69 @@ class Block:
     activation: Activation
     separate: dict[str, Tensor]
 
-    def seen(self, x: Tensor) -> Tensor:
-        """What attention reads of the residual stream."""
+    def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        """What attention reads of the residual stream.
+
+        Args:
+            x: the layer's input.
+
+        Returns:
+            Behind the norm, where that stands first; else `x` itself.
+        """
         return self.norms[0](x) if self.norm_first else x
 
-    def mixed_of(self, x: Float[Tensor, "batch length hidden"], causal: bool) -> tuple[Tensor, Tensor]:
-        """Heads' outputs [batch, length, head, dim] and values [batch, head, length, dim]."""
+    def mixed_of(
+        self, x: Float[Tensor, "batch length hidden"], causal: bool
+    ) -> tuple[Float[Tensor, "batch length head dim"], Float[Tensor, "batch head length dim"]]:
+        """The heads' outputs, and the values that they are mixed from.
+
+        Args:
+            x: the layer's input.
+            causal: whether no query sees a later key.
+
+        Returns:
+            Outputs before W_O, then values.
+        """
         batch, length, hidden = x.shape
         shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
         query, key, value = shared.permute(2, 0, 3, 1, 4)
         mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
         return mixed.transpose(1, 2), value
 
-    def joined(self, mixed: Float[Tensor, "batch length head dim"], x: Tensor) -> Tensor:
-        """The heads' outputs projected back and added to the residual stream."""
+    def joined(
+        self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
+    ) -> Float[Tensor, "batch length hidden"]:
+        """The heads' outputs projected back and added to the residual stream.
+
+        Args:
+            mixed: heads' outputs before W_O.
+            x: the layer's input.
+
+        Returns:
+            The stream behind attention, before BERT's norm.
+        """
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay."""
+        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay.
+
+        Args:
+            joined: the stream behind attention.
+
+        Returns:
+            The layer's output.
+        """
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer: feed-forward, residual, norms."""
+        """The rest of the layer: feed-forward, residual, norms.
+
+        Args:
+            joined: the stream behind attention.
+
+        Returns:
+            The layer's output.
+        """
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -81,16 +130,26 @@ class Block:
 class Stack:
     """A model in pieces: inputs -> `embed` -> blocks -> the positions that are read -> `classify`.
 
-    place: where a language model is read; None for classifiers. reads: where these do, named as poolings are: at the
-    first token ("cls"), at the "last", or over all ("mean").
+    Attributes:
+        blocks: the layers in order.
+        causal: whether no query sees a later key.
+        dtype: of the layers' arithmetic.
+        padding: the padding piece of a decoder's config: its head skips these at the end of an input. None: it skips
+            none.
+        embedded: what the first layer reads, of a batch as the model takes it. *Shape:* of that (batch, length).
+        classified: the head, from the last layer's output at the positions that are read.
+        inputs_of: a batch of one length as the model takes it. *Shape:* (batch, length) each.
+        place: the position where a language model is read; None for classifiers.
+        reads: where classifiers read, named as poolings are: at the first token ("cls"), at the "last", or over all
+            ("mean").
     """
 
     blocks: tuple[Block, ...]
     causal: bool
     dtype: torch.dtype
     padding: int | None  # of the decoder's config: its head skips these at the end of an input
-    embedded: Callable[[dict[str, Tensor]], Tensor]
-    classified: Callable[[Tensor], Tensor]
+    embedded: Callable[[dict[str, Tensor]], Float[Tensor, "batch length hidden"]]
+    classified: Callable[[Float[Tensor, "rows position hidden"]], Float[Tensor, "rows label"]]
     inputs_of: Callable[[Sequence[Encoding]], dict[str, Tensor]]
     place: int | None = None
     reads: Reading = "cls"
@@ -112,16 +171,37 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """The logits, from the last layer's output at the positions that are read (`read_of`)."""
+        """The logits, from what the head reads.
+
+        Args:
+            read: the last layer's output at the positions that are read (`read_of`).
+
+        Returns:
+            In the stack's dtype, float32 at least.
+        """
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """The logits, from the last layer's output at every position."""
+        """The logits, from the last layer's output.
+
+        Args:
+            last: at every position.
+
+        Returns:
+            In the stack's dtype, float32 at least.
+        """
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Of states at every position those at the positions that are read."""
+        """The positions that the head reads.
+
+        Args:
+            states: at every position.
+
+        Returns:
+            At one position, or at all where the head takes their mean.
+        """
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -138,52 +218,6 @@ class Stack:
     def visible(self, length: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
         every = torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
         return every.tril() if self.causal else every
-
-
-def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """The map that an operator puts in place of a head's own; "zero" has no weight anywhere."""
-    if operator == "zero":
-        return torch.zeros(visible.shape[2:], device=visible.device)
-    return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
-
-
-def changed_mixture(
-    values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
-) -> Float[Tensor, "batch length head dim"]:
-    """What every head would give out if it had the fixed map."""
-    return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
-
-
-def contributions(
-    block: Block,
-    mixed: Float[Tensor, "batch length head dim"],
-    changed: Float[Tensor, "batch length head dim"],
-) -> Float[Tensor, "head batch length hidden"]:
-    """What replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h."""
-    difference = (changed - mixed).permute(2, 0, 1, 3)
-    heads, batch, length, dim = difference.shape
-    flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
-    return flat.view(heads, batch, length, -1)
-
-
-def single_position(
-    block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
-) -> tuple[Tensor, Tensor]:
-    """Heads' outputs at one position [batch, head, dim]: their own, and under the fixed map.
-
-    Neither keys nor values are computed for all tokens: q . (W_k x) = (W_k^T q) . x, and the weights are summed
-    over x before W_v. The key's bias adds the same to every score, so it drops out of the softmax.
-    """
-    seen, raw = block.seen(x), block.separate
-    query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]
-    asked = torch.einsum("bhd,hdi->bhi", query, raw["key"]) * query.shape[-1] ** -0.5
-    weights = torch.softmax(
-        torch.bmm(asked, seen.transpose(1, 2)).to(torch.promote_types(seen.dtype, torch.float32)), -1
-    ).to(seen.dtype)
-    summed = torch.bmm(torch.cat([weights, fixed[position].to(seen.dtype).expand_as(weights)[:, :1]], 1), seen)
-    own = torch.einsum("bhi,hdi->bhd", summed[:, :-1], raw["value"]) + raw["value_bias"]
-    replaced = torch.einsum("bi,hdi->bhd", summed[:, -1], raw["value"]) + raw["value_bias"] * fixed[position].sum()
-    return own, replaced.to(own.dtype)
 
 
 # ---------------------------------------------------------------- reading the weights
@@ -217,7 +251,13 @@ def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """A LayerNorm with its weights in the stack's dtype."""
+    """A LayerNorm with its weights in the stack's dtype.
+
+    Attributes:
+        weight: what the normed states are multiplied by.
+        bias: what is added to them.
+        eps: added to the variance.
+    """
 
     weight: Float[Tensor, " hidden"]
     bias: Float[Tensor, " hidden"]
@@ -229,7 +269,15 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], own: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """The norm of x with the scale that it has for `own`, which makes it linear in x."""
+        """The norm of x with the scale that it has for other states, which makes it linear in x but for its bias.
+
+        Args:
+            x: what is normed.
+            own: the states whose variance gives the scale; their rows broadcast with those of `x`.
+
+        Returns:
+            The states behind the norm.
+        """
         scale = (own.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 

@@ -8,29 +8,57 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from core.capture.head_replacement import changed_mixture, fixed_rows, single_position
 from core.capture.interventions import Given, Operator, StandInSource
 from core.capture.outputs import Donors
 from core.capture.running import batches
-from core.capture.stacks import Block, Stack, changed_mixture, fixed_rows, single_position
+from core.capture.stacks import Block, Stack
 from core.models.encoding import Encoding
 
 
 @runtime_checkable
 class StandIn(Protocol):
-    """Both hold for a batch of inputs of one length, or for any number of variants of it (variants outermost)."""
+    """What heads give out when they are changed, on a batch of inputs of one length or on any number of its variants.
+
+    Rows are then variants times inputs, variants outermost.
+    """
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Every head's output in this layer if it were changed; mixed, values: its own here."""
+        """Every head's output in this layer if it were changed.
 
-    def outputs_at(self, block: Block, x: Float[Tensor, "rows length hidden"], position: int) -> tuple[Tensor, Tensor]:
-        """The last layer's heads' outputs at one position [rows, head, dim]: their own, and changed."""
+        Args:
+            layer: from 0.
+            mixed: the heads' own outputs here, before W_O.
+            values: their values here.
+
+        Returns:
+            Before W_O, in the dtype of `mixed`.
+        """
+
+    def outputs_at(
+        self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
+    ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
+        """The last layer's heads' outputs at one position, own and changed.
+
+        Args:
+            block: the last layer.
+            x: its input.
+            position: the one that is read, from 0.
+
+        Returns:
+            Their own, then changed ones, before W_O.
+        """
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """Attention as an operator fixes it (no weight anywhere: zero)."""
+    """Attention as an operator fixes it.
+
+    Attributes:
+        rows: the map; rows sum to 1, or to 0 for "zero".
+    """
 
     rows: Float[Tensor, "query key"]
 
@@ -39,7 +67,7 @@ class FixedMap:
         return changed_mixture(values, self.rows)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """Own and under the map."""
+        """The heads' own outputs, and those under the map."""
         return single_position(block, x, position, self.rows)
 
 
@@ -50,7 +78,7 @@ class GivenOutputs:
     batch: Given
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        """The given ones where they hold, own ones elsewhere."""
+        """The given outputs where they hold, the heads' own elsewhere."""
         given, places = self.batch.outputs[layer].to(mixed), self.batch.places
         times = len(mixed) // len(given)
         given = given if times == 1 else given.repeat(times, 1, 1, 1)
@@ -59,7 +87,7 @@ class GivenOutputs:
         return torch.where(places.to(mixed.device).repeat(times, 1)[:, :, None, None], given, mixed)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """Own and given."""
+        """The heads' own outputs, and the given ones where they hold."""
         own, _ = single_position(block, x, position, x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float32))
         times = len(x) // self.batch.outputs.shape[1]
         given = self.batch.outputs[-1][:, position].to(own).repeat(times, 1, 1)
@@ -71,7 +99,18 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """What an operator puts in place of heads' outputs on inputs of one length."""
+    """What an operator puts in place of heads' outputs on inputs of one length.
+
+    Args:
+        stack: the model in pieces.
+        some: the inputs, as the stack reads them.
+        inputs: their numbers among those of the run.
+        operator: on heads.
+        source: of the operators that need one; a resample's donors run through the stack.
+
+    Returns:
+        For these inputs alone.
+    """
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(some, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
@@ -83,7 +122,16 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """The last layer's heads' outputs at the positions that are read: their own, and changed."""
+    """The last layer's heads' outputs at the positions that are read.
+
+    Args:
+        stack: the model in pieces.
+        changed: what heads give out when they are changed.
+        x: the last layer's input.
+
+    Returns:
+        Their own, then changed ones, before W_O.
+    """
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)
@@ -93,7 +141,15 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack."""
+    """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack.
+
+    Args:
+        stack: the model in pieces.
+        encodings: inputs of any lengths.
+
+    Returns:
+        One tensor an input, before W_O, in the stack's dtype.
+    """
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

@@ -15,10 +15,18 @@ from core.models.encoding import Encoding
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Which inputs a batch holds, and the outputs of the embeddings (layer 0) and of layers 1 to the last, float32.
+    """What the embeddings and every layer hand on, batch by batch.
 
-    The last is after the final LayerNorm where the family has one. Raises InterventionError where a family does not
-    hand them over.
+    Args:
+        checkpoint: one whose model hands them over.
+        encodings: the inputs.
+
+    Yields:
+        Which inputs a batch holds, by their places among `encodings`; and the outputs of the embeddings (layer 0) and
+        of layers 1 to the last, float32, on the CPU. The last is after the final LayerNorm where the family has one.
+
+    Raises:
+        InterventionError: the family does not hand them over.
     """
     for chosen in batches(encodings):
         with torch.no_grad(), prepared(checkpoint):
@@ -33,6 +41,14 @@ def layer_outputs(
 
 
 def input_embeddings(checkpoint: Checkpoint, encoding: Encoding) -> Float[Tensor, "position hidden"]:
-    """The rows of the embedding table for an input's pieces: no position, no context; float32."""
+    """The rows of the embedding table for an input's pieces: no position, no context.
+
+    Args:
+        checkpoint: whose table.
+        encoding: the input.
+
+    Returns:
+        Float32, on the CPU.
+    """
     table = checkpoint.model.get_input_embeddings().weight
     return table[torch.tensor(encoding.ids, device=table.device)].float().cpu()

@@ -40,9 +40,19 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """What hands these observers their sums of a batch; None where whole maps are as good, or one of them needs maps.
+    """What hands these observers their sums of a batch.
 
     Families whose attention is reached only at the softmax have no queries and keys to show, and keep their maps.
+
+    Args:
+        checkpoint: that runs.
+        some: the batch, inputs of one length.
+        observers: what is handed the sums.
+        inputs: the batch's inputs, by their numbers in the run.
+        layers: those that are wanted; None: all.
+
+    Returns:
+        None where whole maps are as good, or an observer needs maps.
     """
     length = len(some[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
@@ -64,8 +74,13 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Stands in for a layer's attention. needs: of each input of the batch; taker: called with a layer and its sums;
-    layers: those that are wanted, of the others only outputs are computed."""
+    """Stands in for a layer's attention.
+
+    Attributes:
+        needs: of each input of the batch.
+        taker: called with a layer and the sums of each input.
+        layers: those that are wanted; of the others only outputs are computed.
+    """
 
     needs: Sequence[Needs]
     taker: Taker
@@ -278,7 +293,17 @@ class _Block:
 
 
 def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:
-    """Raises CheckpointError where a row's number is none, naming the row."""
+    """Refuse scores that are no numbers, and name the row.
+
+    Args:
+        layer: from 0.
+        numbers: one of each row, NaN or infinite where one of its scores is no number.
+        head: the number of the first of these heads.
+        query: the position of the first of these queries, from 0.
+
+    Raises:
+        CheckpointError: one of them is NaN or infinite.
+    """
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(

@@ -25,7 +25,7 @@ class FrozenNorm:
 
     Attributes:
         components: who wrote each contribution.
-        parts: its input. *Shape:* (component, batch, position, hidden).
+        parts: its input.
         is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
     """
 
@@ -38,7 +38,14 @@ class FrozenNorm:
     ) -> Float[Tensor, "batch position"]:
         """Its held scale over the one that it would have with a contribution replaced by a constant.
 
-        The norm's output then is its held output times this ratio. Range: above 0.
+        The norm's output then is its held output times this ratio.
+
+        Args:
+            component: whose contribution is replaced.
+            replacement: the constant.
+
+        Returns:
+            *Range:* above 0.
         """
         whole, part = self.parts.sum(0), self.parts[self.components.index(component)]
         return self._spread(whole - part + replacement).reciprocal() * self._spread(whole)
@@ -50,14 +57,25 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A norm that keeps the scale it had: linear. scale: of each place, [*rows, 1]; weight: None or [hidden]."""
+    """A norm that keeps the scale it had, and so is linear.
+
+    Attributes:
+        is_centred: whether it takes the mean away (LayerNorm) or not (RMSNorm).
+        scale: 1 / the standard deviation (or root mean square) of each row.
+        weight: what the normed states are multiplied by; None: nothing.
+    """
 
     is_centred: bool
-    scale: Tensor
-    weight: Tensor | None
+    scale: Float[Tensor, "*rows 1"]
+    weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """The norm of contributions into `out`: each number is written once."""
+        """Write the norm of contributions into `out`; each number is written once.
+
+        Args:
+            parts: contributions, *Shape:* (component, *rows, hidden).
+            out: what is written. *Shape:* as of `parts`.
+        """
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -70,8 +88,9 @@ class FixedPart:
     """A contribution of a few vectors, each scaled place by place.
 
     Attributes:
-        vectors: *Shape:* (vector, *places, hidden), where places are axes of 1 or as many as the tensor's rows.
-        scales: None where all are 1. *Shape:* (vector, *rows, 1).
+        component: who wrote it.
+        vectors: they add up; places are axes of 1, or as many as the tensor's rows.
+        scales: of each vector and row; None where all are 1.
     """
 
     component: Component
@@ -79,18 +98,29 @@ class FixedPart:
     scales: Float[Tensor, "vector *rows 1"] | None = None
 
     def normed(self, norm: HeldNorm) -> "FixedPart":
-        """Behind a norm, whose scale goes to the scales."""
+        """The contribution behind a norm, whose scale goes to the scales."""
         vectors = self.vectors - self.vectors.mean(-1, keepdim=True) if norm.is_centred else self.vectors
         vectors = vectors if norm.weight is None else vectors * norm.weight
         scale = norm.scale[None].expand(len(vectors), *norm.scale.shape)
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """Behind a matrix."""
+        """The contribution behind a matrix.
+
+        Args:
+            weight: the matrix.
+
+        Returns:
+            As many vectors, with the same scales.
+        """
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, whole: Float[Tensor, "*rows out"]) -> None:
-        """Add the contribution to a tensor."""
+        """Add the contribution to a tensor, in place.
+
+        Args:
+            whole: what it is added to.
+        """
         if self.scales is None:
             whole += self.vectors.sum(0)
         elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
@@ -101,12 +131,21 @@ class FixedPart:
                 whole.addcmul_(vector.expand_as(whole), scale.expand_as(whole))
 
     def renamed(self, component: Component) -> "FixedPart":
-        """Of another component."""
+        """The same contribution under another component's name."""
         return replace(self, component=component)
 
 
 def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """A constant, the same in every row of a tensor of so many axes."""
+    """A constant, the same in every row of a tensor.
+
+    Args:
+        component: who wrote it.
+        vector: the constant.
+        axes: of the tensor, 2 or more.
+
+    Returns:
+        One vector without scales.
+    """
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
@@ -160,7 +199,15 @@ class Sum:
     ) -> "Sum":
         """Behind a projection, all contributions in one tensor: each number is written once.
 
-        spares: the first contribution is projected for the first input alone; the first axis of rows is of inputs.
+        Args:
+            weight: the matrix.
+            bias: what is added after it, a contribution of its own; None: nothing.
+            role: what the projection is.
+            spares: whether the first contribution is projected for the first input alone; the first axis of rows is of
+                inputs.
+
+        Returns:
+            Not computed before its contributions are asked for; none of them is fixed.
         """
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
@@ -219,14 +266,32 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
+        """The same contributions after a linear function of each.
+
+        Args:
+            function: linear. *Shape:* of what it takes (*rows, width), or (component, *rows, width) where it
+                broadcasts.
+            role: of what comes back; None: as it is.
+            broadcasts: whether the function takes all contributions at once.
+
+        Returns:
+            Not computed before its contributions are asked for; none of them is fixed.
+        """
         over_parts = function if broadcasts else torch.func.vmap(function)
         found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
         found.blocks = self.blocks if found.role == "heads" else None
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Behind a matrix, with the fixed contributions still a few vectors."""
+        """Behind a matrix, with the fixed contributions still a few vectors.
+
+        Args:
+            weight: the matrix.
+            role: what the product is.
+
+        Returns:
+            Not computed before its contributions are asked for.
+        """
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
@@ -243,8 +308,16 @@ class Sum:
         names = tuple(dict.fromkeys((*self.components, *other.components)))
         return Sum(names, partial(_added, names, self, other), role, norm)
 
-    def normed(self, norm: HeldNorm, bias: Tensor | None) -> "Sum":
-        """The same behind a LayerNorm: its bias is the last one, and the one before joins the other constants."""
+    def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
+        """Behind a LayerNorm: its bias is the last one, and the one before joins the other constants.
+
+        Args:
+            norm: with the scale that it had.
+            bias: what it adds; None: nothing.
+
+        Returns:
+            The contributions of the same components, and of the bias.
+        """
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]

@@ -17,10 +17,12 @@ from torch import Tensor
 from core.attention import Head, all_heads
 from core.capture.blocks import PartChange
 from core.capture.components import Component, LayerBlock
+from core.capture.head_replacement import contributions
 from core.capture.interventions import Intervention, Operator, StandInSource, check_source, operator_of
+from core.capture.logits import answers
 from core.capture.packed_rows import packed_logits
-from core.capture.running import Change, answers, batches, predict
-from core.capture.stacks import Stack, contributions, stack_of
+from core.capture.running import Change, batches, predict
+from core.capture.stacks import Stack, stack_of
 from core.capture.standins import StandIn, last_outputs, stand_in
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
@@ -43,8 +45,14 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """plain: logits of the untouched model. changed: of every variant. fast: whether prefixes were shared.
-    dtype: what the layers computed in."""
+    """Logits of a model untouched and under every variant, on the CPU.
+
+    Attributes:
+        plain: untouched; float32 at least.
+        changed: under every variant.
+        fast: whether prefixes were shared.
+        dtype: what the layers computed in.
+    """
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -56,10 +64,13 @@ class Sweep:
 class Computing:
     """How a sweep computes.
 
-    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU has no
-    instructions for it. batch_tokens: tokens x variants run together. packed: rows of all lengths in one matrix
-    (core.capture.packed_rows), for few rows or few variants of heads: the same numbers. place: which position's logits
-    of a language model are read.
+    Attributes:
+        dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU
+            has no instructions for it.
+        batch_tokens: tokens x variants run together.
+        packed: whether rows of all lengths stand in one matrix (core.capture.packed_rows), for few rows or few variants
+            of heads: the same numbers.
+        place: the position whose logits of a language model are read; None for classifiers.
     """
 
     dtype: str | None = None
@@ -84,10 +95,23 @@ def sweep(
 ) -> Sweep:
     """Logits of every input under every variant, in the order given: a classifier's, or a language model's at a place.
 
-    operator: of heads; parts of layers are off, and stand beside heads only under "zero". source: where the outputs
-    of "mean", "resample", "constant" and "patch" come from. Families without a stack run the whole model once per
-    variant, in the checkpoint's dtype: the same numbers, later. Raises InterventionError for an unknown or undefined
-    operator, InputError for no inputs, an unknown dtype, or components that do not exist.
+    Families without a stack run the whole model once a variant, in the checkpoint's dtype: the same numbers, later.
+
+    Args:
+        checkpoint: a classifier or language model.
+        encodings: inputs of any lengths, one at least.
+        variants: components that are changed together, one at least in each.
+        operator: of heads; parts of layers are off, and stand beside heads only under "zero".
+        source: where the outputs of "mean", "resample", "constant" and "patch" come from.
+        computing: how it is computed, and where a language model is read.
+
+    Returns:
+        The logits, and how they were computed.
+
+    Raises:
+        InterventionError: the operator is unknown or undefined here.
+        InputError: there are no inputs, the dtype is unknown, or a component does not exist.
+        CheckpointError: nothing is predicted.
     """
     place = computing.place
     chosen = operator_of(operator, causal=checkpoint.causal, source=source)

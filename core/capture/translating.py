@@ -25,15 +25,31 @@ BATCH_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Right:
-    """exact: whether each sentence is translated right to its end. share: of its tokens, 0 to 1, that are."""
+    """What is translated right.
+
+    Attributes:
+        exact: whether every token of the sentence is right, its end among them.
+        share: of the sentence's tokens, its end among them, that are right. *Range:* 0 to 1.
+    """
 
     exact: Bool[np.ndarray, " row"]
     share: Float[np.ndarray, " row"]
 
 
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
-    """Sources with their targets. Raises CheckpointError where the checkpoint is no encoder-decoder with its language
-    head, InputError where a row does not fit."""
+    """Sources with their targets, encoded.
+
+    Args:
+        checkpoint: an encoder-decoder with its language head.
+        texts: (source, target) of each row.
+
+    Returns:
+        One encoding a row, with its target.
+
+    Raises:
+        CheckpointError: the checkpoint is none such.
+        InputError: a row does not fit.
+    """
     if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"A translation needs an encoder-decoder with its language head; {checkpoint.name} is none: choose one, "
@@ -54,7 +70,19 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Which sentences, and which share of their tokens, come out right under these changes."""
+    """Which sentences, and which share of their tokens, come out right under these changes.
+
+    Args:
+        checkpoint: an encoder-decoder with its language head.
+        encodings: sources with their targets.
+        changes: what is changed.
+
+    Returns:
+        One entry a row, in the order given.
+
+    Raises:
+        InterventionError: a change is undefined here.
+    """
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS):
@@ -71,7 +99,15 @@ def part_importance(
 ) -> list[Float[np.ndarray, "layer head"]]:
     """|dL/dxi_h| of each set of heads, mean over sentences (Michel et al. 2019, section 4.1).
 
-    L is a sentence's cross-entropy, summed over its target's tokens. normalize: each layer by its l2 norm.
+    L is a sentence's cross-entropy in nats, summed over its target's tokens.
+
+    Args:
+        checkpoint: an encoder-decoder with its language head.
+        encodings: sources with their targets.
+        normalize: whether each layer's values are divided by their l2 norm.
+
+    Returns:
+        One array a set, in the order of the checkpoint's sets, float64. *Range:* 0 and up; 0 to 1 when normalized.
     """
     sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
     for inputs in batches(encodings, BATCH_TOKENS):
@@ -93,9 +129,20 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Of each row the source word that each cross head looks at most when it writes a word: [layer, head, target word].
+    """Of each row the source word that each cross head looks at most when it writes a word.
 
     Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
+
+    Args:
+        checkpoint: an encoder-decoder.
+        encodings: sources with their targets.
+
+    Returns:
+        One array of integers a row: source words by their place in the sentence, from 0. *Shape:* (layer, head, target
+        word) each.
+
+    Raises:
+        InputError: a row has no target.
     """
     words: list[np.ndarray] = [np.empty(0)] * len(encodings)
     cross = checkpoint.head_set("cross")

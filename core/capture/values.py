@@ -25,11 +25,21 @@ _FUSED = ("c_attn", "Wqkv")  # query, key and value of all heads one after anoth
 _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 
 
-def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Weights [layer, head, query, key] and values [layer, head, key, dim] of one input, float64.
+def maps_and_values(
+    checkpoint: Checkpoint, encoding: Encoding
+) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
+    """Weights and values of one input, float64.
 
-    Raises InputError for families whose maps or value projections cannot be reached, and for inputs whose maps would
-    not fit into memory.
+    Args:
+        checkpoint: one whose maps and value projections can be reached.
+        encoding: the input.
+
+    Returns:
+        The weights, whose rows sum to 1 (a sink's column is the last), and x W_V of every key, without the bias; values
+        of heads that share them are repeated.
+
+    Raises:
+        InputError: maps or value projections cannot be reached, or the maps would not fit into memory.
     """
     length = len(encoding)
     maps = EXACT_MAPS * maps_bytes(checkpoint.layers, checkpoint.heads, length)
@@ -51,7 +61,15 @@ def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndar
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """W_V by head of every layer, float64; fewer than there are layers where they cannot be had."""
+    """W_V of every layer, by head.
+
+    Args:
+        checkpoint: only its weights are looked at.
+
+    Returns:
+        Float64, in the order of the layers; values that heads share are repeated. Fewer than there are layers where
+        they cannot be had.
+    """
     slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):

@@ -25,10 +25,17 @@ class Word:
 
 
 def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> tuple[Word, ...]:
-    """Group pieces into words. spans: word characters of each sentence; without them words end at white space.
+    """Group an input's pieces into words.
 
-    Every position belongs to exactly one word: special tokens and pieces outside all spans stand alone, and words
-    that share a piece (do|n't) become one.
+    Every position belongs to exactly one word: special tokens and pieces outside all spans stand alone, and words that
+    share a piece (do|n't) become one.
+
+    Args:
+        encoding: the input.
+        spans: characters [start, end) of each sentence's words; None: words end at white space.
+
+    Returns:
+        The words in the order of their pieces.
     """
     sources = (encoding.text, encoding.pair or "")
     return tuple(_word(encoding, group, sources) for group in groups_of(encoding, spans))
@@ -84,9 +91,15 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum over each word's key pieces, mean over its query pieces; rows still sum to 1.
+    """Sum over each word's key pieces, mean over its query pieces.
 
-    keys: words of the keys where they are another text's; a key after the last piece (a sink) stays as it is.
+    Args:
+        weights: between pieces; rows sum to 1.
+        words: of the queries, and of the keys too unless `keys` are given; every piece is of one of them.
+        keys: words of the keys where they are another text's. A key after the last piece (a sink) stays as it is.
+
+    Returns:
+        Rows still sum to 1.
     """
     membership = _membership(words, weights.shape[-2], weights.dtype)
     other = membership if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
@@ -128,10 +141,18 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
-    """How much of each piece belongs to each word of a gold sentence: 1, or a part where words share a piece (do|n't).
+    """How much of each piece belongs to each word of a gold sentence.
 
-    A word without a piece (cut off) has a column of 0. Times a map's keys, and its columns scaled to 1 times the
-    queries, it gives what `word_weights` gives where no piece is shared.
+    Times a map's keys, and its columns scaled to 1 times the queries, it gives what `word_weights` gives where no piece
+    is shared.
+
+    Args:
+        encoding: of the sentence.
+        spans: characters [start, end) of its words.
+
+    Returns:
+        1, or a part where words share a piece (do|n't); rows sum to 1, or to 0 of a piece in no word. A word without a
+        piece (cut off) has a column of 0.
     """
     overlaps = np.zeros((len(encoding), len(spans)))
     for word, (start, end) in enumerate(spans):

@@ -36,10 +36,20 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """The scores of one input, float64: 0 to 2, or with every row divided by its sum (a row of zeros stays one).
+    """How far a layer's output of a token moves when another token's values are 0.
 
-    Every layer runs again from its own input, once for each token. Raises InputError for families whose layers cannot
-    be reached.
+    Every layer runs again from its own input, once for each token.
+
+    Args:
+        checkpoint: one whose layers can be reached.
+        encoding: the input.
+        normalised: whether every row is divided by its sum (a row of zeros stays one).
+
+    Returns:
+        Cosine distances, float64; the key is the zeroed token. *Range:* 0 to 2; 0 to 1 when normalised, rows sum to 1.
+
+    Raises:
+        InputError: the family's layers cannot be reached.
     """
     with torch.no_grad():
         with prepared(checkpoint), _calls(checkpoint) as calls:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from core.errors import InputError
@@ -27,7 +28,19 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Rows as pieces; InputError names the row whose text cannot be encoded."""
+    """Rows as pieces; the error of a text that cannot be encoded names its row.
+
+    Args:
+        checkpoint: whose tokenizer.
+        rows: of a task.
+        max_length: pieces at most, special tokens included; longer texts are cut.
+
+    Returns:
+        One example a row, in the order given.
+
+    Raises:
+        InputError: a row's text cannot be encoded.
+    """
     examples = []
     for row in rows:
         try:
@@ -40,10 +53,19 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Indices of every row once, `size` a batch (the last of a pool may be shorter), in random order.
+    """The indices of all rows, each once, in batches in random order.
 
-    bucketed: rows are shuffled, cut into pools of `pool` batches, sorted by length within a pool (ties stay
-    shuffled), cut into batches, and the batches shuffled. Equal (seed, epoch) give equal batches.
+    Args:
+        lengths: of each row, in pieces.
+        size: rows of a batch; the last of a pool may be shorter.
+        seed: of the order.
+        epoch: of the order too; equal (seed, epoch) give equal batches.
+        bucketed: whether rows are shuffled, cut into pools, sorted by length within a pool (ties stay shuffled), cut
+            into batches, and the batches shuffled; otherwise they are shuffled and cut.
+        pool: batches of a pool.
+
+    Returns:
+        Indices by batch.
     """
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
@@ -60,8 +82,19 @@ def batches(
 
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Model inputs [batch, position], right-padded to the longest row (or to `pad_to`), and labels [batch]."""
+) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
+    """Model inputs, right-padded to the longest row, and labels.
+
+    Args:
+        examples: of one batch, one at least.
+        padding: the number of the padding piece.
+        segments: whether the model takes token types.
+        pad_to: positions at least; 0: the longest row's.
+        device: where the tensors go.
+
+    Returns:
+        By the forward's argument, its inputs; then the labels: integers, or floats of scores.
+    """
     width = max(pad_to, *(len(example) for example in examples))
     inputs = {
         "input_ids": _padded([example.encoding.ids for example in examples], width, padding),

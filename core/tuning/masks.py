@@ -31,9 +31,18 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Masks without the `share` of weights that are nearest to 0: of all layers together, or of each layer.
+    """Masks without the weights that are nearest to 0: of all layers together, or of each layer.
 
-    Exactly round(share x weights) go. Raises InputError for a share outside 0 to 1 or an unknown scope.
+    Args:
+        model: whose prunable weights are compared by magnitude.
+        share: of these weights, 0 to 1; exactly round(share x weights) go.
+        scope: "global": of all layers together; "layer": of each layer.
+
+    Returns:
+        By the parameter's name: True where a weight stays.
+
+    Raises:
+        InputError: the share lies outside 0 to 1, the scope is unknown, or the family's layers share weights.
     """
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from core.errors import InputError
@@ -19,10 +19,23 @@ SCORE_NAME = "score"
 
 
 def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
-    """A classifier for `task` on `base` as one of INITIALISATIONS says, with `requires_grad` set.
+    """A new classifier for a task on a base model, with `requires_grad` set.
 
-    The head is always new and drawn with `seed`. "frozen" lets only the head learn, "untrained" nothing; otherwise
-    everything learns, or the last `recipe.train_last` layers with pooler and head.
+    The head is always new. "frozen" lets only the head learn, "untrained" nothing; otherwise everything learns, or the
+    last `recipe.train_last` layers with pooler and head.
+
+    Args:
+        base: whose weights it starts from; it stays as it is.
+        task: whose labels the head has; one output for a score.
+        initialisation: one of INITIALISATIONS.
+        recipe: pooling, dropout, and which layers learn or are reset.
+        seed: of the head's weights, and of others that are drawn.
+
+    Returns:
+        The model, on which nothing has learnt yet.
+
+    Raises:
+        InputError: the initialisation is unknown, or the family's layers are shared and only some are asked for.
     """
     check_initialisation(initialisation)
     labels = task.labels or (SCORE_NAME,)
@@ -86,15 +99,33 @@ def uses_segments(base: Checkpoint) -> bool:
     return "token_type_ids" in base.tokenizer.model_input_names and bool(takes)
 
 
-def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Tensor) -> Tensor:
-    """Mean cross-entropy; mean squared error of the one output for a score."""
+def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
+    """The loss of a batch, in float32.
+
+    Args:
+        task: says whether labels are scores.
+        logits: of the batch.
+        labels: outputs, or scores.
+
+    Returns:
+        Mean cross-entropy in nats; mean squared error of the one output for a score.
+    """
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Logits in the order of the examples, in eval mode and without gradients; the model's mode is put back."""
+    """Logits in eval mode and without gradients; the model's mode is put back.
+
+    Args:
+        model: a classifier.
+        base: what it was made from, for padding and token types.
+        examples: encoded rows, one at least.
+
+    Returns:
+        Float32, on the CPU, in the order of the examples.
+    """
     was_training, device = model.training, next(model.parameters()).device
     logits: dict[int, Tensor] = {}
     model.eval()
@@ -109,5 +140,13 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
-    """The likeliest label, or the score itself."""
+    """What logits say of each input.
+
+    Args:
+        task: says whether labels are scores.
+        logits: of a classifier for it.
+
+    Returns:
+        The likeliest label, or the score itself.
+    """
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

@@ -13,10 +13,16 @@ from core.tuning.training import TrainingOutcome
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Weights (safetensors), config with label names, tokenizer, and training.json: log, metrics and provenance.
+    """Save weights (safetensors), config with label names, tokenizer, and training.json: log, metrics and provenance.
 
-    `facts` must hold task, initialisation, seed, recipe and what the rows were. A folder that is there already is
-    replaced only when the new one is complete.
+    Args:
+        folder: where to; one that is there already is replaced only when the new one is complete.
+        outcome: the model, its log and its metrics on dev.
+        base: what was fine-tuned, whose tokenizer is saved too.
+        facts: task, initialisation, seed, recipe and what the rows were, as JSON can hold it.
+
+    Raises:
+        CheckpointError: the folder cannot be written; what was there stays.
     """
     written = {
         "kind": "fine-tuned",

@@ -33,8 +33,15 @@ class CancelledError(AtlasError):
 
 @dataclass
 class Log:
-    """What happened so far. losses: one a step. epochs: dev metrics after each, the first entry before training.
-    best: the epoch whose weights are kept. skipped: pieces cut from rows that were too long."""
+    """What happened in a run so far.
+
+    Attributes:
+        steps: of the whole run, 0 where nothing learns.
+        losses: on the batch, one a step.
+        epochs: epoch, step and dev metrics after each epoch; the first entry is before training.
+        seconds: of training.
+        best: the epoch whose weights are kept, from 1; 0 before any is.
+    """
 
     steps: int
     losses: list[float] = field(default_factory=list)
@@ -54,7 +61,15 @@ class Log:
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """A finished run. model: in eval mode. predicted: of the dev rows, in order. constant: all alike."""
+    """A finished run.
+
+    Attributes:
+        model: in eval mode, with the weights that are kept.
+        log: what happened.
+        predicted: labels or scores of the dev rows, in order.
+        metrics: on dev, by name; None where one is undefined.
+        constant: whether all dev rows are predicted alike.
+    """
 
     model: nn.Module
     log: Log
@@ -86,8 +101,22 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 @dataclass
 class Fit:
-    """One run: `Fit(...).run()`. state: file that makes it resumable, or None. identity: what must be equal for a
-    state on disk to be taken up. should_stop: asked before every step."""
+    """One run: `Fit(...).run()`.
+
+    Attributes:
+        base: what `model` was made from.
+        task: says the loss and the metrics.
+        model: what learns, where `requires_grad` is set.
+        train: rows to learn from.
+        dev: rows to measure on.
+        recipe: the settings.
+        seed: of the batches' order, and of dropout's masks.
+        state: the file that makes the run resumable; None: it is not.
+        identity: what must be equal for a state on disk to be taken up.
+        on_step: called with the log.
+        should_stop: asked before every step; True ends the run.
+        save_every: seconds between two writes of the state.
+    """
 
     base: Checkpoint
     task: Task

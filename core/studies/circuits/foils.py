@@ -145,6 +145,6 @@ def measured(
     at, found = np.arange(len(pieces)), []
     for encodings in sides:
         places = [place_of(checkpoint, encoding) for encoding in encodings]
-        logits = capture.running.answers(checkpoint, encodings, places).double().cpu().numpy()
+        logits = capture.logits.answers(checkpoint, encodings, places).double().cpu().numpy()
         found.append(logits[at, pieces[:, 0]] - logits[at, pieces[:, 1]])
     return found[0], found[1], pieces[:, 0], pieces[:, 1]
