@@ -19,7 +19,15 @@ SHOWN_WORDS = 10
 
 @dataclass(frozen=True)
 class OutputChange:
-    """One class or vocabulary piece, before and after: its logit and its probability (0 to 1)."""
+    """One class or word of the vocabulary, before and after a change.
+
+    Attributes:
+        name: of the class, or the word's text.
+        logit_before: without the change; NaN where that run predicts nothing.
+        logit_after: with it; NaN likewise.
+        before: probability without the change, 0 to 1; 0 of a score, which has none.
+        after: probability with it, likewise.
+    """
 
     name: str
     logit_before: float

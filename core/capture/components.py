@@ -20,7 +20,7 @@ _NAME = re.compile(r"^L(\d+)[ -]?(attention|feedforward|layer)$", re.IGNORECASE)
 
 
 class LayerBlock(NamedTuple):
-    """A block of one layer (zero-based), or all of it. `str(Part(2, "attention"))` is "L3-attention"."""
+    """A block of one layer (zero-based), or all of it. `str(LayerBlock(2, "attention"))` is "L3-attention"."""
 
     layer: int
     kind: PartKind
@@ -39,7 +39,7 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """This part, or an InputError when a model of `layers` layers has none such."""
+        """The block itself. Raises InputError where a model of `layers` layers has none such."""
         if not 0 <= self.layer < layers:
             raise InputError(f"This checkpoint has {layers} layers, so there is no {self}: choose L1 to L{layers}.")
         return self
@@ -55,7 +55,7 @@ def parse_components(names: str) -> list[Component]:
 
 
 def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
-    """The parts of these kinds, layer by layer."""
+    """The blocks of these kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
         raise InputError(f'A part of a layer is one of {", ".join(PART_KINDS)}; "{unknown[0]}" is none of them.')

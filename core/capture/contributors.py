@@ -29,7 +29,7 @@ class Component:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Embeddings first, then layer by layer, biases last."""
+        """A key to sort by: embeddings first, then layer by layer, biases last."""
         is_bias = self.kind in ("bias", "last bias")
         return is_bias, -1 if self.layer is None else self.layer, KINDS.index(self.kind), self.part, self.head or 0
 
@@ -42,7 +42,7 @@ class Component:
 
     @property
     def sort(self) -> str:
-        """ "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
+        """What kind pages group it under: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 

@@ -29,7 +29,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes of a model of so many layers with so many heads each."""
+    """The nodes and edges of a model with so many layers and so many heads in each."""
 
     layers: int
     heads: int
@@ -71,14 +71,14 @@ class Graph:
         )
 
     def sender_name(self, sender: int) -> str:
-        """ "embeddings", "L1H2" or "L1-feedforward"."""
+        """The name of a sender: "embeddings", "L1H2" or "L1-feedforward"."""
         if sender == 0:
             return EMBEDDINGS
         layer, index = divmod(sender - 1, self.heads + 1)
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """ "L1H2" and which of its inputs; "L1-feedforward" or "output" and ""."""
+        """The name of a receiver, "L1H2", "L1-feedforward" or "output", and which input of a head it is, else ""."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -91,7 +91,7 @@ class Graph:
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
-        """ "head to head", or which other kind of edge it is."""
+        """The kind of an edge: "embeddings", "head" or "feed-forward" to "head", "feed-forward" or "output"."""
         sender = "embeddings" if edge.sender == 0 else "head"
         if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
             sender = "feed-forward"
@@ -114,7 +114,7 @@ class Graph:
 
 
 def ends_of(name: str) -> tuple[Head, Head, str]:
-    """The sender, the reader and which of its inputs "L1H2>L3H4.q" names. Raises InputError."""
+    """The sender, the reader and which of its inputs a name like "L1H2>L3H4.q" says. Raises InputError for any other."""
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:

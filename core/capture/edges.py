@@ -34,7 +34,16 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Inputs A of one length, their Bs, and which positions stand for each other: (of A, of B)."""
+    """Inputs A of one length, and their Bs.
+
+    Attributes:
+        firsts: every A.
+        seconds: every B, as many, of any lengths.
+        alignments: which positions stand for each other: (of A, of B).
+
+    Raises:
+        InputError: unequal numbers, or a pair that shares no position or names one outside.
+    """
 
     firsts: Sequence[Encoding]
     seconds: Sequence[Encoding]

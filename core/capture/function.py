@@ -103,8 +103,10 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Forwards in the block end once the last of these layers' weights were seen: neither its output nor what follows
-    is computed, and the model gives none. None, or no layer: they do not end."""
+    """Forwards in the block end once the last of these layers' weights were seen.
+
+    Neither its output nor what follows is computed, and the model gives none. None, or no layer: they do not end.
+    """
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield

@@ -65,10 +65,10 @@ class Generated:
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """The maps [layer, head, query, key] of the prompt and the first `steps` new tokens, a row more for each.
+        """The maps of the prompt and the first `steps` new tokens, a row more for each.
 
-        Of a prompt without maps the new tokens' rows alone, over the last tokens, those before them as one key.
-        Raises InputError where there is neither.
+        Of a prompt without maps the new tokens' rows alone, over the last tokens, those before them as one key. Raises
+        InputError where there is neither.
         """
         taken = [step for step in self.steps[:steps] if not step.ends]
         if self.maps is None:
@@ -170,7 +170,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """An encoder-decoder's own translation, greedy: what its decoder reads where nobody says what it should."""
+    """An encoder-decoder's own greedy translation, which its decoder reads where no target is given."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)

@@ -44,7 +44,15 @@ class StandInSource(Protocol):
         """The operator that it serves."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """What stands in on inputs of one length; inputs: their numbers among those of the run."""
+        """What stands in on inputs of one length.
+
+        Args:
+            encodings: the inputs.
+            inputs: their numbers among those of the run.
+
+        Returns:
+            Outputs in the order of `encodings`.
+        """
 
 
 @dataclass(frozen=True)
@@ -285,8 +293,10 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raises InterventionError for operators that a part of an encoder-decoder has no place for: positions of the own
-    sentence in cross attention, and outputs from a source."""
+    """Raises InterventionError for operators that a part of an encoder-decoder has no place for.
+
+    Cross attention has no positions of the query's own sentence, and none of the parts takes outputs from a source.
+    """
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue

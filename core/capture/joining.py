@@ -30,7 +30,13 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Hands one batch's maps to observers. layers: how many will come, from the first on; 0: it is not known."""
+    """Hands one batch's maps to observers, a layer at a time or all layers at once.
+
+    Args:
+        observers: `Observer`s; those that are `Joining` get all layers at once where they are short.
+        inputs: the batch's inputs, by their numbers in the pass.
+        layers: how many will come, from the first on; 0: it is not known.
+    """
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers

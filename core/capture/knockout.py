@@ -27,7 +27,12 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """The edges of one kind on any input. Hashable, so that a study can name it."""
+    """The edges of one kind on any input. Hashable, so that a study can name it.
+
+    Attributes:
+        kind: one of EDGES.
+        causal: whether edges to later keys are left out, and the first token's to itself.
+    """
 
     kind: str
     causal: bool
@@ -54,7 +59,12 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """Links between named positions of each input, both ways; in causal models from the later to the earlier one."""
+    """Links between named positions of each input.
+
+    Attributes:
+        links: of each input, (earlier, later) positions from 0.
+        causal: whether only the later one's edge to the earlier is cut; otherwise both ways are.
+    """
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool

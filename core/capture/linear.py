@@ -29,8 +29,14 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """y = x W^T + b. weight [out, in], bias [out] or None; both are copied in `dtype`. gradients: of x, which the
-    packed kernels do not give."""
+    """A frozen linear layer: y = x W^T + b.
+
+    Args:
+        weight: W, which is copied in `dtype`.
+        bias: b, which is copied in `dtype`; None: there is none.
+        dtype: of the arithmetic.
+        gradients: whether x needs gradients, which the packed kernels do not give.
+    """
 
     def __init__(
         self,
@@ -52,7 +58,16 @@ class Linear:
         activation: Activation | None = None,
         plus: Float[Tensor, "*rows out"] | None = None,
     ) -> Float[Tensor, "*rows out"]:
-        """activation(x W^T + b), or x W^T + b + plus."""
+        """The layer's output, and what follows it in the same pass.
+
+        Args:
+            x: in the layer's dtype.
+            activation: what is applied to the output; None: nothing.
+            plus: added to the output; not beside an activation. None: nothing.
+
+        Returns:
+            activation(x W^T + b), or x W^T + b + plus.
+        """
         if not self.packed:
             y = nn.functional.linear(x, self.weight, self.bias)
             y = _activated(y, activation) if activation else y

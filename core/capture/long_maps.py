@@ -51,13 +51,13 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Each block by its first and last token's places, from 1."""
+        """The names of the blocks: each one's first and last token by place, from 1, like "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """Tokens a block: the least that gives at most BLOCKS blocks."""
+    """How many tokens a block has: the least that gives at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 

@@ -69,7 +69,7 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """|sum over heads of alpha f(x)|: what heads add against each other is gone."""
+        """|sum over heads of alpha f(x)|, 0 and above: what heads add against each other cancels."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])

@@ -195,6 +195,16 @@ class Donors:
 
     Where none has that length, the nearest one serves, its positions stretched (first to first, last to last). Which
     row is drawn depends on the seed, the draw and the input's own pieces, so it is the same in every batch.
+
+    Attributes:
+        checkpoint: that gives the outputs.
+        encodings: the reference set.
+        seed: of the draws.
+        draw: which of several draws with one seed.
+        operator: which it serves.
+
+    Raises:
+        InputError: the set has fewer than two different rows.
     """
 
     checkpoint: Checkpoint
@@ -205,7 +215,7 @@ class Donors:
 
     @property
     def weights_hash(self) -> str:
-        """Of the checkpoint that gives the outputs."""
+        """The hash of the weights of the checkpoint that gives the outputs."""
         return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:
@@ -257,12 +267,16 @@ def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> F
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which position of input A stands in at which position of B: pairs (of A, of B)."""
+    """Which positions of two inputs stand for each other.
+
+    Attributes:
+        pairs: (position of A, position of B), from 0.
+    """
 
     pairs: tuple[tuple[int, int], ...]
 
     def within(self, first: Encoding, second: Encoding) -> "Alignment":
-        """This alignment; InputError for none, or for positions outside the inputs."""
+        """The alignment itself. Raises InputError where it is empty or names positions outside the inputs."""
         if not self.pairs:
             raise InputError(
                 f'Patching needs positions that both inputs share; "{first.text[:40]}" and "{second.text[:40]}" have '
@@ -281,9 +295,16 @@ class Alignment:
 def check_pairs(
     wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Raises InputError for unequal numbers, and for pairs that share no position or name one outside.
+    """Refuse inputs that do not go together in pairs.
 
-    wanting: what needs them, as the error begins: "Patching needs".
+    Args:
+        wanting: what needs them, as the error begins: "Patching needs".
+        firsts: every A.
+        seconds: every B.
+        alignments: of each pair.
+
+    Raises:
+        InputError: unequal numbers, or a pair that shares no position or names one outside.
     """
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
@@ -322,5 +343,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """The same for one input alone."""
+        """The source for one input of the run, which is number 0 of a run of its own."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

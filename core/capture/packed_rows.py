@@ -42,12 +42,21 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """Tokens of these rows, once."""
+        """How many tokens these rows have."""
         return len(self.encodings) * self.length
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Indices of inputs, similar lengths together, whose tokens times 1 + variants fill a pack."""
+    """Inputs in packs, similar lengths together, longest first.
+
+    Args:
+        encodings: the inputs.
+        variants: how many variants each runs under.
+        pack_tokens: tokens of a pack at most, times 1 + variants; one input at least.
+
+    Yields:
+        Indices of the inputs of a pack.
+    """
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0

@@ -80,7 +80,7 @@ class Patches:
 
 
 def everywhere(first: Encoding, second: Encoding) -> Alignment:
-    """All positions of two inputs of one length; InputError for unequal ones."""
+    """All positions of two inputs of one length, each with its own. Raises InputError for unequal lengths."""
     if len(first) != len(second):
         raise InputError(
             f"Positions are taken one to one from inputs of one length; these have {len(first)} and {len(second)} "
@@ -181,7 +181,19 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """For each part its change in the Bs: outputs of the As at aligned positions."""
+    """How each part is changed in the Bs: by the outputs of the As at aligned positions.
+
+    Args:
+        checkpoint: one whose blocks and layers can be reached.
+        pairs: As and Bs.
+        parts: blocks and layers.
+
+    Returns:
+        The change of each part, for all pairs in their order.
+
+    Raises:
+        InterventionError: parts of this family cannot be reached.
+    """
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed = [_places(alignment, len(b)) for alignment, b in zip(pairs.alignments, pairs.seconds, strict=True)]
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():

@@ -54,7 +54,7 @@ def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """A matrix of its own: torch's Linear, or the one of GPT-2, which transformers calls Conv1D."""
+    """Whether a module is a matrix: torch's Linear, or the one of GPT-2, which transformers calls Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 

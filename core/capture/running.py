@@ -36,7 +36,7 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """Reduces maps as they come. `inputs`: which encodings the rows of the batch are.
+    """What reduces maps as they come.
 
     One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink; one that is
     `core.capture.joining.Joining` gets all layers of short inputs at once.

@@ -38,7 +38,7 @@ class Finding:
 
 
 def self_check(checkpoint: Checkpoint) -> list[Finding]:
-    """Run every check; none raises."""
+    """All findings, in order; an error is a finding that did not pass."""
     return list(findings(checkpoint))
 
 

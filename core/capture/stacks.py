@@ -210,7 +210,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """The one token that is read, of a decoder the last of its `read` input; None where all are."""
+        """The one position that the head reads, of a decoder the last of its `read` input; None where it reads all."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -224,9 +224,15 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """The stack of a classifier or language model, or None for families, options or dtypes that it does not reproduce.
+    """The stack of a classifier or language model.
 
-    gradients: whether something flows back through the layers (to their inputs; never to weights).
+    Args:
+        checkpoint: whose weights are copied; nothing on it changes.
+        dtype: of the stack's arithmetic; None: of the model's weights.
+        gradients: whether something flows back through the layers (to their inputs; never to weights).
+
+    Returns:
+        None for families, options or dtypes that it does not reproduce.
     """
     build = _BUILDERS.get(checkpoint.model.config.model_type)
     if build is None or (checkpoint.labels is None and _words(checkpoint.model) is None):

@@ -258,7 +258,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """The same with other fixed contributions."""
+        """The sum with other fixed contributions in place of its own."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -298,7 +298,7 @@ class Sum:
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Contributions of both; those of the same component added."""
+        """The sum of two sums; contributions of one component are added."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go
@@ -328,7 +328,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """The same with its last bias among the other constants, because a LayerNorm follows."""
+        """The sum with its last bias among the other constants, because a LayerNorm follows."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

@@ -80,7 +80,7 @@ class Computing:
 
 
 def every_head(layers: int, heads: int) -> list[Variant]:
-    """Each head on its own, layer by layer."""
+    """Each head of a model as a variant of its own, layer by layer."""
     return [frozenset({head}) for head in all_heads(layers, heads)]
 
 
@@ -170,7 +170,7 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """A variant as the whole model is asked for it."""
+    """A variant as interventions on the whole model: its heads under the operator, its blocks and layers off."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

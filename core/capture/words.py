@@ -16,7 +16,14 @@ from core.models.encoding import Encoding, Span
 
 @dataclass(frozen=True)
 class Word:
-    """A word of an input: its pieces' positions, and which sentence and characters it covers (None: special)."""
+    """A word of an input.
+
+    Attributes:
+        text: as it stands in the input; of a special token its name.
+        positions: of its pieces, from 0.
+        sentence: which sentence it is of, 0 or 1; None of a special token.
+        span: characters [start, end) that it covers in its sentence; None of a special token.
+    """
 
     text: str
     positions: tuple[int, ...]

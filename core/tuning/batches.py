@@ -18,7 +18,12 @@ POOL = 50  # batches that are sorted by length together; order stays random beyo
 
 @dataclass(frozen=True)
 class Example:
-    """A row as the model takes it."""
+    """A row as the model takes it.
+
+    Attributes:
+        encoding: its pieces.
+        label: the classifier's output, or the score.
+    """
 
     encoding: Encoding
     label: int | float
@@ -111,7 +116,7 @@ def _padded(rows: Sequence[Sequence[int]], width: int, filler: int) -> Tensor:
 
 
 def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Indices in order of length, for evaluation."""
+    """Indices of inputs in batches of `size`, shortest first, for evaluation."""
     order = sorted(range(len(lengths)), key=lambda k: lengths[k])
     for start in range(0, len(order), size):
         yield order[start : start + size]

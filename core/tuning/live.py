@@ -11,12 +11,13 @@ from core.tuning.files import write_whole
 
 
 class Live:
-    """What a page shows while the run goes on, at most twice a second."""
+    """Writes what a page shows of a run under way, at most twice a second."""
 
     def __init__(self, place: Path, every: float = 0.5) -> None:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
+        """Write the content, unless the last was written just before; `now` writes it all the same."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -25,7 +26,7 @@ class Live:
 
 
 def read_live(place: Path) -> dict[str, Any] | None:
-    """What Live wrote last, or None."""
+    """What `Live` wrote last; None where there is nothing that can be read."""
     try:
         return json.loads(place.read_text())
     except (OSError, ValueError):

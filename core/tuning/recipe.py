@@ -29,8 +29,13 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a run. head: initial weights of the head (and of the rest, from random weights); rows: which train
-    rows are drawn; order: of the batches, and of dropout's masks."""
+    """The seeds of a run.
+
+    Attributes:
+        head: of initial weights of the head (and of the rest, from random weights).
+        rows: of which train rows are drawn.
+        order: of the batches, and of dropout's masks.
+    """
 
     head: int
     rows: int
@@ -38,7 +43,7 @@ class Seeds:
 
     @classmethod
     def all(cls, seed: int) -> "Seeds":
-        """One number for all three, as usual."""
+        """One number for all three seeds."""
         return cls(seed, seed, seed)
 
 
@@ -46,14 +51,30 @@ class Seeds:
 class Recipe:
     """Settings of a run.
 
-    learning_rate: peak; it warms up over the first `warm_up` share of the steps and, with decay "linear", falls to
-    0. weight_decay: AdamW's, none on biases and LayerNorm. dropout: None keeps the checkpoint's own. max_length:
-    pieces, special tokens included. train_last: only the last N layers (and pooler and head) learn; None is all.
-    reset_last: the last N layers start from fresh N(0, 0.02) weights. train_limit, dev_limit: rows drawn with the
-    seed. bucketed: batches of similar lengths; otherwise rows in random order. pad_to: 0 pads a batch to its longest
-    row. keep: "last" epoch, or "best" by the task's metric on dev. precision: "float32", or "bfloat16" for the matrix
-    products of training (weights, losses and the measurements on dev stay float32): two to four times as fast on
-    processors that compute in it, and refused on a CPU that would only emulate it.
+    Attributes:
+        learning_rate: peak; it warms up over the first `warm_up` share of the steps.
+        batch: rows of a batch.
+        epochs: passes over the train rows.
+        warm_up: share of the steps, 0 to 1.
+        decay: "linear": the rate falls to 0 behind the warm-up; "none": it stays at its peak.
+        weight_decay: AdamW's, none on biases and LayerNorm.
+        clip: the gradient's greatest l2 norm.
+        dropout: rate, 0 to 0.99; None keeps the checkpoint's own.
+        max_length: pieces of a row at most, special tokens included.
+        pooling: what the head reads, one of POOLINGS.
+        train_last: only the last N layers (and pooler and head) learn; None is all.
+        reset_last: the last N layers start from fresh N(0, 0.02) weights.
+        train_limit: train rows at most, drawn with the seed; None is all.
+        dev_limit: dev rows at most, likewise.
+        bucketed: whether a batch has rows of similar lengths; otherwise rows are in random order.
+        pad_to: positions that batches are padded to; 0 pads a batch to its longest row.
+        keep: weights of the "last" epoch, or of the "best" by the task's metric on dev.
+        precision: "float32", or "bfloat16" for the matrix products of training (weights, losses and the measurements on
+            dev stay float32): two to four times as fast on processors that compute in it, and refused on a CPU that
+            would only emulate it.
+
+    Raises:
+        InputError: a setting is out of its range, or none of its values.
     """
 
     learning_rate: float = 5e-5

@@ -12,7 +12,13 @@ LOG = "training.json"
 
 @dataclass(frozen=True)
 class Tuned:
-    """A fine-tuned checkpoint on disk. name: as shown; folder: opens with `open_checkpoint(str(folder))`."""
+    """A fine-tuned checkpoint on disk.
+
+    Attributes:
+        name: as shown.
+        folder: opens with `open_checkpoint(str(folder))`.
+        facts: what its training.json says.
+    """
 
     name: str
     folder: Path

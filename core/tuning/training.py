@@ -55,7 +55,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the pace so far; None before the first step."""
+        """Seconds that the rest takes by the pace so far; None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
@@ -82,7 +82,16 @@ OnStep = Callable[[Log], None]
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """Share of the peak rate at a step (0 the first): rises over the warm-up, then falls to 0 where decay is linear."""
+    """The share of the peak rate at a step: it rises over the warm-up, then falls to 0 where decay is linear.
+
+    Args:
+        recipe: the settings.
+        step: 0 the first.
+        steps: of the whole run.
+
+    Returns:
+        *Range:* 0 to 1.
+    """
     warm = int(recipe.warm_up * steps)
     if step < warm:
         return (step + 1) / warm
@@ -132,7 +141,10 @@ class Fit:
     save_every: float = SAVE_EVERY_SECONDS
 
     def run(self) -> TrainingOutcome:
-        """Train, unless nothing learns, and measure on dev. Raises CancelledError when asked to stop."""
+        """Train, unless nothing learns, and measure on dev.
+
+        Raises CancelledError when asked to stop, InputError for a precision that this processor would only emulate.
+        """
         learns = any(parameter.requires_grad for parameter in self.model.parameters())
         self.lengths = [len(example) for example in self.train]
         a_pass = len(self._batches(0)) if learns else 0
