@@ -114,7 +114,7 @@ class Graph:
 
 
 def ends_of(name: str) -> tuple[Head, Head, str]:
-    """The sender, the reader and which of its inputs a name like "L1H2>L3H4.q" says. Raises InputError for any other."""
+    """The sender, the reader and which of its inputs a name like "L1H2>L3H4.q" says. Raises InputError for others."""
     sender, arrow, rest = name.partition(">")
     reader, dot, kind = rest.partition(".")
     if not arrow or not dot or kind not in INPUTS:
