@@ -37,12 +37,12 @@ def tables(folder: str) -> dict[str, list[str]]:
 
 # The same words said of something else.
 HOMONYMS = {
+    "core/capture/head_replacement.py": "disable is an operator",
     "core/capture/interventions.py": "disable is an operator",
     "core/capture/knockout.py": "separators are a kind of edge",
     "core/capture/losses.py": "disable is an operator",
     "core/capture/patching.py": "patch is an operator",
     "core/capture/selfcheck.py": "disable is an operator",
-    "core/capture/stacks.py": "disable is an operator",
     "core/models/refusals.py": "a key of what training wrote",
     "core/report/claims/disabling.py": "an order of pruning",
     "core/sign_in.py": "a key of the settings",
