@@ -359,7 +359,7 @@ def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured
 
 
 def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _MeasuredEffects) -> None:
-    """Give these heads the confidence sequence after n rows: those of the verdict, or all so far where there is none."""
+    """Give heads the confidence sequence after n rows: those of the verdict, or all so far where there is none."""
     estimate, control = measured.after(n, heads)
     half = sequence_half_widths(estimate, measured.rules, control)
     state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half
