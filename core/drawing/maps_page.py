@@ -41,7 +41,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """The same with the command of the terminal that writes its maps to `out`."""
+        """This source with the command of the terminal that writes its maps to `out`."""
         words = ["python", "-m", "core", "maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []

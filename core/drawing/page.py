@@ -38,7 +38,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture by Vega-Lite. specification: as Altair's `to_dict` gives it."""
+    """A picture by Vega-Lite, as Altair's `to_dict` gives it."""
 
     specification: dict[str, Any]
 

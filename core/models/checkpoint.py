@@ -39,7 +39,7 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Its sets of heads: one, or of an encoder-decoder three."""
+        """The model's sets of heads: one, or of an encoder-decoder three."""
         return head_sets(self.model.config, self.family)
 
     def head_set(self, part: str = "") -> HeadSet:

@@ -12,7 +12,10 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0) -> Checkpoint:
-    """The same family, sizes and tokenizer, with fresh weights as the family draws them; equal seeds, equal weights."""
+    """A checkpoint of the same family, sizes and tokenizer, with fresh weights as the family draws them.
+
+    Equal seeds give equal weights.
+    """
     how = "sdpa" if checkpoint.family.interceptable else "eager"
     config = copy.deepcopy(checkpoint.model.config)
     with torch.random.fork_rng(devices=[]):

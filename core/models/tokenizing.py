@@ -31,8 +31,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 def refuse_unbounded(folder: Path, name: str) -> None:
     """Look at a checkpoint's files before anything of them is read.
 
-    Raises:
-        CheckpointError: a file past its bound, or a config.json that is no JSON object.
+    Raises CheckpointError for a file past its bound, or a config.json that is no JSON object.
     """
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
@@ -48,8 +47,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 def refuse_wild_rules(folder: Path, name: str) -> None:
     """Look at a tokenizer's rules before it is built.
 
-    Raises:
-        CheckpointError: rules nested without end, or rules that make a text longer and longer.
+    Raises CheckpointError for rules nested without end, or rules that make a text longer and longer.
     """
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None

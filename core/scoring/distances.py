@@ -58,7 +58,7 @@ class HeadDistances:
         self.update(self.layers - 1, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs the drawn rows alone; where all rows are compared, all of all layers would have to be held."""
+        """The drawn rows of long inputs; None where all rows are compared: all of all layers would have to be held."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]

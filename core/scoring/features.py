@@ -89,8 +89,10 @@ def mark(
 
 
 def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list[int]:
-    """As many of `unmarked` (ascending): for each place, in drawn order, one of the NEAREST that are left, which are
-    neighbours among them."""
+    """As many of `unmarked` (ascending) as there are places, each near one of them.
+
+    For each place, in drawn order, it is one of the NEAREST that are left, which are neighbours among them.
+    """
     left, nearest, number = list(unmarked), [], chance.random
     for position in _in_drawn_order(places, chance) if len(places) > 1 else places:
         low, last = max(0, bisect_left(left, position) - NEAREST), len(left) - NEAREST
@@ -180,7 +182,7 @@ class _Taken:
 
 
 def _even(length: int, classifying: Sequence[int]) -> _Taken:
-    """Of causal maps of these inputs whose queries spread evenly over what they see."""
+    """What the definitions would read of causal maps of these inputs if queries spread evenly over what they see."""
     keys, share = np.arange(length), 1 / np.arange(1, length + 1)
     share[0] *= length == 1  # the first query has no choice
     received = np.cumsum(share[::-1])[::-1]
@@ -234,7 +236,7 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Of long inputs what each key gets, the classifying token's row, and the cells of contrasts."""
+        """Of long inputs: what each key gets, the classifying token's row, and the cells of contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)

@@ -71,9 +71,16 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """The 95 % interval of a mean; NaN where one input alone differs from 0, or there are fewer than two inputs.
+    """The 95 % interval of a mean.
 
     It stays on the side of 0 on which all inputs lie (weights are never below 0), and is [0, 0] where all are 0.
+
+    Args:
+        mean: over inputs.
+        spread: of that mean, with as many cells.
+
+    Returns:
+        Lower and upper end, in the values' unit; NaN where one input alone differs from 0, or there are fewer than two.
     """
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
@@ -83,7 +90,17 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """The 95 % interval that reaches as far as Student's or Hall's, the one whose skewness is taken out."""
+    """The 95 % interval that reaches as far as Student's or Hall's, the one whose skewness is taken out.
+
+    Args:
+        mean: over inputs.
+        error: its standard error.
+        lean: skewness of the values over the root of their number.
+        degrees: of freedom.
+
+    Returns:
+        Lower and upper end, in the values' unit.
+    """
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + LEVEL) / 2)
         low = mean - error * np.maximum(far, _unbent(far, lean))
@@ -92,9 +109,16 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """One-sided p that the mean is not above 0; NaN with fewer than FEWEST inputs that differ from 0.
+    """One-sided p that the mean is not above 0.
 
     Where all inputs have the same value it is that of the sign test, 1 / 2^inputs.
+
+    Args:
+        mean: over inputs.
+        spread: of that mean, with as many cells.
+
+    Returns:
+        *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
@@ -106,7 +130,15 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Two-sided p that the mean is 0; NaN with fewer than FEWEST inputs that differ from 0."""
+    """Two-sided p that the mean is 0.
+
+    Args:
+        mean: over inputs.
+        spread: of that mean, with as many cells.
+
+    Returns:
+        *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
+    """
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 
@@ -135,7 +167,7 @@ def _bent(t: Cells, lean: Cells) -> Cells:
 
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:
-    """Its inverse."""
+    """The t that Hall's transformation takes to this value."""
     safe_lean = np.where(np.abs(lean) < 1e-6, 1.0, lean)
     exact = 3 * (np.cbrt(1 + safe_lean * (bent - safe_lean / 6)) - 1) / safe_lean
     return np.where(np.abs(lean) < 1e-6, bent, exact)

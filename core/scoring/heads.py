@@ -73,7 +73,7 @@ class SumBatch:
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """As `to_offset` of maps.
+        """Mean over queries i of A[i, i + offset], as `to_offset` takes it of maps.
 
         Args:
             offset: one of OFFSETS.
@@ -89,7 +89,7 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """As `to_own_keys` of maps.
+        """Mean over queries of the weight on a set of keys, as `to_own_keys` takes it of maps.
 
         Args:
             number: 0 for the first token, 1 for separators.

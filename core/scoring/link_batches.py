@@ -253,7 +253,7 @@ class _Pairs:
         return ((batch * self.turns + turn) * self.words + query) * self.words + key
 
     def __call__(self, batch: Words, turn: Words, query: Words, key: Words) -> np.ndarray:
-        """Of every pair."""
+        """Whether each of these pairs is among them."""
         codes = self._code(batch, turn, query, key)
         at = np.searchsorted(self.known, codes).clip(0, len(self.known) - 1)
         return np.asarray(self.known[at] == codes)

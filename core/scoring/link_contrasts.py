@@ -161,7 +161,10 @@ def _drawn_places(
     owner: Int[np.ndarray, " link"],
     seeds: Sequence[Sequence[int]],
 ) -> Int[np.ndarray, "four link draw"]:
-    """Of each link a piece of either end, and two more of the query's sentence. owner: of which input each link is."""
+    """Places of each link's draws: a piece of either end, and two more of the query's sentence.
+
+    owner: of which input each link is.
+    """
     sides = [side for links_of_input in links for link in links_of_input for side in link]
     sizes = np.array([len(side) for side in sides]).reshape(-1, 2)
     places = np.array([piece for side in sides for piece in side])

@@ -131,7 +131,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The verdict on every head (cells in the caller's order).
+    """What is concluded of every head (cells in the caller's order).
 
     Attributes:
         n: how many inputs were compared.
@@ -139,8 +139,8 @@ class LinkTest:
         low, high: its 95 % interval.
         distance: mean over inputs of the place null, links at other places of the same input. *Range:* 0 to 1.
         exchange: mean over inputs of the place null, links of other inputs. *Range:* 0 to 1.
-        excess: how much more the linked query looks there than the text's other queries do, in even shares, distance
-            taken out.
+        excess: how much more the linked query looks there than the text's other queries do, in even shares (in a
+            decoder, log odds), distance taken out.
         contrast: mean log weight of the links with query, key and distance taken out; NaN where none was measured.
         p_distance, p_exchange: of the place nulls; NaN for fewer than FEWEST inputs.
         p_query, p_share: of the nulls of other queries; no smaller than p_contrast; NaN likewise.

@@ -225,7 +225,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Of long inputs the weights of all pairs, one placement after another."""
+        """The cells of all pairs of long inputs, one placement after another."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]

@@ -66,7 +66,7 @@ def _finite(value: float) -> Number:
 
 
 def is_constant(predicted: Values) -> bool:
-    """Whether every prediction is the same, up to the noise of float32 sums for scores."""
+    """Whether every prediction is the same, up to the noise of float32 sums for scores; of no prediction too."""
     values = np.asarray(predicted, dtype=float)
     return bool(np.ptp(values) <= 1e-4 * max(1.0, float(np.abs(values).max()))) if len(values) else True
 
@@ -77,7 +77,17 @@ def shown(value: Number, digits: int = 1) -> str:
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """The commonest train label (the smaller index on a tie) and what it scores on dev; "mean" for STS-B."""
+    """The commonest train label, and what it scores on dev.
+
+    Args:
+        task: whose metrics are asked for.
+        train: label (its index) or score of each row.
+        dev: the same of each row that is predicted.
+
+    Returns:
+        The label's name (of the smaller index on a tie) and its metrics by name; "mean" of scores, whose correlations
+            are None.
+    """
     if task.is_score:
         return "mean", metrics(task, dev, [float(np.mean(train))] * len(dev))
     commonest = int(np.argmax(np.bincount(np.asarray(train, dtype=int), minlength=len(task.labels))))

@@ -31,7 +31,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """What a perturbation made. note: what was done, in words."""
+    """An input that a perturbation made, and in words what was done."""
 
     made: Text
     note: str
@@ -39,7 +39,13 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A perturbation as pages and terminals offer it. meaning: one line. pairs: only for inputs of two sentences."""
+    """A perturbation as pages and terminals offer it.
+
+    Attributes:
+        meaning: one line.
+        make: from an input, of chance and of what it was told.
+        pairs: whether it is only for inputs of two sentences.
+    """
 
     meaning: str
     make: Callable[[Text, np.random.Generator, "PerturbationChoice"], Perturbed]
@@ -48,8 +54,13 @@ class Kind:
 
 @dataclass(frozen=True)
 class PerturbationChoice:
-    """What a perturbation may be told. word: which word is dropped, masked or replaced (else one is drawn).
-    mask: how the checkpoint spells a mask, None where it has none. typed: the second input itself."""
+    """What a perturbation may be told.
+
+    Attributes:
+        word: which word is dropped, masked or replaced; else one is drawn.
+        mask: how the checkpoint spells a mask; None where it has none.
+        typed: the second input itself.
+    """
 
     word: str = ""
     mask: str | None = None
@@ -59,7 +70,21 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """The second input. Raises InputError for an unknown kind, and where it cannot be made, saying why."""
+    """The second input of a comparison: the first one, perturbed.
+
+    Args:
+        kind: one of KINDS.
+        text: the sentence, or the first of a pair.
+        pair: the second sentence, or None.
+        seed: of what is drawn.
+        choice: what the perturbation is told; None draws everything.
+
+    Returns:
+        The input, and in words what was done.
+
+    Raises:
+        InputError: an unknown kind, or one that cannot be made of this input; the message says why.
+    """
     if kind not in KINDS:
         raise InputError(f'A perturbation is one of {", ".join(KINDS)}; "{kind}" is none of them: choose one.')
     given, how = Text(text, pair or None), KINDS[kind]
@@ -79,7 +104,13 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name of the lists. gender: "female", "male" or "either"; origin: None for the last."""
+    """A first name of the lists.
+
+    Attributes:
+        name: as written.
+        gender: "female", "male" or "either".
+        origin: of the list that it is from; None for "either".
+    """
 
     name: str
     gender: str
@@ -144,7 +175,7 @@ def _everywhere(given: Text, word: str, new: str) -> Text:
 
 
 def _negated(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
-    """Of the second sentence where there is one (the claim), else of the first."""
+    """Negate the second sentence where there is one (the claim), else the first."""
     own = given.text if given.pair is None else given.pair
     auxiliaries = "|".join(words()["auxiliaries"])
     if there := re.search(rf"\b({auxiliaries})( not|n't)\b", own, re.IGNORECASE):

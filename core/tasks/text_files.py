@@ -44,7 +44,13 @@ def stretches(path: str) -> list[str]:
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
     """The text in order, in pieces that fit into so many tokens, cut at white space where there is any.
 
-    fits: how many of a text's first characters an input holds.
+    Args:
+        text: of any length.
+        tokens: that an input has room for.
+        fits: how many of a text's first characters an input holds.
+
+    Yields:
+        Pieces without white space at their ends; none is empty.
     """
     start = 0
     while start < len(text):

@@ -32,7 +32,7 @@ class Translation:
 
     @property
     def id(self) -> str:
-        """Its name within the file."""
+        """The row's name within the file."""
         return f"line-{self.number}"
 
 
