@@ -116,13 +116,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """A score along links of words, of Kovaleva et al.
-
-    Args:
-        name: as of HeadScore.
-        label: likewise.
-        formula: likewise.
-    """
+    """A score of attention along links between words, of Kovaleva et al., with a range of 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
