@@ -184,14 +184,14 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 
 
 def given_by(
-    operator: str, source: StandInSource | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
+    operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
     """What a source hands over for a batch of inputs of one length.
 
     Args:
         operator: its name.
         source: what serves it; None of operators that need none.
-        some: the batch.
+        encodings: the batch.
         inputs: their numbers among those of the run.
         causal: whether no query sees a later key.
 
@@ -202,7 +202,7 @@ def given_by(
         InterventionError: the operator is unknown, lacks its source or is "next" of a causal model.
     """
     operator_of(operator, causal=causal, source=source)
-    return None if source is None else source.given(some, inputs)
+    return None if source is None else source.given(encodings, inputs)
 
 
 def _row(chosen: Iterable[Head], layer: int, heads: int) -> Bool[Tensor, "1 head"]:

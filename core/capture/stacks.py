@@ -273,18 +273,18 @@ class LayerNorm:
         return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
     def held(
-        self, x: Float[Tensor, "*rows hidden"], own: Float[Tensor, "*row hidden"]
+        self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
         """The norm of x with the scale that it has for other states, which makes it linear in x but for its bias.
 
         Args:
             x: what is normed.
-            own: the states whose variance gives the scale; their rows broadcast with those of `x`.
+            reference: the states whose variance gives the scale; their rows broadcast with those of `x`.
 
         Returns:
             The states behind the norm.
         """
-        scale = (own.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
+        scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 
 

@@ -97,13 +97,13 @@ class GivenOutputs:
 
 
 def stand_in(
-    stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
+    stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
     """What an operator puts in place of heads' outputs on inputs of one length.
 
     Args:
         stack: the model in pieces.
-        some: the inputs, as the stack reads them.
+        encodings: the inputs, as the stack reads them.
         inputs: their numbers among those of the run.
         operator: on heads.
         source: of the operators that need one; a resample's donors run through the stack.
@@ -112,10 +112,10 @@ def stand_in(
         For these inputs alone.
     """
     if isinstance(source, Donors):
-        return GivenOutputs(source.taken(some, lambda donors: stack_outputs(stack, donors)))
+        return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
-        return GivenOutputs(source.given(some, inputs))
-    length = len(some[0])
+        return GivenOutputs(source.given(encodings, inputs))
+    length = len(encodings[0])
     return FixedMap(fixed_rows(operator, stack.visible(length, stack.device)))
 
 

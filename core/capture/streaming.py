@@ -35,7 +35,7 @@ Taker = Callable[[int, Sequence[MapSums]], None]
 
 def streamer_for(
     checkpoint: Checkpoint,
-    some: Sequence[Encoding],
+    encodings: Sequence[Encoding],
     observers: Sequence[Any],
     inputs: list[int],
     layers: Iterable[int] | None,
@@ -46,7 +46,7 @@ def streamer_for(
 
     Args:
         checkpoint: that runs.
-        some: the batch, inputs of one length.
+        encodings: the batch, inputs of one length.
         observers: what is handed the sums.
         inputs: the batch's inputs, by their numbers in the run.
         layers: those that are wanted; None: all.
@@ -54,7 +54,7 @@ def streamer_for(
     Returns:
         None where whole maps are as good, or an observer needs maps.
     """
-    length = len(some[0])
+    length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and checkpoint.family.interceptable and length >= STREAMED_FROM):
         return None

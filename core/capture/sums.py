@@ -115,20 +115,20 @@ class FixedPart:
         """
         return replace(self, vectors=self.vectors @ weight)
 
-    def add_to(self, whole: Float[Tensor, "*rows out"]) -> None:
+    def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
         """Add the contribution to a tensor, in place.
 
         Args:
-            whole: what it is added to.
+            tensor: what it is added to.
         """
         if self.scales is None:
-            whole += self.vectors.sum(0)
+            tensor += self.vectors.sum(0)
         elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
-            rows = self.scales.expand(-1, *whole.shape[:-1], 1).flatten(1)
-            whole.view(-1, whole.shape[-1]).addmm_(rows.mT, self.vectors.flatten(1))
+            rows = self.scales.expand(-1, *tensor.shape[:-1], 1).flatten(1)
+            tensor.view(-1, tensor.shape[-1]).addmm_(rows.mT, self.vectors.flatten(1))
         else:
             for vector, scale in zip(self.vectors, self.scales, strict=True):
-                whole.addcmul_(vector.expand_as(whole), scale.expand_as(whole))
+                tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
     def renamed(self, component: Component) -> "FixedPart":
         """The same contribution under another component's name."""

@@ -28,30 +28,30 @@ def _system_error(error: Exception) -> OSError | None:
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
 
 
-def write_whole(place: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside `place`, then put it in its place. Raises CheckpointError; `place` survives."""
-    with replacing(place, CheckpointError) as part:
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a file beside `path`, then put it in its place. Raises CheckpointError; `path` survives."""
+    with replacing(path, CheckpointError) as part:
         write(part)
 
 
-def replace_folder(place: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write a new folder, then swap it with `place`. Raises CheckpointError; a folder there survives."""
-    part, old = place.with_name(place.name + ".part"), place.with_name(place.name + ".old")
+def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write a new folder, then swap it with `path`. Raises CheckpointError; a folder there survives."""
+    part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         fill(part)
-        if place.exists():
+        if path.exists():
             shutil.rmtree(old, ignore_errors=True)
-            place.rename(old)
-        part.rename(place)
+            path.rename(old)
+        part.rename(path)
     except Exception as error:
-        if old.exists() and not place.exists():
-            old.rename(place)
+        if old.exists() and not path.exists():
+            old.rename(path)
         cause = _system_error(error)
         if cause is None:
             raise
-        raise _failed(place, cause) from error
+        raise _failed(path, cause) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

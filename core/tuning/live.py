@@ -25,10 +25,10 @@ class Live:
             write_whole(self.place, lambda part: _write(part, json.dumps(content)))
 
 
-def read_live(place: Path) -> dict[str, Any] | None:
+def read_live(path: Path) -> dict[str, Any] | None:
     """What `Live` wrote last; None where there is nothing that can be read."""
     try:
-        return json.loads(place.read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
 

@@ -65,7 +65,7 @@ class Recipe:
         train_last: only the last N layers (and pooler and head) learn; None is all.
         reset_last: the last N layers start from fresh N(0, 0.02) weights.
         train_limit: train rows at most, drawn with the seed; None is all.
-        dev_limit: dev rows at most, likewise.
+        dev_limit: dev rows at most, the same for every seed; None is all.
         bucketed: whether a batch has rows of similar lengths; otherwise rows are in random order.
         pad_to: positions that batches are padded to; 0 pads a batch to its longest row.
         keep: weights of the "last" epoch, or of the "best" by the task's metric on dev.

@@ -8,17 +8,17 @@ import torch
 from core.tuning.files import write_whole
 
 
-def save_state(place: Path, state: dict[str, Any]) -> None:
+def save_state(path: Path, state: dict[str, Any]) -> None:
     """Write the state of a run whole or not at all: an interrupted write leaves the one before."""
-    write_whole(place, lambda part: torch.save(state, part))
+    write_whole(path, lambda part: torch.save(state, part))
 
 
-def load_state(place: Path, identity: str) -> dict[str, Any] | None:
+def load_state(path: Path, identity: str) -> dict[str, Any] | None:
     """The state that a run with this identity left, or None. Read without running any code it may hold."""
-    if not place.is_file():
+    if not path.is_file():
         return None
     try:
-        state = torch.load(place, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # a state cut short has many errors; training then starts at the beginning
         return None
     return state if isinstance(state, dict) and state.get("identity") == identity else None
