@@ -169,11 +169,17 @@ def test_intervals_for_any_time_are_wider_and_decide_where_asked(options):
         ({"what": "duplicates"}, "heads, layers"),
         ({"control": "perhaps"}, "auto, always or never"),
         ({"heads": "L1H1,L2-attention", "operator": "zero"}, "blocks or layers"),
+        ({"operator": "resample", "reference": 1}, "the reference set holds 1: ask for two"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
     with pytest.raises(InputError, match=said):
         STUDY.units(STUDY.read(options | change))
+
+
+@pytest.mark.parametrize("control", ["auto", "always", "never"])
+def test_first_order_effects_are_used_as_is_asked(options, control):
+    assert STUDY.units(STUDY.read(options | {"control": control}))
 
 
 def test_heads_beside_something_else_to_race_are_refused(options):

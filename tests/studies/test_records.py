@@ -157,3 +157,13 @@ def test_what_is_not_defined_is_written_as_nothing_and_not_left_out():
         "pearson_low": None,
     }
     assert "pearson_change" not in disabling.Untouched(n=4, metrics=metrics).as_row()
+
+
+def test_a_cut_has_the_change_of_each_metric_with_its_interval_as_a_number():
+    row = {"kind": "cut", "name": "all layers", "edges": "noun-verb", "layer": None, "n": 40}
+    row |= {"accuracy": 0.8, "accuracy_change": -0.1, "accuracy_low": -0.2, "accuracy_high": 0.05, "f1": 0.7}
+    found = disabling.EdgeCut.of(row | {"f1_change": -0.3, "f1_low": -0.4, "f1_high": -0.2}).numbers()
+    assert [(one.name, one.what, one.value, one.low, one.high, one.n) for one in found] == [
+        ("all layers", "change of accuracy", -0.1, -0.2, 0.05, 40),
+        ("all layers", "change of f1", -0.3, -0.4, -0.2, 40),
+    ]
