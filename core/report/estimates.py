@@ -10,7 +10,7 @@ from core.scoring.proportions import wilson_interval
 from core.studies.estimate import Estimate
 
 
-def among(estimate: Estimate, several: int) -> Estimate:
+def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
     """An estimate with the interval that holds for all of `several` at once (Bonferroni), each half widened by the
     ratio of the normal quantiles: for reading off the largest of them."""
     wider = widened(several)

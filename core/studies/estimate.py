@@ -13,11 +13,14 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
-    @property
-    def turned(self) -> "Estimate":
+    def __neg__(self) -> "Estimate":
         """The estimate with its sign turned."""
         ends = [None if end is None else -end for end in (self.high, self.low)]
         return Estimate(-self.value, *ends)
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        """The difference, as wide as the sum."""
+        return self + -other
 
     def __add__(self, other: "Estimate") -> "Estimate":
         """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""

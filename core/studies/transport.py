@@ -60,8 +60,9 @@ def decode(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return None if value is None else decode(_arm(inner, value), value)
     if isinstance(origin or kind, type) and is_dataclass(origin or kind) and isinstance(value, dict):
-        hints = _hints(kind)
-        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in hints})
+        hints, renamed = _hints(kind), getattr(kind, "RENAMED", {})  # fields of jobs of before under today's names
+        values = {renamed.get(name, name): item for name, item in value.items()}
+        return kind(**{name: decode(hints[name], item) for name, item in values.items() if name in hints})
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):

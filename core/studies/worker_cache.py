@@ -12,7 +12,7 @@ from core.studies.tagging import open_pipeline
 KEPT = 2  # open checkpoints: the most that one unit looks at
 
 
-def checkpoint(
+def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
     """An opened checkpoint, kept while no two others are asked for; one whose files changed is opened again.

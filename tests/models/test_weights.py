@@ -140,7 +140,7 @@ def test_a_vocabulary_that_is_not_the_models_is_refused(given, name):
 def test_a_checkpoint_is_opened_again_when_any_of_its_files_changed_by_one_rule_for_workers_and_pages(given):
     """Where the time is set back too, and where the vocabulary alone is another one."""
     file, name = given / "model.safetensors", str(given)
-    asked = (lambda: worker_cache.checkpoint(name), lambda: resources.open_checkpoint(name, None, "none"))
+    asked = (lambda: worker_cache.get_checkpoint(name), lambda: resources.open_checkpoint(name, None, "none"))
     before = [ask() for ask in asked]
     assert all(ask() is kept for ask, kept in zip(asked, before, strict=True))
     times = file.stat()

@@ -39,7 +39,7 @@ def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     if len(scores) < 2:
         return None
     (rows, luck), (below, usual_luck) = (score_of(score, metric, n) for score in scores)
-    difference, joint_luck = rows + below.turned, welch(luck, usual_luck)
+    difference, joint_luck = rows - below, welch(luck, usual_luck)
     change = with_luck(difference, joint_luck)
     sentence = f"{metric} {points(change)} beside {below.value:.3f} as ever"
     decision = needs(no_loss([change]), difference, joint_luck, -MARGIN)

@@ -30,7 +30,7 @@ from core.report.claims.seeds import (
     mean_of_seeds,
     with_luck,
 )
-from core.report.estimates import among, mean_over
+from core.report.estimates import bonferroni_widened, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import cosines
@@ -74,7 +74,7 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 def gain(result: StepResult, feature: str) -> Estimate | None:
     """How much more heads attend to a feature after fine-tuning, mean over heads, paired by input; None without."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
-    return None if mean is None or mean.low is None else mean.turned  # the study's difference is before less after
+    return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
@@ -120,7 +120,7 @@ def _gains_of_heads(result: StepResult) -> dict[str, list[Estimate]]:
     gains: dict[str, list[Estimate]] = {}
     for feature in ("noun", "object"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint="difference")
-        head_gains = [score.estimate.turned for score in scores if score.value is not None and score.low is not None]
+        head_gains = [-score.estimate for score in scores if score.value is not None and score.low is not None]
         if head_gains:  # the study's difference is before less after
             gains[feature] = head_gains
     return gains
@@ -151,7 +151,9 @@ def _means(seeds: Sequence[Sequence[Estimate]]) -> list[Estimate]:
 
 def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
     """Whether each head [seed, head] gains (HOLDS) or loses (FAILS), corrected over heads."""
-    return np.array([[decided(among(head, len(heads)), 0.0).word == word for head in heads] for heads in seeds])
+    return np.array(
+        [[decided(bonferroni_widened(head, len(heads)), 0.0).word == word for head in heads] for heads in seeds]
+    )
 
 
 @for_each(Part.CHANGE)

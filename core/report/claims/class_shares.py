@@ -98,7 +98,7 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
     untuned = [share for share in shares if share.checkpoint == result.step.checkpoint]
     if not tuned or not untuned:
         return counted
-    change = tuned[0].estimate + untuned[0].estimate.turned
+    change = tuned[0].estimate - untuned[0].estimate
     below, above = (abs(counted.value - (end or 0.0)) for end in (counted.low, counted.high))
     ends = [change.low, change.high]
     return Estimate(

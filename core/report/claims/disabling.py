@@ -21,7 +21,7 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.estimates import among, share_interval
+from core.report.estimates import bonferroni_widened, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, removable
@@ -71,7 +71,7 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     if held is not None:
         sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
     none = all(gained.high is not None and gained.high < MARGIN for _, gained in head_changes)
-    corrected = among(change, len(head_changes))
+    corrected = bonferroni_widened(change, len(head_changes))
     decision = Decision(HOLDS) if clear else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
     return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
 
@@ -112,7 +112,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 def clear_losses(known: Sequence[tuple[SweptVariant, Estimate]]) -> set[str]:
     """Names of the heads whose loss is clear among so many."""
-    return {variant.name for variant, change in known if decided(among(change, len(known)).turned).word == HOLDS}
+    return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 
 
 @for_each(Part.HEADS)

@@ -23,7 +23,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
-from core.report.estimates import among, as_share, share_interval
+from core.report.estimates import as_share, bonferroni_widened, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.published_values import PAPER, printed
@@ -114,7 +114,7 @@ def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     depth = max(layer for layer, _ in layer_changes) + 1
     fifth = min(layer_changes, key=lambda pair: abs(pair[0] - FIFTH * depth))
     first, best = min(layer_changes), max(layer_changes, key=lambda pair: pair[1].value)
-    gain, first_decision = (decided(among(change, len(layer_changes))) for _, change in (fifth, first))
+    gain, first_decision = (decided(bonferroni_widened(change, len(layer_changes))) for _, change in (fifth, first))
     word = HOLDS if (gain.word, first_decision.word) in ((HOLDS, FAILS), (HOLDS, UNDECIDED)) else UNDECIDED
     lost = decided(fifth[1])
     if lost.word == FAILS:

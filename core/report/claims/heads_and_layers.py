@@ -30,7 +30,7 @@ from core.report.claims.outcomes import (
 )
 from core.report.claims.scores import beats
 from core.report.claims.seeds import decided_over_seeds
-from core.report.estimates import among, share_interval
+from core.report.estimates import bonferroni_widened, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.scoring.definitions import STATISTICS, kind_of
@@ -85,13 +85,15 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
         return None
     level = NEARLY_UNIFORM
     most, effect = max(effects, key=lambda pair: pair[1].value)
-    striped = [score for score, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
-    blank = all_of([decided(change.turned, -level) for _, change in effects])
+    striped = [
+        score for score, change in effects if decided(bonferroni_widened(change, len(effects)), level).word == HOLDS
+    ]
+    blank = all_of([decided(-change, -level) for _, change in effects])
     sentence = (
         f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
         f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
     )
-    striped_decision = Decision(FAILS, None, among(effect, len(effects)), level)
+    striped_decision = Decision(FAILS, None, bonferroni_widened(effect, len(effects)), level)
     decision = (
         striped_decision if striped else blank if blank.word != FAILS else replace(striped_decision, word=UNDECIDED)
     )
@@ -128,7 +130,7 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
         f"of {len(pairs)} roles of {heads} heads on single tasks {percent(kept_share)} are their role over all "
         f"{len(tasks)} tasks, the roles of a head counted once in the interval"
     )
-    word = decided(kept_share.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
+    word = decided(-kept_share, -0.5).word  # more heads there are not, and more rows narrow it otherwise
     return [Outcome(word, sentence, None, heads, results[0].run, statistic=kept_share, margin=0.5)]
 
 
@@ -156,7 +158,7 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
             return None
         half = len(layers) // 2
         early, late = over(layers[:half]), over(layers[-half:])
-        lost = decided_over_seeds([seed.turned for seed in seeds], PARTS)
+        lost = decided_over_seeds([-seed for seed in seeds], PARTS)
         decisions += [apart([late], [early]), lost]
         sentences.append(
             f"{feature} {said(early, 2)} early, {said(late, 2)} late, {said_of_seeds(seeds)} after fine-tuning"
@@ -197,7 +199,7 @@ def some_layer_costs(evidence: Evidence, result: StepResult) -> Outcome | None:
     harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
     sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
     sentence += f"{points(change)}, p {worst.p:.2g} corrected"
-    several = among(change, len(sweep.known))
+    several = bonferroni_widened(change, len(sweep.known))
     word = HOLDS if lost else FAILS if harmless else UNDECIDED
     times = times_until(several, 0.0) if word == UNDECIDED else None
     decision = Decision(word, times, several, -A_LITTLE if word == FAILS else 0.0)

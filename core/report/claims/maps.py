@@ -28,7 +28,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.seeds import apart_over_seeds, mean_of_seeds, with_luck
-from core.report.estimates import among, mean_over
+from core.report.estimates import bonferroni_widened, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.maps import LOOKED_AT, last_layer
@@ -86,7 +86,7 @@ def _beyond_nulls(heads: Sequence[FrameHead], names: Sequence[str]) -> Decision:
         return Decision(HOLDS, None, max(surviving, key=lambda excess: excess.value), 0.0)
     most = max(beyond.values(), key=lambda excess: excess.value)
     none = all(decided(excess, NEARLY_UNIFORM).word == FAILS for excess in beyond.values())
-    times = None if none else times_until(among(most, len(beyond)), 0.0)
+    times = None if none else times_until(bonferroni_widened(most, len(beyond)), 0.0)
     return Decision(FAILS if none else UNDECIDED, times, most, NEARLY_UNIFORM if none else 0.0)
 
 
@@ -205,7 +205,7 @@ def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
     the numbers themselves."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
-        decision = decided(among(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
+        decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
         decisions.setdefault(score.name, []).append(decision)
     surely = sum(
         any(at_feature.word == HOLDS for at_feature in head_decisions) for head_decisions in decisions.values()
@@ -301,7 +301,7 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
 
 def _beyond_its_distance(score: Score, heads: int) -> Decision:
     """Whether a head has more weight on links than at the same distance elsewhere, corrected over so many heads."""
-    return decided(among(score.estimate, heads), score.baseline or 0.0)
+    return decided(bonferroni_widened(score.estimate, heads), score.baseline or 0.0)
 
 
 def _beyond_kinds(score: Score) -> bool:
@@ -314,7 +314,9 @@ def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str],
     its interval reaches its baseline or that of the best head of the other sort, or kinds of words may explain it."""
     apart_from = [_beyond_its_distance(best, heads)]
     if rival is not None:
-        apart_from.append(apart([among(best.estimate, heads)], [among(rival.estimate, heads)]))
+        apart_from.append(
+            apart([bonferroni_widened(best.estimate, heads)], [bonferroni_widened(rival.estimate, heads)])
+        )
     clear = all_of(apart_from)
     if clear.word != HOLDS or not _beyond_kinds(best):
         return replace(clear, word=UNDECIDED)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.report.estimates import among
+from core.report.estimates import bonferroni_widened
 from core.report.evidence import ON_TRAIN_ROWS, Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
@@ -170,7 +170,7 @@ def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
 
 def _pair(upper: Estimate, lower: Estimate) -> Decision:
     """Whether `upper` lies above `lower`, with intervals apart: the interval of their difference leaves 0 out."""
-    difference = upper + lower.turned
+    difference = upper - lower
     if upper.low is not None and lower.high is not None and upper.low > lower.high:
         return Decision(HOLDS, None, difference, 0.0)
     if upper.high is not None and lower.low is not None and upper.high < lower.low:
@@ -213,7 +213,7 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     """
     if not effects:
         return Decision(UNDECIDED)
-    decisions = [decided(among(effect, len(effects)), bound) for effect in effects]
+    decisions = [decided(bonferroni_widened(effect, len(effects)), bound) for effect in effects]
     if above := [decision for decision in decisions if decision.word == HOLDS]:
         return max(above, key=lambda decision: decision.clear)
     most = max(decisions, key=lambda decision: decision.statistic.value if decision.statistic else 0.0)

@@ -21,7 +21,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.seeds import decided_over_seeds
-from core.report.estimates import among
+from core.report.estimates import bonferroni_widened
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import sweep
@@ -49,7 +49,7 @@ def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
         gains = gains_by_seed(evidence, result, feature)
         if not beyond or not gains:
             return Outcome(UNTESTED, NO_LAST, result.task) if feature == "last" else None
-        decisions += [decided(over(beyond)), decided_over_seeds([seed.turned for seed in gains], PARTS)]
+        decisions += [decided(over(beyond)), decided_over_seeds([-seed for seed in gains], PARTS)]
         sentences.append(f"{feature} token {said(over(beyond), 2)} beyond others nearby, {said_of_seeds(gains)} after")
     return found_by(result, all_of(decisions), "; ".join(sentences), result.n, seeds=len(gains))
 
@@ -78,7 +78,7 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
     words: dict[str, list[str]] = {}
     for score in scores:
         parts = (score.effect_estimate, score.contrast_estimate)
-        beyond_both = all_of(decided(among(part, len(scores))) for part in parts)
+        beyond_both = all_of(decided(bonferroni_widened(part, len(scores))) for part in parts)
         words.setdefault(score.name, []).append(beyond_both.word)
     sure = sum(HOLDS in head_words for head_words in words.values())
     never = sum(all(word == FAILS for word in head_words) for head_words in words.values())

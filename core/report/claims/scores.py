@@ -23,7 +23,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.seeds import compared, needs, over_seeds, score_of, with_luck
-from core.report.estimates import among
+from core.report.estimates import bonferroni_widened
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import constant_score
@@ -125,7 +125,7 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
         for side in sides
     }
     counts = {
-        side: sum(decided(among(weight, len(weights)), HALF).word == HOLDS for weight in weights)
+        side: sum(decided(bonferroni_widened(weight, len(weights)), HALF).word == HOLDS for weight in weights)
         for side, weights in weights_of_side.items()
     }
     largest = {
@@ -170,7 +170,7 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
         if scores and label != "all":
             chosen.append((label, max(scores, key=lambda score: score.dev or 0.0)))
     for label, best in chosen:
-        labels[decided(among(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
+        labels[decided(bonferroni_widened(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
     better, worse, unclear = labels.values()
     ahead = sum(best.estimate.value > (best.baseline or 0.0) for _, best in chosen)
     total = len(better) + len(worse) + len(unclear)
@@ -200,7 +200,7 @@ def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
     by_length = ", ".join(f"{low}-{high}: {means[low].value:.2f}" for low, high in shown)
     short, long = with_interval[0], with_interval[-1]
     n = sum(length.n for length in several)
-    short_decision, parted = decided(short, SAME), decided(long.turned, -PARTED)
+    short_decision, parted = decided(short, SAME), decided(-long, -PARTED)
     decision = short_decision if short_decision.word == FAILS else _parted(short_decision, parted, long)
     sentence = f"Pearson r by word pieces {by_length}; the shortest {said(short)}, the longest {said(long)}"
     return found_by(result, decision, sentence, n)

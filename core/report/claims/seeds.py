@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, all_of, apart, decided
-from core.report.estimates import among, mean_over
+from core.report.estimates import bonferroni_widened, mean_over
 from core.report.measures.scores import scored
 from core.studies.estimate import Estimate
 from core.studies.tuning.records import FinetunedTask, TunedScore
@@ -83,7 +83,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
     (rows, luck), (below, others_luck) = (score_of(score, metric, n) for score in (upper_mean, lower_mean))
     pairs = _pairs(tuning, upper, lower) if "untrained" in (upper, lower) else []
     joint_luck = luck_of(pairs) if len(pairs) > 1 else welch(luck, others_luck)
-    return decided_with(rows + below.turned, joint_luck)
+    return decided_with(rows - below, joint_luck)
 
 
 def welch(first: Luck, other: Luck) -> Luck:
@@ -160,7 +160,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
         return decision
-    wider = decided_with(among(rows, several), replace(luck, several=several), zero)
+    wider = decided_with(bonferroni_widened(rows, several), replace(luck, several=several), zero)
     return decision if wider.word == FAILS else wider
 
 
@@ -169,11 +169,7 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
     each seed, which all must lie above 0."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
-    pairs = [
-        [above + below.turned for above, below in zip(first, second, strict=True)]
-        for first in upper
-        for second in lower
-    ]
+    pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
     return all_of([decided_over_seeds(pair, len(pairs)) for pair in pairs])
 
 

@@ -26,7 +26,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
     mean = mean_over(_below(layer) for layer in upper)
     if mean is None:
         return None
-    ratio = mean.turned + Estimate(HARDLY, HARDLY, HARDLY)
+    ratio = -mean + Estimate(HARDLY, HARDLY, HARDLY)
     weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
     names = sorted((layer.layer or 0) + 1 for layer in upper)
     sentence = (
@@ -94,7 +94,7 @@ def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
         for name in ("feed-forward", "position", "token")
     }
     blocks, places, words = (means[name] or Estimate(0.0, 0.0, 0.0) for name in means)
-    difference = blocks + places.turned + words.turned
+    difference = blocks - places - words
     sentence = (
         f"of the scores of {len({(score.layer, score.head) for score in scores})} heads with more than half of their "
         f"weight on separators, feed-forward blocks have {said(blocks, 2)}, places {said(places, 2)}, words "

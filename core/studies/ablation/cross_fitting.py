@@ -224,7 +224,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
     Returns:
         Where the model is, and the constant predictor beside it.
     """
-    base = studies.worker_cache.checkpoint(options.checkpoint)
+    base = studies.worker_cache.get_checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
     if not studies.tuning.finetuning_run.is_trained(base, run, others, own_rows):
         studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)

@@ -10,9 +10,9 @@ in which its change has the sign of the whole; then "fold", each part's score be
 are over rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -47,10 +47,11 @@ class CrossedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class Fold:
-    """One part. again: variants that are computed in float32 only, by the model of then."""
+    """One part. float32_variants: variants that are computed in float32 only, by the model of then."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {"again": "float32_variants"}
     number: int
-    again: tuple[int, ...] = ()
+    float32_variants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,12 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
         places = np.flatnonzero(folds == of.number)
         rows = [all_rows[k] for k in places]
         run = cross_fitting.run_without(options, of.number)
-        runs = () if of.again else (cross_fitting.tuned_part(options, run, all_rows, folds == of.number),)
+        runs = () if of.float32_variants else (cross_fitting.tuned_part(options, run, all_rows, folds == of.number),)
         opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
-        some = disable.RowSlice(tuple(places.tolist()), of.again)
+        some = disable.RowSlice(tuple(places.tolist()), of.float32_variants)
         swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
-        base = studies.worker_cache.checkpoint(options.checkpoint)  # whose the result is: the parts are tuned from it
+        # whose the result is: the parts are tuned from it
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in rows], split="train", dtype=dtype)
         return Done(Crossed(swept, folds[places], runs), facts)
 
@@ -140,10 +142,12 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
 STUDY = CrossedStudy()
 
 
-def _units(options: CrossedOptions, again: tuple[int, ...]) -> list[Unit]:
+def _units(options: CrossedOptions, variants: tuple[int, ...]) -> list[Unit]:
     size = cross_fitting.training_size(options)
-    name = "again" if again else "fold"
-    return [Unit(f"{name}-{k}", Fold(k, again), max(1, size // 4) if again else size) for k in range(options.folds)]
+    name = "again" if variants else "fold"
+    return [
+        Unit(f"{name}-{k}", Fold(k, variants), max(1, size // 4) if variants else size) for k in range(options.folds)
+    ]
 
 
 def _sweep(options: CrossedOptions, folder: str = "-") -> disable.DisableOptions:

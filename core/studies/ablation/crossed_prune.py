@@ -81,7 +81,8 @@ class CrossedPrune(Study[CrossedPruneOptions, PartCurves]):
         for name in prune.order_names(pruning):
             curve, dtype = prune.drawn_curve(pruning, name, opened, [learned[k] for k in drawn], tested)
             curves.append(curve)
-        base = studies.worker_cache.checkpoint(options.checkpoint)  # whose the result is: the parts are tuned from it
+        # whose the result is: the parts are tuned from it
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in tested], split="train", dtype=dtype)
         return Done(PartCurves((of.number,), (part,), (prune.Curves(tuple(curves)),)), facts)
 

@@ -118,7 +118,7 @@ class CrossedScores(Study[CrossedScoresOptions, TestedParts]):
         opened = disabling.opened(disabling.RowOptions(checkpoint=shown_folder(run.folder), task=options.task))
         predicted = opened.predicted(capture.running.predict(opened.checkpoint, opened.encoded(own_rows)))
         gold = np.array([row.label for row in own_rows])
-        base = studies.worker_cache.checkpoint(options.checkpoint)
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
         facts = provenance(base, [row.id for row in own_rows], split="train", dtype=opened.checkpoint.dtype)
         tested = TestedPart(
             of.initialisation, of.seed, of.number, part.train_rows, np.flatnonzero(left_out), gold, predicted

@@ -9,7 +9,7 @@ stand beside their heads one at a time and random heads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
@@ -85,10 +85,11 @@ class Swept:
 
 @dataclass(frozen=True)
 class RowSlice:
-    """Some of the task's rows. again: the variants that are computed in float32 only; none: all, as the options say."""
+    """Some of the task's rows. float32_variants: those that are computed in float32 only; none: all, by the options."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {"again": "float32_variants"}
     rows: tuple[int, ...]
-    again: tuple[int, ...] = ()
+    float32_variants: tuple[int, ...] = ()
 
 
 class Disable(Study[DisableOptions, Swept]):
@@ -168,7 +169,7 @@ def swept_rows(
     options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], row_slice: RowSlice
 ) -> tuple[Swept, str]:
     """Predictions of some rows, plain and under every variant, and the arithmetic that the machine chose."""
-    again, grouped = row_slice.again, _grouped(options, opened)
+    again, grouped = row_slice.float32_variants, _grouped(options, opened)
     variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
     sweeps = _Sweeps(options, opened, rows, variants)
     if again:
@@ -193,10 +194,10 @@ def near_claims(options: DisableOptions, merged: Swept) -> tuple[int, ...]:
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
-def _units(options: DisableOptions, again: tuple[int, ...]) -> list[Unit]:
-    name = "again" if again else "rows"
+def _units(options: DisableOptions, variants: tuple[int, ...]) -> list[Unit]:
+    name = "again" if variants else "rows"
     slices = disabling.slices(options)
-    return [Unit(f"{name}-{k}", RowSlice(row_slice.rows, again), size) for k, (row_slice, size) in enumerate(slices)]
+    return [Unit(f"{name}-{k}", RowSlice(row_slice.rows, variants), size) for k, (row_slice, size) in enumerate(slices)]
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Opened:
 def opened(options: RowOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
-    classifier = studies.worker_cache.checkpoint(options.checkpoint, head="classifier")
+    classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
 

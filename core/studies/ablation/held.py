@@ -82,7 +82,7 @@ class Held(Study[HeldOptions, TunedRuns]):
     def run(self, options: HeldOptions, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
         of: RunArguments = unit.arguments
-        base = studies.worker_cache.checkpoint(options.checkpoint)
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
         run = studies.tuning.finetuning_run.FinetuningRun(
             task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,

@@ -116,7 +116,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     def run(self, options: SeedsOptions, unit: Unit) -> Done[SeedRuns]:
         """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
         cell: Seeds = unit.arguments
-        base, task = studies.worker_cache.checkpoint(options.checkpoint), task_of(options.task)
+        base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
         run = studies.tuning.finetuning_run.FinetuningRun(
             task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key

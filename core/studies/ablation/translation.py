@@ -113,7 +113,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
 
     def run(self, options: TranslationOptions, unit: Unit) -> Done[TranslationPartial]:
         """One of the measurements."""
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, head="language", dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, head="language", dtype=options.dtype)
         rows = _rows(options)
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]

@@ -53,7 +53,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
     def run(self, options: A, unit: Unit) -> Done[Pieces[T]]:
         """The sums of one unit's inputs."""
         chunk: InputChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure, at = self.measure(options, checkpoint), InputOffset(chunk.checkpoint, chunk.task, chunk.start)
         pipeline = studies.attention.passes.pipeline_for(measure, options.pipeline)

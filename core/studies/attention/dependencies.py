@@ -90,7 +90,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
     def run(self, options: DependenciesOptions, unit: Unit) -> Done[Pieces[RelationSums]]:
         """The sums of one unit's sentences."""
         at: TreebankChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         batch = sentences(options, at.part)[at.start : at.stop]
         measure, linked = studies.attention.measures.RelationMeasure(checkpoint, _relations()), []
         encodings = [checkpoint.encode(sentence.text) for sentence in batch]

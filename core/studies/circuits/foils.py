@@ -67,7 +67,7 @@ def opened(options: "CircuitOptions") -> disabling.Opened:
     """
     if not fills_words(options):
         return disabling.opened(options)
-    model = studies.worker_cache.checkpoint(options.checkpoint, head="language")
+    model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
     return disabling.Opened(model, task_of(options.task), ())
 
 

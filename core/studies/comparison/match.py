@@ -165,7 +165,8 @@ class Match(Study[MatchOptions, MatchPartial]):
         """Some inputs in both checkpoints, or some draws of random weights."""
         piece: MatchChunk = unit.arguments
         first, other = (
-            studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.checkpoint, piece.compare)
+            studies.worker_cache.get_checkpoint(name, dtype=options.dtype)
+            for name in (options.checkpoint, piece.compare)
         )
         inputs = inputs_of(options)
         shared = studies.comparison.head_similarity.common_inputs(

@@ -120,7 +120,7 @@ class Why(Study[WhyOptions, WhyPartial]):
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
         """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
         chunk: InputChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.task)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS

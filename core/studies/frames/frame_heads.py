@@ -98,7 +98,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def run(self, options: FrameHeadsOptions, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.inputs]
         provenance = Provenance(

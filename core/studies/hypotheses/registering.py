@@ -75,7 +75,7 @@ def register(
     if len(set(whole)) < len(whole):
         raise InputError("A batch says each thing once, and one hypothesis is given twice: leave one out.")
     check_apart(thought, judged)
-    opened = studies.worker_cache.checkpoint(checkpoint)
+    opened = studies.worker_cache.get_checkpoint(checkpoint)
     for hypothesis in whole:
         hypothesis.subject.within(opened.layers, opened.heads)
     _check_rows(whole, thought, judged)

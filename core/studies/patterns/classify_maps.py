@@ -134,7 +134,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     def run(self, options: ClassifyMapsOptions, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
         of: MapChunk = unit.arguments
-        checkpoint = studies.worker_cache.checkpoint(of.checkpoint)
+        checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
         rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.start + ROWS_A_UNIT])
         maps = studies.patterns.map_classification.classified(
             checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype

@@ -129,7 +129,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
 
     def run(self, options: DrawMapsOptions, unit: Unit) -> Done[MapBatch]:
         """Draw and capture."""
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
     def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:

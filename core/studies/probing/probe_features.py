@@ -52,7 +52,7 @@ class Readable:
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
     """The checkpoint, or its architecture with fresh weights."""
-    checkpoint = worker_cache.checkpoint(name)
+    checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 

@@ -71,7 +71,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
         """Vectors of all tokens, and entropies of all maps."""
-        checkpoint = studies.worker_cache.checkpoint(options.checkpoint)
+        checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
         stored = studies.probing.probe_features.piece_vectors_of(checkpoint, encodings)

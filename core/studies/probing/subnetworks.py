@@ -203,7 +203,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
     def run(self, options: SubnetworksOptions, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
         of: SubnetworkTask = unit.arguments
-        base = studies.worker_cache.checkpoint(options.checkpoint)
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
         on = studies.probing.trials.bench(base, task_of(options.task), options.recipe, options.data)
         key = _key(options, unit.key)
         orders: tuple[Order, ...] = ()

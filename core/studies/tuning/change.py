@@ -120,7 +120,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         """Both models over a chunk of rows."""
         of: ChangeChunk = unit.arguments
         before, after = (
-            studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after)
+            studies.worker_cache.get_checkpoint(name, dtype=options.dtype) for name in (options.before, of.after)
         )
         rows = _rows(options, of.task)[of.start : of.stop]
         change = studies.tuning.map_comparison.compared(

@@ -110,7 +110,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     def run(self, options: FinetuneOptions, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
         of: RunArguments = unit.arguments
-        base = studies.worker_cache.checkpoint(options.checkpoint, revision=options.revision)
+        base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
         run = studies.tuning.finetuning_run.FinetuningRun(
             task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
