@@ -77,7 +77,7 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
 @pytest.mark.parametrize("name", ["features", "relations", "statistics"])
 def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
     module = MEASURED[name]
-    monkeypatch.setattr(worker_cache, "checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr(worker_cache, "get_checkpoint", lambda *_, **__: checkpoint)
     monkeypatch.setattr(worker_cache, "pipeline", lambda *_: pipeline)
     options = _options(module, PAIRS, checkpoint="tiny")
     found = {}
@@ -260,7 +260,7 @@ CONLLU = """# text = old dogs bark
 def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     """Test differs from dev: its accuracy is of test's one link, whatever dev's was."""
     checkpoint = tiny("bert")
-    monkeypatch.setattr(worker_cache, "checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr(worker_cache, "get_checkpoint", lambda *_, **__: checkpoint)
     (tmp_path / "x-dev.conllu").write_text(CONLLU)
     (tmp_path / "x-test.conllu").write_text(
         CONLLU.replace("old dogs bark", "big men ran")

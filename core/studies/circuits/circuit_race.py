@@ -169,11 +169,10 @@ class CircuitState:
         if not step.over:
             numbers = deciding[step.start : step.stop]
             return Wanted("exact", tuple(map(int, numbers)), tuple(map(int, self.raced[step.heads])))
-        whole = np.array([k for k in deciding if np.isnan(self._exact_of(k, self.mattering)).any()], dtype=int)
-        beside = np.array([k for k in self.division.control if np.isnan(self._exact_of(k, self.mattering)).any()], int)
-        lacking = np.concatenate([whole, beside]) if len(self.mattering) else whole[:0]
-        if len(lacking):
-            return Wanted("exact", tuple(map(int, lacking)), tuple(map(int, self.mattering)))
+        pairs = map(int, [*deciding, *self.division.control])
+        lacking = [pair for pair in pairs if np.isnan(self._exact_of(pair, self.mattering)).any()]
+        if lacking:  # none where no edge matters
+            return Wanted("exact", tuple(lacking), tuple(map(int, self.mattering)))
         if self.taken.kept is None:
             return Wanted("circuits", tuple(map(int, self.division.judging)), tuple(map(int, self.ranked)))
         return Wanted("nothing")
