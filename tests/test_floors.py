@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import docstrings
 from tests.sources import PROJECT, files_of, nodes_of, tree_of
 
 SOURCES = [*files_of("core", "pages"), PROJECT / "app.py"]
@@ -203,12 +204,11 @@ def test_a_docstring_names_the_arguments_that_there_are():
     for file in files_of("core", "pages"):
         for node in nodes_of(file):
             text = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
-            if not text or "\nArgs:\n" not in text:
+            section = docstrings.section(text or "", "Args")
+            if section is None:
                 continue
-            section = re.split(r"\n(?=\S)", text.split("\nArgs:\n")[1])[0]
             told = re.findall(r"^    \*{0,2}([\w, ]+): ", section, re.M)
-            every = [node.args.posonlyargs, node.args.args, node.args.kwonlyargs, [node.args.vararg, node.args.kwarg]]
-            there = {argument.arg for some in every for argument in some if argument} - {"self", "cls"}
+            there = {argument.arg for argument in docstrings.arguments(node)}
             if there != set(told):
                 astray.append(f"{file.relative_to(PROJECT)}:{node.lineno} {sorted(there ^ set(told))}")
     assert not astray

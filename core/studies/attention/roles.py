@@ -132,13 +132,8 @@ class Roles(Attending[RolesOptions, RoleSums]):
         roles = scores.own[~scores.own["score"].str.endswith("without sink") & scores.own["q"].notna()]
         told = []
         for row in each(roles[roles["q"] < SURE].sort_values("value", ascending=False)):
-            told.append(
-                Fact(
-                    self.name,
-                    f"{OWN_LABELS[row['score']]} {number(row)} (baseline {row['baseline']:.2f})",
-                    row["source"],
-                )
-            )
+            label = OWN_LABELS[row["score"]]
+            told.append(Fact(self.name, f"{label} {number(row)} (baseline {row['baseline']:.2f})", row["source"]))
         none = f"none of {len(roles)} roles above three times its baseline"
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 

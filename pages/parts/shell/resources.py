@@ -26,7 +26,6 @@ from core.store.people import Person
 from core.studies import tagging
 from core.studies.ablation import references
 from core.studies.ablation.disabling import Opened
-from core.studies.score_records import find_score
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 from pages.parts.shell import loading, people
@@ -203,9 +202,8 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    return studies.attention.gallery.input_scores(
-        _checkpoint, encodings, find_score(key), by_norms=key.startswith("norms/")
-    )
+    score = studies.score_records.find_score(key)
+    return studies.attention.gallery.input_scores(_checkpoint, encodings, score, by_norms=key.startswith("norms/"))
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
