@@ -1,33 +1,19 @@
-"""The floors hold: imports go down only, and sizes stay readable."""
+"""Imports go down only, and tests that are expensive stay few."""
 
 import ast
-import collections
 import graphlib
 import importlib
 import importlib.util
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import docstrings
 from tests.sources import PROJECT, files_of, nodes_of, tree_of
 
 SOURCES = [*files_of("core", "pages"), PROJECT / "app.py"]
-
-LAID_OUT = ("core", "pages", "tests")
-BY_HAND = re.compile(r" *# fmt: skip$", re.M)
-
-
-def functions(file: Path) -> list[tuple[str, int]]:
-    return [
-        (f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
-        for node in nodes_of(file)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
 
 
 def test_imports_go_down_only():
@@ -42,26 +28,6 @@ def test_imports_go_down_only():
     assert "5 kept, 0 broken" in done.stdout
 
 
-def laid_out_by_hand() -> dict[Path, int]:
-    """Statements of a file that ruff must not lay out."""
-    counts = {file: len(BY_HAND.findall(file.read_text(encoding="utf-8"))) for file in files_of(*LAID_OUT)}
-    return {file: count for file, count in counts.items() if count}
-
-
-def test_a_layout_by_hand_saves_four_lines_or_more(tmp_path):
-    """`fmt: skip` stands where ruff's form would take four lines more: long calls and tables. Else ruff lays out."""
-    files = laid_out_by_hand()
-    copies = {file: tmp_path / f"copy_{number}.py" for number, file in enumerate(files)}
-    for file, copy in copies.items():
-        copy.write_text(BY_HAND.sub("", file.read_text(encoding="utf-8")), encoding="utf-8")
-    ruff = Path(sys.executable).with_name("ruff")
-    subprocess.run([ruff, "format", "--quiet", "--config", PROJECT / "pyproject.toml", tmp_path], check=True)
-    saved = {file: copy.read_text(encoding="utf-8").count("\n") for file, copy in copies.items()}
-    saved = {file: lines - file.read_text(encoding="utf-8").count("\n") for file, lines in saved.items()}
-    assert not {str(file): lines for file, lines in saved.items() if lines < 4 * files[file]}
-    assert sum(files.values()) < 340
-
-
 def test_no_modules_import_each_other_in_a_circle():
     """At their tops: which of two is imported first must not matter. graphlib names the circle."""
     names = {".".join(file.relative_to(PROJECT).with_suffix("").parts): file for file in SOURCES}
@@ -71,18 +37,6 @@ def test_no_modules_import_each_other_in_a_circle():
         wanted = {f"{n.module}.{alias.name}" for n in nodes for alias in n.names} | {str(n.module) for n in nodes}
         graph[name] = wanted & names.keys()
     assert list(graphlib.TopologicalSorter(graph).static_order())
-
-
-def test_modules_and_pages_stay_short():
-    lengths = {file.relative_to(PROJECT): len(file.read_text(encoding="utf-8").splitlines()) for file in SOURCES}
-    too_long = {str(file): n for file, n in lengths.items() if n > (150 if file.parent == Path("pages") else 400)}
-    assert not too_long
-
-
-def test_functions_stay_short():
-    found = [one for file in SOURCES for one in functions(file)]
-    assert not [one for one in found if one[1] > 60]
-    assert statistics.median(size for _, size in found) <= 12
 
 
 TESTS = sorted((PROJECT / "tests").rglob("test_*.py"))
@@ -123,42 +77,7 @@ def test_no_module_has_a_name_that_says_nothing(name):
     assert not [file for file in SOURCES if name in file.relative_to(PROJECT).with_suffix("").parts]
 
 
-PARTICIPLES = {
-    "bound",
-    "drawn",
-    "found",
-    "given",
-    "held",
-    "kept",
-    "known",
-    "made",
-    "said",
-    "seen",
-    "shown",
-    "taken",
-    "told",
-}
-
-
-def test_no_module_is_called_by_a_participle_alone():
-    """A name says what is in it; `crossed` and `held` are studies, called as their commands."""
-    names = {file.stem for file in SOURCES}
-    called = {name for name in names if name in PARTICIPLES or ("_" not in name and name.endswith("ed"))}
-    assert called == {"crossed", "held", "ragged"}  # ragged as arrays are
-
-
-def test_no_class_name_is_used_more_than_twice():
-    """Who greps for one finds it."""
-    classes = collections.defaultdict(list)
-    for file in SOURCES:
-        for node in nodes_of(file):
-            if isinstance(node, ast.ClassDef):
-                classes[node.name].append(str(file.relative_to(PROJECT)))
-    assert len(classes) > 500
-    assert not {name: files for name, files in classes.items() if len(files) > 2}
-
-
-def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():
+def test_imports_inside_functions_say_what_they_cost_at_the_top():
     """docs/decisions/026: a module of core that needs torch is named at the top and loads when it is used."""
     lines = []
     for file in SOURCES:
@@ -166,7 +85,6 @@ def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():
         functions = [n for n in nodes_of(file) if isinstance(n, ast.FunctionDef)]
         inside = [n for function in functions for n in ast.walk(function) if isinstance(n, ast.Import | ast.ImportFrom)]
         lines += [(f"{file.relative_to(PROJECT)}:{n}", text[n - 1]) for n in {node.lineno for node in inside}]
-    assert len(lines) <= 80
     assert not [where for where, line in lines if "  # " not in line]
 
 
@@ -196,22 +114,6 @@ def test_every_name_that_is_imported_inside_a_function_is_there(folder):
                 if not hasattr(module, name.name) and not importlib.util.find_spec(f"{node.module}.{name.name}"):
                     missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {node.module}.{name.name}")
     assert not missing
-
-
-def test_a_docstring_names_the_arguments_that_there_are():
-    """Under Args the signature's own names, all of them: ruff's D417 finds the missing ones of public functions."""
-    astray = []
-    for file in files_of("core", "pages"):
-        for node in nodes_of(file):
-            text = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
-            section = docstrings.section(text or "", "Args")
-            if section is None:
-                continue
-            told = re.findall(r"^    \*{0,2}([\w, ]+): ", section, re.M)
-            there = {argument.arg for argument in docstrings.arguments(node)}
-            if there != set(told):
-                astray.append(f"{file.relative_to(PROJECT)}:{node.lineno} {sorted(there ^ set(told))}")
-    assert not astray
 
 
 def test_what_a_docstring_says_is_raised_stands_in_one_form():
