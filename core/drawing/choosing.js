@@ -26,8 +26,9 @@ function listenColumn(workbench, column) {
   parts.allBox.onkeydown = (event) => onKey(workbench, column, event);
   parts.all.onclick = (event) => {
     const head = headAt(column.layout, event.offsetX, event.offsetY);
-    if (head && (event.ctrlKey || event.metaKey || event.shiftKey)) add(workbench, head.index);
-    else if (head) choose(workbench, head.index);
+    const name = head && placeNameOf(column.pane, head.index);
+    if (head && (event.ctrlKey || event.metaKey || event.shiftKey)) add(workbench, name);
+    else if (head) choose(workbench, name);
   };
   parts.all.onmousemove = (event) => nameTile(workbench, column, event);
   parts.over.onmousemove = (event) => { if (!workbench.pinned) point(workbench, cellAt(column, event.offsetX, event.offsetY)); };
@@ -54,9 +55,9 @@ function changed(workbench) {
 function tellSoon(workbench) {
   clearTimeout(workbench.timer);
   workbench.timer = setTimeout(() => {
-    const { view, header } = workbench, name = (index) => (index === null ? "none" : nameOf(header.panes[0], index));
+    const { view, header } = workbench, full = (name) => (name === null ? "none" : fullName(header, name));
     const { cell, pinned } = workbench, at = pinned && cell ? `${cell.q ?? 0},${cell.k ?? 0}` : "";
-    workbench.host.tell({ ...view, head: name(view.head), also: view.also.map(name).join(","), ...(at && { at }) });
+    workbench.host.tell({ ...view, head: full(view.head), also: view.also.map(full).join(","), ...(at && { at }) });
   }, 250);
 }
 
@@ -78,18 +79,20 @@ function pointWord(workbench, word) {
   for (const column of workbench.columns) if (column.lines) drawHead(workbench, column);
 }
 
-function choose(workbench, index) {
-  if (index === workbench.view.head) return;
+function choose(workbench, name) {
+  if (name === workbench.view.head) return;
   Object.assign(workbench, { cell: null, pinned: false, pointed: null });
-  workbench.view.head = index;
-  if (index === null) workbench.view.also = [];
+  workbench.parts.absent.hidden = true;
+  workbench.view.head = name;
+  if (name === null) workbench.view.also = [];
   draw(workbench); tellSoon(workbench);
 }
 
 // Add a head to those whose lines are drawn together, or take it away.
-function add(workbench, index) {
+function add(workbench, name) {
   const { view } = workbench, heads = chosenHeads(view);
-  const chosen = heads.includes(index) ? heads.filter((one) => one !== index) : [...heads, index];
+  const chosen = heads.includes(name) ? heads.filter((head) => head !== name) : [...heads, name];
+  workbench.parts.absent.hidden = true;
   view.head = chosen.length ? chosen[0] : null;
   view.also = chosen.slice(1);
   view.look = chosen.length > 1 ? "lines" : view.look;
@@ -97,18 +100,19 @@ function add(workbench, index) {
 }
 
 function jump(workbench) {
-  const { jump: box } = workbench.parts, [pane] = workbench.header.panes, index = indexOf(pane, box.value);
-  if (index === null) {
-    box.setCustomValidity(`${pane.whole ? "Maps" : "Heads"} run from ${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}.`);
+  const { jump: box } = workbench.parts, { panes } = workbench.header, pane = panes.find((one) => indexOf(one, box.value) !== null);
+  if (!pane) {
+    box.setCustomValidity(`${panes[0].whole ? "Maps" : "Heads"} run from ${rangeOf(panes[0])}.`);
     box.reportValidity();
     return;
   }
+  const name = placeNameOf(pane, indexOf(pane, box.value));
   box.value = "";
-  choose(workbench, index);
+  choose(workbench, name);
   workbench.columns[0].parts.allBox.focus({ preventScroll: true });
 }
 
-function onKey(workbench, { layout }, event) {
+function onKey(workbench, { layout, pane }, event) {
   const { view } = workbench, steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout.columns, ArrowDown: layout.columns };
   if (event.key === "Escape") return workbench.cell ? ((workbench.pinned = false), point(workbench, null)) : choose(workbench, null);
   if (event.key.toLowerCase() === "l" && !event.ctrlKey && !event.metaKey) {
@@ -120,15 +124,15 @@ function onKey(workbench, { layout }, event) {
   if (!(event.key in steps)) return undefined;
   event.preventDefault();
   if (event.shiftKey && view.head !== null) return moveCell(workbench, event.key);
-  const place = layout.heads.findIndex((head) => head.index === view.head);
+  const place = layout.heads.findIndex((head) => head.index === headIn(pane, view.head));
   const next = place < 0 ? 0 : place + steps[event.key];
-  return layout.heads[next] ? choose(workbench, layout.heads[next].index) : undefined;
+  return layout.heads[next] ? choose(workbench, placeNameOf(pane, layout.heads[next].index)) : undefined;
 }
 
 // Space keeps the head that is chosen among the lines, so that the arrows can go on to the next one.
 function walkAdding(workbench) {
   const { view } = workbench;
-  view.also = view.also.includes(view.head) ? view.also.filter((index) => index !== view.head) : [...view.also, view.head];
+  view.also = view.also.includes(view.head) ? view.also.filter((name) => name !== view.head) : [...view.also, view.head];
   view.look = "lines";
   changed(workbench);
 }
@@ -146,7 +150,7 @@ function moveCell(workbench, key) {
 // All columns side by side, or the enlarged head of each; with the scale of each and a caption; on a light ground.
 function savePicture(shownHere, kind, all) {
   const theme = lightTheme(shownHere.theme), workbench = { ...shownHere, theme };
-  const { header, view, columns } = workbench, [column] = columns, pane = column.pane;
+  const { header, view, columns } = workbench, column = columns.find(({ pane }) => headIn(pane, view.head) !== null) || columns[0], pane = column.pane;
   const lines = !all && column.lines, layout = all ? layoutOf(pane, view, 1100) : lines ? linesFrame(pane, 640, 760) : frameOf(pane, 760);
   const wide = Math.max(layout.width, 320) + 12, height = layout.height + LEGEND_HEIGHT + 34;
   const paint = (pen, shown, x) => {
@@ -154,14 +158,14 @@ function savePicture(shownHere, kind, all) {
     if (all) drawHeads(pens, workbench, shown, frame);
     else if (lines && !shown.signed) drawLines(pens, workbench, shown, frame);
     else drawMatrix(pens, workbench, shown, frameOf(shown, 760));
-    const full = shown.signed ? shown.full / MIDDLE : view.scale === "own" && !all ? fullOf(workbench, shown, view.head) / 65535 : 1;
+    const full = shown.signed ? shown.full / MIDDLE : view.scale === "own" && !all ? fullOf(workbench, shown, headIn(shown, view.head)) / 65535 : 1;
     drawLegend(pens, theme, 8, layout.height + 6, { perMap: all && view.scale === "own", full, signed: shown.signed });
-    const said = all ? `${shown.title}, all heads` : `${shown.title}, ${chosenHeads(view).map((index) => nameOf(shown, index)).join(" ")}`;
+    const said = all ? `${shown.title}, all heads` : `${shown.title}, ${chosenHeads(view).map((name) => fullName(header, name)).join(" ")}`;
     pens.text(shortened(`${said}: ${header.caption}`, Math.floor(wide / 6)), 8, layout.height + LEGEND_HEIGHT + 16, { size: 11 });
   };
-  const panes = lines ? header.panes.filter((one) => !one.signed) : header.panes;
+  const panes = all ? header.panes : header.panes.filter((shown) => headIn(shown, view.head) !== null && !(lines && shown.signed));
   const picture = (pen) => panes.forEach((one, place) => paint(pen, one, place * wide));
-  const name = `${header.file}${all ? "" : "-" + nameOf(pane, view.head)}.${kind}`;
+  const name = `${header.file}${all ? "" : "-" + fullName(header, view.head)}.${kind}`;
   if (kind === "svg") {
     const pen = svgPen(wide * panes.length, height, theme);
     picture(pen);

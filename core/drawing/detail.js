@@ -13,9 +13,9 @@ function frameOf(pane, width, height = Infinity) {
 }
 
 function drawMatrix(pen, workbench, pane, frame) {
-  const { theme, view } = workbench, { margin, side, cell, across } = frame;
-  pen.tile(margin, margin, side, side, workbench.weights, offsetOf(pane, view.head), sides(pane), rampFor(workbench, pane),
-    fullOf(workbench, pane, view.head), 1, pane.signed);
+  const { theme, view } = workbench, { margin, side, cell, across } = frame, head = headIn(pane, view.head);
+  pen.tile(margin, margin, side, side, workbench.weights, offsetOf(pane, head), sides(pane), rampFor(workbench, pane),
+    fullOf(workbench, pane, head), 1, pane.signed);
   pen.rect(margin, margin, side, side, { stroke: theme.border });
   const label = (tokens, start, wide, write) => {
     const size = frame.labelled ? Math.min(12, Math.max(8, wide * 0.85)) : 10, every = frame.labelled ? 1 : Math.ceil(24 / wide);
@@ -74,7 +74,7 @@ function placeOf(pane, position, start = 0) {
   return block > 1 ? `${from} to ${Math.min(pane.tokensAll || Infinity, from + block - 1)}` : `${from}`;
 }
 
-function weightAt(workbench, pane, q, k, index = workbench.view.head) {
+function weightAt(workbench, pane, q, k, index = headIn(pane, workbench.view.head)) {
   const number = workbench.weights[offsetOf(pane, index) + q * pane.keys + k];
   return pane.signed ? signedOf(number) : number / 65535;
 }
@@ -87,7 +87,7 @@ function describe(workbench, { parts, pane }, { q, k }) {
   if (q !== null && k !== null) {
     const weight = weightAt(workbench, pane, q, k), sign = pane.signed && weight > 0 ? "+" : "";
     const what = pane.block > 1 ? "greatest weight " : "";
-    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${query(q)} to ${key(k)}: ${what}${sign}${weight.toFixed(4)}`;
+    reading.textContent = `${nameOf(pane, headIn(pane, workbench.view.head))}: from ${query(q)} to ${key(k)}: ${what}${sign}${weight.toFixed(4)}`;
     reading.dataset.weight = weight.toFixed(6);
   } else {
     reading.textContent = q !== null ? `What ${query(q)} attends to (its row)` : `Who attends to ${key(k)} (its column)`;

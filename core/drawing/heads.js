@@ -7,8 +7,22 @@ const GAP = 3, LARGEST_TILE = 150, ONLY_TILE = 48, SAVED_SCALE = 2; // pixels; o
 // "L1H2", or of an encoder-decoder "Enc L1H2"; "Layer 1" where a map is of all its heads.
 const nameOf = (pane, index) => pane.named || (pane.whole ? `Layer ${index + 1}` : "") || `${pane.part ? pane.part + " " : ""}L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
 
+// The same without the stack: what the view keeps, since a model with other layers or heads has other indexes.
+const placeNameOf = (pane, index) => nameOf({ ...pane, part: "" }, index);
+
+// The index of a head of the view in this pane; null if the pane has no such head.
+const headIn = (pane, name) => (name === null ? null : indexOf(pane, name));
+
+// The name of a head as it is told and written, with its stack if it has one.
+const fullName = ({ panes }, name) => {
+  const pane = panes.find((one) => headIn(one, name) !== null) || panes[0], index = headIn(pane, name);
+  return index === null ? name : nameOf(pane, index);
+};
+
+const rangeOf = (pane) => `${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}`;
+
 function indexOf(pane, name) {
-  if (pane.named) return name === pane.named ? 0 : null;
+  if (pane.named) return name === pane.named || name === placeNameOf(pane, 0) ? 0 : null;
   const layer = pane.whole && Number((/^\s*l(?:ayer)?\s*(\d+)\s*$/i.exec(name || "") || [])[1]);
   if (pane.whole) return layer >= 1 && layer <= pane.layers ? layer - 1 : null;
   const parts = /^\s*(enc|dec|cross)?\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
@@ -29,13 +43,16 @@ function ordered(pane, view) {
 /** @type {(pane: any) => [queries: number, keys: number]} */
 const sides = (pane) => [pane.length, pane.keys];
 const areaOf = (pane) => pane.length * pane.keys;
+// Cells that say nothing: the first query of a decoder sees only itself, so its weight is 1 in every head.
+const forcedOf = (pane) => (pane.causal && !pane.signed && pane.startsAtFirst && areaOf(pane) > 1 ? 1 : 0);
 const offsetOf = (pane, index) => pane.offset + index * areaOf(pane);
 
 // The number that is drawn with the strongest colour. Differences are small beside 1: their scale is the greatest of all.
 function fullOf(workbench, pane, index) {
   const own = workbench.view.scale === "own", { weights } = workbench;
   if (pane.signed) return own ? greatestDifference(weights, offsetOf(pane, index), areaOf(pane)) : pane.full;
-  return own ? greatestOf(weights, offsetOf(pane, index), areaOf(pane)) : 65535;
+  const forced = forcedOf(pane);
+  return own ? greatestOf(weights, offsetOf(pane, index) + forced, areaOf(pane) - forced) : 65535;
 }
 
 const rampFor = (workbench, pane) => (pane.signed ? workbench.theme.differences : workbench.theme.ink);
@@ -79,16 +96,17 @@ function drawHeads(pen, workbench, pane, layout) {
 }
 
 // The chosen head has a thick border; heads that were added for the lines have a corner in their colour.
-function markChosen(pen, workbench, layout) {
-  const { view, theme } = workbench;
+function markChosen(pen, workbench, pane, layout) {
+  const { view, theme } = workbench, head = headIn(pane, view.head), chosen = chosenHeads(view).map((name) => headIn(pane, name));
   for (const { index, x, y } of layout.heads) {
-    if (index === view.head) pen.rect(x, y, layout.tile, layout.tile, { stroke: theme.accent, line: 3 });
-    const place = chosenHeads(view).indexOf(index);
+    if (index === head) pen.rect(x, y, layout.tile, layout.tile, { stroke: theme.accent, line: 3 });
+    const place = chosen.indexOf(index);
     if (view.also.length && place >= 0) pen.rect(x, y, Math.min(10, layout.tile / 3), Math.min(10, layout.tile / 3), { fill: theme.hues[place % theme.hues.length], stroke: theme.paper });
   }
 }
 
-const chosenHeads = (view) => [...(view.head === null ? [] : [view.head]), ...view.also.filter((index) => index !== view.head)];
+// The chosen heads by name, in the order of their colours.
+const chosenHeads = (view) => [...(view.head === null ? [] : [view.head]), ...view.also.filter((name) => name !== view.head)];
 
 function headAt(layout, x, y) {
   return layout.heads.find((head) => x >= head.x && x < head.x + layout.tile && y >= head.y && y < head.y + layout.tile);
@@ -107,17 +125,17 @@ function fillTree(parts, pane, view) {
   const rows = [...Array(pane.layers).keys()].map((layer) => make("div", { role: "row" },
     ...[...Array(pane.heads).keys()].map((head) => {
       const index = layer * pane.heads + head;
-      return make("span", { role: "gridcell", id: `${parts.named}-${index}`, ariaLabel: spoken(index), ariaSelected: String(index === view.head) });
+      return make("span", { role: "gridcell", id: `${parts.named}-${index}`, ariaLabel: spoken(index), ariaSelected: String(index === headIn(pane, view.head)) });
     })));
   parts.tree.replaceChildren(...rows);
   parts.allBox.setAttribute("aria-rowcount", pane.layers);
   parts.allBox.setAttribute("aria-colcount", pane.heads);
 }
 
-function announce(parts, view) {
-  for (const cell of parts.tree.querySelectorAll("[role=gridcell]")) cell.ariaSelected = String(cell.id === `${parts.named}-${view.head}`);
-  if (view.head === null) parts.allBox.removeAttribute("aria-activedescendant");
-  else parts.allBox.setAttribute("aria-activedescendant", `${parts.named}-${view.head}`);
+function announce(parts, head) {
+  for (const cell of parts.tree.querySelectorAll("[role=gridcell]")) cell.ariaSelected = String(cell.id === `${parts.named}-${head}`);
+  if (head === null) parts.allBox.removeAttribute("aria-activedescendant");
+  else parts.allBox.setAttribute("aria-activedescendant", `${parts.named}-${head}`);
 }
 
 function make(tag, properties = {}, ...children) {
@@ -163,7 +181,7 @@ function differenceSeen(workbench, pane, index, name) {
 
 function strongest({ weights }, pane, index) {
   const start = offsetOf(pane, index), middle = pane.signed ? MIDDLE : 0;
-  let place = 0;
-  for (let k = 1; k < areaOf(pane); k++) if (Math.abs(weights[start + k] - middle) > Math.abs(weights[start + place] - middle)) place = k;
+  let place = forcedOf(pane);
+  for (let k = place + 1; k < areaOf(pane); k++) if (Math.abs(weights[start + k] - middle) > Math.abs(weights[start + place] - middle)) place = k;
   return { q: Math.floor(place / pane.keys), k: place % pane.keys, value: weights[start + place] - middle };
 }

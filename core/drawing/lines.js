@@ -17,8 +17,9 @@ function drawLines(pen, workbench, pane, frame, pointed = null) {
   const { theme, view } = workbench, left = frame.words, right = frame.width - frame.words;
   pen.text("from (query)", left - 6, 10, { size: 10, align: "right" });
   pen.text("to (key)", right + 6, 10, { size: 10 });
-  chosenHeads(view).forEach((index, place) => {
-    const colour = theme.hues[place % theme.hues.length];
+  chosenHeads(view).forEach((name, place) => {
+    const colour = theme.hues[place % theme.hues.length], index = headIn(pane, name);
+    if (index === null) return; // of two models that are compared, the other one has it
     for (const { q, k, weight } of linesOf(workbench, pane, index, pointed)) {
       pen.line(left, middleOf(frame, q), right, middleOf(frame, k), { colour, width: 0.6 + THICKEST * weight, alpha: Math.min(1, 0.12 + weight) });
     }
@@ -46,7 +47,7 @@ function linesOf(workbench, pane, index, pointed) {
 
 // Mean over queries and over the chosen heads of the weight on each token; even attention gives 1 / keys.
 function received({ view, weights }, pane) {
-  const heads = chosenHeads(view), sums = new Float64Array(pane.keys);
+  const heads = chosenHeads(view).map((name) => headIn(pane, name)).filter((index) => index !== null), sums = new Float64Array(pane.keys);
   for (const index of heads) {
     const start = offsetOf(pane, index);
     for (let k = 0; k < areaOf(pane); k++) sums[k % pane.keys] += weights[start + k];
@@ -66,7 +67,7 @@ function showReceived(workbench, { parts, pane }) {
     parts.reading.textContent = "A line is the greatest weight from one block of tokens to another; what each token receives was left out.";
     return parts.row.replaceChildren();
   }
-  const heads = chosenHeads(workbench.view), weights = received(workbench, pane);
+  const heads = chosenHeads(workbench.view).filter((name) => headIn(pane, name) !== null), weights = received(workbench, pane);
   const most = weights.indexOf(Math.max(...weights));
   parts.reading.textContent = `What each token receives, mean of ${heads.length === 1 ? "1 head" : `${heads.length} heads`}: `
     + `most “${pane.keyTokens[most]}” ${weights[most].toFixed(2)}; even attention gives ${(1 / pane.keys).toFixed(2)}`;

@@ -26,11 +26,12 @@ function openMaps(workbench, { header, weights }, theme) {
   Object.assign(workbench, { header, weights, theme, look, cell: null, pinned: false, pointed: null });
   header.panes.forEach(fillPane);
   header.panes.forEach((pane) => { if (pane.signed) pane.full = greatestDifference(weights, pane.offset, pane.layers * pane.heads * areaOf(pane)); });
-  if (fresh) Object.assign(workbench.view, viewOf(header.usual, header.panes[0]), viewOf(header.opened, header.panes[0]));
-  fitView(workbench);
+  if (fresh) Object.assign(workbench.view, viewOf(header.usual, header.panes), viewOf(header.opened, header.panes));
+  const closed = fitView(workbench);
   makeColumns(workbench);
   fillControls(workbench);
   draw(workbench);
+  if (closed) tellSoon(workbench); // the address names a head that this model does not have
 }
 
 // What square maps of one sentence, whose layers see all of it, leave out of their header.
@@ -38,39 +39,49 @@ function fillPane(pane) {
   pane.keyTokens = pane.keyTokens || pane.tokens;
   pane.keys = pane.keyTokens.length;
   pane.windows = pane.windows || [];
+  const [firstQuery, firstKey] = startsOf(pane);
+  pane.startsAtFirst = firstQuery === 0 && firstKey === 0 && pane.keys === pane.tokens.length; // a sink is one key more
   for (const score of Object.values(pane.scores)) score.even = [score.even].flat();
 }
 
 // A view as a link has it ({head: "L1H6", also: "L2H1,L3H4", ...}) as the workbench has it.
-function viewOf(opened, pane) {
+function viewOf(opened, panes) {
   const view = {};
   for (const name of ["look", "score", "show", "scale"]) if (opened[name] !== undefined) view[name] = opened[name];
   for (const name of ["least", "line"]) if (opened[name] !== undefined) view[name] = Math.min(1, Math.max(0, Number(opened[name]) || 0));
-  if (opened.head !== undefined) view.head = indexOf(pane, opened.head);
-  view.also = (opened.also || "").split(",").map((name) => indexOf(pane, name)).filter((index) => index !== null);
+  const holding = (name) => panes.find((pane) => indexOf(pane, name) !== null);
+  const named = (name) => (holding(name) ? placeNameOf(holding(name), indexOf(holding(name), name)) : name);
+  if (opened.head !== undefined) view.head = opened.head && opened.head !== "none" ? named(opened.head) : null;
+  view.also = (opened.also || "").split(",").filter(holding).map(named);
   return view;
 }
 
 // A view from elsewhere (the browser's Back): what it does not name is as this payload opens.
 function takeView(workbench, opened) {
   if (!workbench.header) return;
-  const { usual, panes: [pane] } = workbench.header;
-  Object.assign(workbench.view, USUAL, viewOf(usual, pane), viewOf(opened, pane));
+  const { usual, panes } = workbench.header;
+  Object.assign(workbench.view, USUAL, viewOf(usual, panes), viewOf(opened, panes));
   fitView(workbench); fillControls(workbench); draw(workbench); tellSoon(workbench);
 }
 
-function fitView({ view, header }) {
-  const [pane] = header.panes, count = pane.layers * pane.heads;
-  if (view.head !== null && view.head >= count) view.head = null;
-  view.also = view.also.filter((index) => index < count);
+// Heads are kept by layer and head. One that none of these maps is of is closed, and the workbench says so; true if so.
+function fitView({ view, header, parts }) {
+  const [pane] = header.panes, absent = (name) => header.panes.every((one) => headIn(one, name) === null);
+  const closed = view.head !== null && absent(view.head);
+  parts.absent.hidden = !closed;
+  parts.absent.textContent = closed ? `${shortened(view.head, 20)} was closed: these maps are of ${rangeOf(pane)}. Click one of them.` : "";
+  if (closed) view.head = null;
+  view.also = view.also.filter((name) => !absent(name));
   if (!pane.scores[view.score]) view.score = "";
+  return closed;
 }
 
 // ------------------------------------------------------------ parts
 
 function makeBar(root) {
   const parts = { root }, labelled = (text, control) => make("label", {}, text, control);
-  parts.scale = make("select", {}, new Option("0 to 1", "absolute"), new Option("each map's own", "own"));
+  parts.scale = make("select", { title: "Each map's own: from 0 to the largest weight of the map. The first token of a decoder sees only "
+    + "itself, so its weight of 1 is left out." }, new Option("0 to 1", "absolute"), new Option("each map's own", "own"));
   parts.score = make("select", { title: "A number per head to order and filter by" });
   parts.show = make("select", {}, new Option("in layers, others faint", "layers"), new Option("highest first", "highest"));
   parts.least = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0 });
@@ -83,8 +94,9 @@ function makeBar(root) {
     labelled("Order by", parts.score), ...parts.ordered, labelled("Go to", parts.jump), make("span", { className: "buttons" }, parts.png, parts.svg));
   parts.note = make("p", { className: "note" });
   parts.none = make("p", { className: "note", textContent: "No head has that score: lower “at least”.", hidden: true });
+  parts.absent = make("p", { className: "note absent", role: "status", hidden: true });
   parts.columns = make("div", { className: "columns" });
-  root.replaceChildren(parts.bar, parts.note, parts.none, parts.columns);
+  root.replaceChildren(parts.bar, parts.note, parts.none, parts.absent, parts.columns);
   return parts;
 }
 
@@ -165,12 +177,12 @@ function draw(workbench) {
   workbench.width = root.clientWidth; // what the resize observer compares with
   root.classList.toggle("stacked", workbench.width < STACKED);
   workbench.room = host.room(); // what a host compares with
-  const room = Math.max(SMALLEST, workbench.room) - parts.bar.offsetHeight - parts.note.offsetHeight - 8;
+  const room = Math.max(SMALLEST, workbench.room) - parts.bar.offsetHeight - parts.note.offsetHeight - parts.absent.offsetHeight - 8;
   evenTitles(columns);
   for (const column of columns) drawColumn(workbench, column, room);
   parts.none.hidden = columns[0].layout.heads.length > 0;
   root.dataset.painted = workbench.header.id;
-  root.dataset.head = view.head === null ? "" : nameOf(columns[0].pane, view.head);
+  root.dataset.head = view.head === null ? "" : fullName(workbench.header, view.head);
   window.dispatchEvent(new CustomEvent("atlas-painted", { detail: workbench.header.id }));
 }
 
@@ -193,8 +205,8 @@ function drawColumn(workbench, column, room) {
   sized(parts.all, layout.width, layout.height);
   const pen = canvasPen(parts.all, layout.width, layout.height, scale, theme);
   drawHeads(pen, workbench, pane, layout);
-  markChosen(pen, workbench, layout);
-  announce(parts, view);
+  markChosen(pen, workbench, pane, layout);
+  announce(parts, headIn(pane, view.head));
   const legend = pane.signed ? 250 : 230;
   sized(parts.legend, legend, LEGEND_HEIGHT);
   drawLegend(canvasPen(parts.legend, legend, LEGEND_HEIGHT, scale, theme), theme, 0, 2,
@@ -210,9 +222,17 @@ function drawColumn(workbench, column, room) {
 
 function drawHead(workbench, column) {
   const { theme, view, scale } = workbench, { parts, pane, room } = column, lines = view.look === "lines" && !pane.signed;
-  parts.oneName.textContent = nameOf(pane, view.head);
-  parts.chosen.replaceChildren(...(view.look === "lines" ? colourKeys(workbench, pane) : []));
-  parts.seen.textContent = seen(workbench, pane, view.head);
+  const head = headIn(pane, view.head);
+  for (const part of [parts.oneBox, parts.reading, parts.row]) part.hidden = head === null;
+  if (head === null) { // of two models that are compared, the other one has it
+    parts.oneName.textContent = view.head;
+    parts.seen.textContent = `${pane.title} has no ${view.head}: its heads are ${rangeOf(pane)}.`;
+    column.frame = column.lines = null;
+    return undefined;
+  }
+  parts.oneName.textContent = nameOf(pane, head);
+  parts.chosen.replaceChildren(...(view.look === "lines" ? colourKeys(workbench) : []));
+  parts.seen.textContent = seen(workbench, pane, head);
   parts.over.hidden = lines;
   column.frame = lines ? null : frameOf(pane, room.wide, room.high);
   column.lines = lines ? linesFrame(pane, room.wide, room.high) : null;
@@ -231,12 +251,12 @@ function drawHead(workbench, column) {
 }
 
 // The heads whose lines are drawn, each in its colour; a click takes one away.
-function colourKeys(workbench, pane) {
+function colourKeys(workbench) {
   const heads = chosenHeads(workbench.view);
-  return heads.length < 2 ? [] : heads.map((index, place) => {
-    const key = make("button", { textContent: nameOf(pane, index), title: "Take this head's lines away" });
+  return heads.length < 2 ? [] : heads.map((name, place) => {
+    const key = make("button", { textContent: name, title: "Take this head's lines away" });
     key.style.borderColor = key.style.borderLeftColor = workbench.theme.hues[place % workbench.theme.hues.length];
-    key.onclick = () => add(workbench, index);
+    key.onclick = () => add(workbench, name);
     return key;
   });
 }

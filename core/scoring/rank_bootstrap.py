@@ -27,13 +27,13 @@ class RankCorrelation:
 
 
 def rank_correlation(
-    first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " head"], *, seed: int = 0
+    first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> RankCorrelation:
     """Spearman's correlation of two scores of the same heads, and what other heads of such a kind would give.
 
     Args:
         first: a score of each head, numbers or booleans.
-        second: another score of the same heads, in their order.
+        second: another score of the same heads, in their order; `other` equals `head`.
         seed: of the draws of heads, with replacement.
 
     Returns:

@@ -333,7 +333,9 @@ def test_heads_that_hear_nothing_of_each_other_have_no_edge():
     run = run_of(checkpoint)
     edges = [edge for edge in GRAPH.edges if GRAPH.kind(edge) == "head to head"]
     assert len(edges) == 3 * 4 * 4 * 3
-    assert float(edge_effects(run, edges, difference).abs().max()) == 0
+    # An effect is a difference of two logit differences, summed by kernels that may add up in different orders.
+    rounding = 64 * torch.finfo(torch.float64).eps * float(run.logits().detach().abs().max())
+    assert float(edge_effects(run, edges, difference).abs().max()) <= rounding
 
 
 def test_the_graph_of_six_by_six_has_the_edges_that_were_counted():

@@ -508,3 +508,89 @@ def test_the_guided_path_goes_on_after_a_reload_and_from_another_page(page, addr
         settled(page)
     expect(field).to_have_value(best)
     expect(page.get_by_text("1 of 4 steps done")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def three_by_four(tmp_path_factory):
+    """The folder of a decoder with 3 layers of 4 heads, where the bundled encoder has 6 of 6."""
+    folder = tmp_path_factory.mktemp("small") / "three-by-four"
+    checkpoint = tiny("gpt2")
+    checkpoint.model.save_pretrained(folder)
+    checkpoint.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def choose_checkpoint(page, name: str) -> None:
+    """Type a name into the context bar, and wait until other maps are painted."""
+    grid = painted(page)
+    seen = grid.get_attribute("data-painted")
+    box = page.get_by_role("combobox", name="Checkpoint")
+    box.fill(str(name))
+    box.press("Enter")
+    changed(page, grid, seen)
+
+
+@pytest.mark.slow  # 4 to 8 CPU seconds
+def test_a_head_stays_the_same_layer_and_head_in_a_model_of_another_shape(page, address, three_by_four):
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L2H3")
+    grid = painted(page)
+    expect(grid.locator("h2")).to_have_text("L2H3")
+    choose_checkpoint(page, three_by_four)
+    expect(grid.locator("h2")).to_have_text("L2H3")  # by its number in the grid of 6 x 6 it would be L3H1
+    expect(grid.locator(".seen")).to_contain_text("L2H3")
+    choose_checkpoint(page, "atlas-encoder")
+    expect(grid).to_have_attribute("data-head", "L2H3")
+
+
+@pytest.mark.slow  # 4 to 8 CPU seconds
+def test_a_head_that_the_next_model_lacks_is_closed_with_one_message(page, address, three_by_four):
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L6H1")
+    grid = painted(page)
+    expect(grid.locator("h2")).to_have_text("L6H1")
+    choose_checkpoint(page, three_by_four)
+    expect(grid).to_have_attribute("data-head", "")
+    expect(grid.locator(".absent")).to_have_text("L6H1 was closed: these maps are of L1H1 to L3H4. Click one of them.")
+    page.wait_for_function("() => !location.search.includes('L6H1')")
+    grid.locator(".allBox").focus()
+    page.keyboard.press("ArrowRight")
+    expect(grid).to_have_attribute("data-head", "L1H1")
+    expect(grid.locator(".absent")).to_be_hidden()
+
+
+@pytest.mark.slow  # 4 to 8 CPU seconds
+def test_of_two_models_one_says_that_it_lacks_the_head(page, address, three_by_four):
+    visit(page, f"{address}/maps?text={SENTENCE}&beside={three_by_four}&head=L5H6")
+    grid = painted(page)
+    expect(grid.locator("h2")).to_have_text(["L5H6", "L5H6"])
+    expect(grid.locator(".seen").first).to_contain_text("L5H6")
+    expect(grid.locator(".seen").last).to_contain_text("has no L5H6: its heads are L1H1 to L3H4.")
+    assert "NaN" not in grid.inner_text()
+
+
+@pytest.mark.slow  # 4 to 8 CPU seconds
+def test_what_a_decoder_is_forced_to_is_left_out_of_its_scale_and_its_sentences(page, address, three_by_four):
+    """The first token of a decoder sees only itself: a weight of 1 in every map."""
+    from core.capture.running import capture
+    from core.models.opening import open_checkpoint
+
+    small = open_checkpoint(str(three_by_four))
+    maps = capture(small, small.encode("The old dog ran."))
+    weights = maps.weights[0, 1].copy()
+    assert weights[0, 0] == 1
+    weights[0, 0] = 0
+    most = np.unravel_index(weights.argmax(), weights.shape)
+    visit(page, f"{address}/maps?checkpoint={three_by_four}&text=The old dog ran.&head=L1H2&scale=own")
+    grid = painted(page)
+    seen = grid.locator(".seen").inner_text()
+    if "greatest weight" in seen:
+        assert f"“{maps.tokens[most[0]]}” to “{maps.tokens[most[1]]}”: {weights.max():.2f}" in seen
+    levels = grid.locator("canvas.oneMap").evaluate(
+        """(canvas, [query, key]) => {
+            const [margin, cell] = canvas.parentElement.dataset.frame.split(",").map(Number);
+            const scale = window.devicePixelRatio;
+            const at = (position) => Math.round((margin + (position + 0.5) * cell) * scale);
+            return [...canvas.getContext("2d").getImageData(at(key), at(query), 1, 1).data].slice(0, 3);
+        }""",
+        [int(most[0]), int(most[1])],
+    )
+    assert levels == [8, 38, 79]  # #08264F, the strongest colour of the light theme
