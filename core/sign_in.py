@@ -26,12 +26,14 @@ class SignIn:
         providers: names for several buttons; empty for one.
         clients: the client_id of each provider, of the one without a name under "default".
         roles: lists of names by role, and "default"; `core.store.people.role_of` reads them.
+        https: whether people come back from their provider over https, so that cookies need no other connection.
     """
 
     required: bool = False
     providers: tuple[str, ...] = ()
     clients: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
+    https: bool = False
 
 
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
@@ -130,7 +132,8 @@ def _checked(read: dict[str, Any], where: str) -> SignIn:
     clients = {name: str(auth[name]["client_id"]) for name in providers}
     if "client_id" in auth:
         clients["default"] = str(auth["client_id"])
-    return SignIn(required=True, providers=providers, clients=clients, roles=dict(roles))
+    https = auth["redirect_uri"].strip().lower().startswith("https://")
+    return SignIn(required=True, providers=providers, clients=clients, roles=dict(roles), https=https)
 
 
 def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -3,15 +3,22 @@
 import asyncio
 import contextlib
 import socket
+import subprocess
+import sys
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pages.parts.shell.connections import bound_connections, watched
+from pages.parts.shell import connections
+from pages.parts.shell.connections import BoundedServer, limits_for, send_at_once, watched
+from tests.event_loops import finished
 
+PROJECT = Path(__file__).resolve().parents[2]
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -21,10 +28,23 @@ async def answers(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-@contextlib.contextmanager
+async def answers_and_starts(scope, receive, send):
+    if scope["type"] != "lifespan":
+        await answers(scope, receive, send)
+        return
+    for step in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{step}.complete"})
+
+
 def serving(**bounds):
     """A server of uvicorn's in a thread; gives its port."""
-    settings = uvicorn.Config(answers, lifespan="off", log_level="critical", http=watched(H11Protocol, **bounds))
+    return running(uvicorn.Config(answers, lifespan="off", log_level="critical", http=watched(H11Protocol, **bounds)))
+
+
+@contextlib.contextmanager
+def running(settings):
+    """A server of uvicorn's with these settings in a thread; gives its port."""
     server = uvicorn.Server(settings)
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -101,10 +121,96 @@ def test_there_are_so_many_connections():
         assert ended(connect(port))
 
 
-def test_the_server_that_serves_the_app_is_found():
-    settings = uvicorn.Config(answers, lifespan="off", log_level="critical")
-    settings.load()
-    before = settings.http_protocol_class
-    bound_connections()
-    assert issubclass(settings.http_protocol_class, before)
-    assert settings.http_protocol_class is not before
+def test_the_server_that_starts_the_app_is_bounded_and_sends_at_once(monkeypatch, caplog):
+    caplog.set_level("INFO", "atlas")
+    monkeypatch.setattr(connections, "limits", lambda: replace(limits_for(1024), connections=2, waiting=3))
+    settings = uvicorn.Config(BoundedServer(answers_and_starts), lifespan="on", log_level="critical")
+    with running(settings) as port:
+        held = [connect(port) for _ in range(2)]
+        assert [status(made) for made in held] == [b"204", b"204"]
+        assert ended(connect(port))
+    assert settings.backlog == connections.BACKLOG
+    assert any("Limits: 1024 open files, 2 connections" in record.getMessage() for record in caplog.records)
+
+
+def test_an_answer_leaves_the_server_at_once():
+    sent = []
+
+    class Connection(socket.socket):
+        def setsockopt(self, *asked):
+            sent.append(asked)
+
+    class Transport:
+        def get_extra_info(self, name):
+            return made if name == "socket" else None
+
+    with Connection(socket.AF_INET) as made:
+        send_at_once(Transport())
+    assert sent == [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+
+
+def test_another_server_does_not_start():
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    finished(BoundedServer(answers)({"type": "lifespan"}, None, send))
+    assert said[0]["type"] == "lifespan.startup.failed"
+    assert "uvicorn" in said[0]["message"]
+
+
+@pytest.mark.parametrize("files", [64, 256, 1024, 4096, 20_000, 1_048_576])
+def test_limits_fit_into_the_open_files(files):
+    found = limits_for(files)
+    used = found.sessions * connections.FILES_A_SESSION + (found.connections - found.sessions)
+    assert used <= max(files - connections.RESERVED_FILES, 24)
+    assert 1 <= found.person <= found.sessions
+    assert 1 <= found.address <= found.sessions
+    assert 1 <= found.strangers <= found.sessions
+
+
+def test_the_limit_on_open_files_is_raised():
+    code = (
+        "import resource; from pages.parts.shell.connections import raise_file_limit as up;"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 900)); print(up(), up())"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["900", "900"]
+
+
+FLOOD = """
+import asyncio, resource, socket, sys, threading, time, uvicorn
+sys.path.insert(0, ".")
+from tests.pages.test_connections import answers_and_starts
+from pages.parts.shell import connections
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+app = connections.BoundedServer(answers_and_starts)
+listener = socket.create_server(("127.0.0.1", 0))
+server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="critical"))
+threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+while not server.started:
+    time.sleep(0.01)
+taken = [open("/dev/null") for _ in range(60 - len(__import__("os").listdir("/proc/self/fd")))]
+print(listener.getsockname()[1], flush=True)
+time.sleep(4)
+for file in taken:
+    file.close()
+time.sleep(30)
+"""
+
+
+def test_a_process_without_open_files_says_so_in_one_line_and_goes_on():
+    with subprocess.Popen(
+        [sys.executable, "-c", FLOOD], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            port = int(server.stdout.readline())
+            with connect(port, GET) as made:
+                made.settimeout(20)
+                assert b"204" in made.recv(1000)  # as soon as there are files again
+        finally:
+            server.kill()
+        told = server.stderr.read()
+    assert told.count("too many open files") == 1
+    assert "Traceback" not in told

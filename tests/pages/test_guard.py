@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from starlette.applications import Starlette
@@ -19,6 +21,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from core.sign_in import SignIn
 from pages.parts.shell import guard, people, sign_in_cookie
+from pages.parts.shell.connections import limits_for
 from pages.parts.shell.request_checks import RefusedError, check_source
 from tests.event_loops import finished
 from tests.pages.spliced import spliced
@@ -28,6 +31,7 @@ ORIGIN = f"http://{HOST}"
 SECRET = "only-for-this-test-0123456789abcdef"
 ADA, EVE = "ada@example.org", "eve@example.org"
 MEGABYTE = 1 << 20
+BOUNDS = SimpleNamespace(now=limits_for(20_000))
 STREAM = f"ws://{HOST}/_stcore/stream"  # a test client has a host of its own for websockets
 
 
@@ -166,9 +170,10 @@ def browser(kept):
     routes = [
         Route("/{base:path}_stcore/upload_file/{session}/{file}", take, methods=["PUT", "DELETE", "OPTIONS"]),
         Route("/painted", take, methods=["POST", "GET"]),
+        Route("/maps", take, methods=["GET"]),
         WebSocketRoute("/_stcore/stream", say_cookies),
     ]
-    app = guard.Guard(Starlette(routes=routes), lambda: kept)
+    app = guard.Guard(Starlette(routes=routes), lambda: kept, lambda: BOUNDS.now)
     with TestClient(app, base_url=ORIGIN) as client:
         token = generate_xsrf_token_string()
         client.cookies.set("_streamlit_xsrf", token)
@@ -240,7 +245,21 @@ def test_uploads_on_their_way_count(monkeypatch):
     assert not uploads._coming
 
 
-@pytest.mark.parametrize("length", ["", "-1", "1e9", "ten", "٣", "9" * 40])
+@pytest.mark.parametrize(
+    "length",
+    [
+        "",
+        "-1",
+        "1e9",
+        "ten",
+        "٣",
+        "9" * 40,
+        "9" * 4400,
+        "0" * 12 + "20971520",
+        "0" * 11 + "209715200",
+        "0" * 30 + "2097153",
+    ],
+)
 def test_an_upload_says_how_long_it_is(monkeypatch, length):
     options(monkeypatch, maxUploadSize=1)
     scope = {"method": "PUT", "headers": [(b"content-length", length.encode("utf-8"))]}
@@ -272,7 +291,7 @@ def test_a_websocket_of_another_page_does_not_open(browser, headers):
 
 
 def test_so_many_strangers_wait_at_the_door_and_one_who_signed_in_passes_them(browser, sign_in, monkeypatch):
-    monkeypatch.setattr(guard, "MOST_STRANGERS", 1)
+    monkeypatch.setattr(BOUNDS, "now", replace(limits_for(20_000), strangers=1))
     with browser.websocket_connect(STREAM):
         with pytest.raises(WebSocketDisconnect) as refused, browser.websocket_connect(STREAM):
             pass
@@ -280,6 +299,44 @@ def test_so_many_strangers_wait_at_the_door_and_one_who_signed_in_passes_them(br
         signed_in(browser, ADA)
         assert USER_COOKIE_NAME in greeted(browser)
     assert greeted(browser)
+
+
+def opened(client, stack, count):
+    """How many of so many pages open; those that do stay open."""
+    done = 0
+    for _ in range(count):
+        with contextlib.suppress(WebSocketDisconnect):
+            stack.enter_context(client.websocket_connect(STREAM))
+            done += 1
+    return done
+
+
+def test_an_address_opens_so_many_pages_and_is_told_so_in_a_sentence(browser, monkeypatch, caplog):
+    monkeypatch.setattr(BOUNDS, "now", replace(limits_for(20_000), address=3))
+    asked = {"accept": "text/html"}
+    with contextlib.ExitStack() as pages:
+        assert opened(browser, pages, 6) == 3
+        answer = browser.get("/maps", headers=asked)
+        assert answer.status_code == 503
+        assert "has 3 pages of this app open" in answer.text
+        assert browser.get("/painted").status_code == 200  # what an open page asks for is answered
+        assert len([record for record in caplog.records if "A page was refused" in record.message]) == 1
+    assert browser.get("/maps", headers=asked).status_code == 200
+    assert greeted(browser)
+
+
+def test_a_person_opens_so_many_pages_from_anywhere_and_others_still_come(browser, sign_in, monkeypatch):
+    monkeypatch.setattr(BOUNDS, "now", replace(limits_for(20_000), person=2, address=2))
+    with contextlib.ExitStack() as pages:
+        signed_in(browser, ADA)
+        assert opened(browser, pages, 5) == 2
+        signed_in(browser, EVE)
+        assert greeted(browser)
+
+
+@pytest.mark.parametrize("address", ["2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:0:1::"])
+def test_addresses_of_one_network_count_as_one(address):
+    assert guard.visitor({"client": (address, 1), "headers": []}).address == "2001:db8::/64"
 
 
 def test_a_stranger_stays_for_a_while(browser, sign_in, monkeypatch):

@@ -1,29 +1,149 @@
-"""Connections that say nothing, or half a request: bounded in number and in time.
+"""Connections and files of the server: bounded in number and in time, from the process's limit on open files.
 
 uvicorn waits for the rest of a request's head as long as its sender likes, and Streamlit, which makes its settings,
-names no limit; so each new connection is watched here.
+names no limit. The middleware here sets both in uvicorn's own settings when the server starts, so they hold under
+`streamlit run app.py`, `App.run()` and `uvicorn app:app` alike.
 """
 
 import asyncio
-import gc
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-import uvicorn
+from pages.parts import streamlit_internals
 
-MOST = 512  # connections at once, websockets among them; a process often has 1,024 files
-MOST_WAITING = 128  # of them, those whose request has not come; beyond, the one that waits longest goes
+try:
+    import resource
+except ModuleNotFoundError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]
+
+log = logging.getLogger("atlas")
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
 HEAD_SECONDS = 15.0  # for the head of a request, from its first byte or the connection's start
+FILES_A_SESSION = 4  # open files of one page: its websocket, and three of the event loop of its script
+CLOSED_SESSIONS = 128  # pages whose browser left, which Streamlit keeps for two minutes with their event loops
+RESERVED_FILES = 192 + 3 * CLOSED_SESSIONS  # libraries, the database, model files, pipes of workers; closed pages
+MOST_SESSIONS, MOST_REQUESTS = 400, 256  # pages, and connections of single requests, however many files are allowed
+BACKLOG = 256  # connections that the system holds until they are accepted, and most accepted in one turn
+FALLBACK_FILES = 10_240  # systems without a hard limit take this many (macOS: OPEN_MAX)
+OUT_OF_FILES = "socket.accept() out of system resource"  # asyncio's message for EMFILE, ENFILE, ENOBUFS and ENOMEM
+LOG_EVERY = 60.0  # seconds between two lines about the same thing
 
 
-def bound_connections() -> None:
-    """Watch the connections of the server that is about to serve this process; those of a test's stay as they are."""
-    for settings in gc.get_objects():
-        if type(settings) is uvicorn.Config and isinstance(getattr(settings, "http_protocol_class", None), type):
-            settings.http_protocol_class = watched(settings.http_protocol_class)  # type: ignore[attr-defined]
+@dataclass(frozen=True)
+class Limits:
+    """Attributes:
+    files: open files of the process.
+    connections: of the server at once, websockets among them.
+    waiting: connections whose request has not come; beyond, the connection that waits longest is closed.
+    sessions: open pages (websockets); strangers: of them, those of nobody who signed in where people sign in.
+    person, address: open pages of one person who signed in, or of one address without sign-in.
+    """
+
+    files: int
+    connections: int
+    waiting: int
+    sessions: int
+    strangers: int
+    person: int
+    address: int
+
+
+def limits_for(files: int) -> Limits:
+    """The limits of a process that may have so many open files."""
+    spare = max(0, files - RESERVED_FILES)
+    requests = max(8, min(MOST_REQUESTS, spare // 4))
+    sessions = max(4, min(MOST_SESSIONS, (spare - requests) // FILES_A_SESSION))
+    return Limits(
+        files=files,
+        connections=sessions + requests,
+        waiting=requests // 2,
+        sessions=sessions,
+        strangers=max(1, sessions // 8),
+        person=min(40, max(4, sessions // 5)),
+        address=max(1, sessions // 4),
+    )
+
+
+@cache
+def limits() -> Limits:
+    """The limits of this process, whose limit on open files is raised to the most that the system allows."""
+    return limits_for(raise_file_limit())
+
+
+def raise_file_limit() -> int:
+    """Raise the limit on open files of the process to its hard limit; returns the limit that holds then."""
+    if resource is None:
+        return FALLBACK_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for wanted in (hard, FALLBACK_FILES):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # no number, or more than the system takes
+            continue
+        break
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else FALLBACK_FILES
+
+
+class BoundedServer:
+    """Sets the limits in uvicorn's settings before it listens, and hands everything on (ASGI)."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]]):
+        self._app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            try:
+                bound_server(receive)
+            except streamlit_internals.InternalsError as error:
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+        await self._app(scope, receive, send)
+
+
+def bound_server(receive: Receive) -> None:
+    """Set the limits in the settings of the server that is about to listen. Errors: InternalsError."""
+    settings, most = streamlit_internals.server_settings(receive), limits()
+    settings.http_protocol_class = watched(
+        settings.http_protocol_class, most=most.connections, most_waiting=most.waiting
+    )
+    settings.backlog = min(settings.backlog, BACKLOG)
+    asyncio.get_running_loop().set_exception_handler(FewLines())
+    log.info(
+        "Limits: %d open files, %d connections (%d waiting), %d pages, %d of one address, %d of one person",
+        most.files, most.connections, most.waiting, most.sessions, most.address, most.person,
+    )  # fmt: skip
+
+
+class FewLines:
+    """Logs that the process has no open file left as one line a minute; asyncio logs a traceback each time, and tries
+    to accept again after a second. Everything else is logged as usual."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if context.get("message") != OUT_OF_FILES:
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._last > LOG_EVERY:
+            self._last = time.monotonic()
+            log.error(
+                "The server cannot accept connections because the process has too many open files (%s). It tries "
+                "again every second. Raise the limit (ulimit -n) or restart the app.",
+                context.get("exception"),
+            )
 
 
 def watched(
-    protocol: Any, *, most: int = MOST, most_waiting: int = MOST_WAITING, seconds: float = HEAD_SECONDS
+    protocol: Any, *, most: int = 512, most_waiting: int = 128, seconds: float = HEAD_SECONDS
 ) -> type[asyncio.Protocol]:
     """uvicorn's protocol of a connection, its number and its waiting bounded."""
     waiting: dict[Any, asyncio.TimerHandle] = {}  # the one that waits longest first
@@ -41,6 +161,7 @@ def watched(
         """A connection that ends where its request does not come."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:
+            send_at_once(transport)
             super().connection_made(transport)
             if len(waiting) >= most_waiting or (waiting and len(self.connections) > most):
                 end(next(iter(waiting)))
@@ -76,3 +197,14 @@ def watched(
             waiting[self] = self.loop.call_later(seconds, end, self)
 
     return Watched
+
+
+def send_at_once(transport: asyncio.BaseTransport) -> None:
+    """Set TCP_NODELAY on a connection.
+
+    Streamlit makes its socket without naming TCP as its protocol, so asyncio, which asks for that name, leaves Nagle's
+    algorithm on: the second packet of every answer then waits for the browser's delayed acknowledgement, 40 ms.
+    """
+    connection = transport.get_extra_info("socket")
+    if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

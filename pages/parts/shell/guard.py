@@ -4,21 +4,25 @@ Streamlit asks for a sign-in inside a page alone; its uploads, and its websocket
 """
 
 import asyncio
+import html
+import ipaddress
 import json
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from streamlit import config as server
-from streamlit import runtime
 
 from core.errors import AtlasError
+from pages.parts import streamlit_internals
 from pages.parts.shell import people, sign_in_cookie
+from pages.parts.shell.connections import LOG_EVERY, Limits, limits
 from pages.parts.shell.request_checks import RefusedError, check_source, who_asks
 
 log = logging.getLogger("atlas")
@@ -28,21 +32,26 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
-MOST_SOCKETS, MOST_STRANGERS = 400, 50  # websockets at once; of them, of nobody who signed in
 STRANGER_STAYS = 600.0  # seconds that a websocket stays open for nobody: long enough to press "Sign in"
 BODY_STARTS, BODY_RATE = 30.0, 4096  # a body may take so many seconds, and one more for each so many bytes
+LONGEST_LENGTH = 15  # digits of a Content-Length that is read as a number
 SESSIONS_TOTAL = 4  # uploads of all sessions together: so many times what one session may hold
 
 
 class Guard:
     """Lets in what comes from this app's own pages, of a bounded number and size, and hands it on.
 
-    files: what is uploaded by session, as Streamlit keeps it; for tests.
+    files: what is uploaded by session, as Streamlit keeps it; bounds: how many pages may be open; both for tests.
     """
 
-    def __init__(self, app: App, files: Callable[[], Mapping[str, Mapping[str, Any]]] | None = None):
-        self._app, self._uploads = app, Uploads(files or _uploaded)
-        self._sockets: Counter[str] = Counter()
+    def __init__(
+        self,
+        app: App,
+        files: Callable[[], Mapping[str, Mapping[str, Any]]] | None = None,
+        bounds: Callable[[], Limits] = limits,
+    ):
+        self._app, self._uploads = app, Uploads(files or streamlit_internals.uploaded_files)
+        self._sessions = Sessions(bounds)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -55,8 +64,11 @@ class Guard:
     async def _request(self, scope: Message, receive: Receive, send: Send) -> None:
         upload = UPLOAD.search(scope["path"]) if scope["method"] not in ("GET", "HEAD", "OPTIONS") else None
         try:
-            check_source(Headers(scope=scope))
+            headers = Headers(scope=scope)
+            check_source(headers)
             if upload is None:
+                if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+                    self._sessions.check(visitor(scope))
                 await Body(self._app).run(scope, receive, send)
                 return
             who_asks(Request(scope)).must("annotator", "upload files")
@@ -68,28 +80,101 @@ class Guard:
             await _answer(send, 403, str(error))
         except TooMuchError as error:
             await _answer(send, 413, str(error))
+        except TooManyError as error:
+            await _page(send, 503, str(error))
 
     async def _socket(self, scope: Message, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        stranger = people.sign_in_configured()
         try:
-            check_source(headers)
+            check_source(Headers(scope=scope))
         except RefusedError as error:
             log.warning("A websocket was refused: %s", error)
             await _close(receive, send, 1008)
             return
-        if stranger:
+        if people.sign_in_configured():
             scope = {**scope, "headers": sign_in_cookie.without_strangers(scope["headers"])}
-            stranger = not sign_in_cookie.claims_of(Request({**scope, "type": "http"}).cookies)
-        if self._sockets.total() >= MOST_SOCKETS or (stranger and self._sockets["stranger"] >= MOST_STRANGERS):
-            await _close(receive, send, 1013)
-            return
-        kind = "stranger" if stranger else "person"
-        self._sockets[kind] += 1
+        who = visitor(scope)
         try:
-            await self._app(scope, _until(receive, send, STRANGER_STAYS) if stranger else receive, send)
+            with self._sessions.place(who):
+                await self._app(scope, _until(receive, send, STRANGER_STAYS) if who.stranger else receive, send)
+        except TooManyError:
+            await _close(receive, send, 1013)
+
+
+# ---------------------------------------------------------------- how many pages
+
+
+class TooManyError(Exception):
+    """A page beyond what the server, a person or an address may have open."""
+
+
+class Visitor(NamedTuple):
+    """Whose page a request opens: a person who signed in, or an address; stranger: nobody where people sign in."""
+
+    person: str
+    address: str
+    stranger: bool
+
+
+def visitor(scope: Message) -> Visitor:
+    """Who asks. The address is the browser's where uvicorn trusts the proxy in front (FORWARDED_ALLOW_IPS)."""
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+        if address.version == 6 and address.ipv4_mapped is None and not address.is_loopback:
+            host = str(ipaddress.ip_network((address, 64), strict=False))  # one customer has so many addresses
+    except ValueError:
+        pass
+    if not people.sign_in_configured():
+        return Visitor("", host, stranger=False)
+    claims = sign_in_cookie.claims_of(Request({**scope, "type": "http"}).cookies)
+    person = str(claims.get("email") or claims.get("sub") or "")
+    return Visitor(person, host, stranger=not person)
+
+
+class Sessions:
+    """Pages that are open, by person and address. bounds: how many may be."""
+
+    def __init__(self, bounds: Callable[[], Limits]):
+        self._bounds = bounds
+        self._open: Counter[str] = Counter()
+        self._logged = float("-inf")
+
+    def check(self, who: Visitor) -> None:
+        """Errors: TooManyError where no further page may be opened."""
+        most = self._bounds()
+        person, address = f"person {who.person}", f"address {who.address}"
+        if self._open["all"] >= most.sessions or (who.stranger and self._open["strangers"] >= most.strangers):
+            self._refuse(f"The app has {self._open['all']} pages open, which is the most it can serve.")
+        if who.person and self._open[person] >= most.person:
+            self._refuse(f"You have {most.person} pages of this app open, which is the most for one person.", who)
+        of_address = max(1, most.strangers // 2) if who.stranger else most.address
+        if not who.person and self._open[address] >= of_address:
+            self._refuse(f"Your address has {of_address} pages of this app open, which is the most for one.", who)
+
+    @contextmanager
+    def place(self, who: Visitor) -> Iterator[None]:
+        """Count a page while it is open. Errors: TooManyError."""
+        self.check(who)
+        held = ["all", f"person {who.person}" if who.person else f"address {who.address}"]
+        held += ["strangers"] if who.stranger else []
+        self._open.update(held)
+        try:
+            yield
         finally:
-            self._sockets[kind] -= 1
+            self._open.subtract(held)
+            self._open += Counter()  # forgets those without any
+
+    def _refuse(self, sentence: str, who: Visitor | None = None) -> None:
+        if time.monotonic() - self._logged > LOG_EVERY:
+            self._logged = time.monotonic()
+            log.warning(
+                "A page was refused: %s %s",
+                sentence,
+                f"Visitor: {who.person or who.address!r}. If this address is a proxy, set FORWARDED_ALLOW_IPS to it."
+                if who
+                else "",
+            )
+        raise TooManyError(f"{sentence} Close some of them, or try again later.")
 
 
 # ---------------------------------------------------------------- uploads
@@ -132,12 +217,10 @@ def _length(headers: Headers) -> int:
     length = headers.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
         raise TooMuchError("An upload says how long it is; this one does not: send it from a page of this app.")
-    return int(length[:18])
-
-
-def _uploaded() -> Mapping[str, Mapping[str, Any]]:
-    manager = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
-    return getattr(manager, "file_storage", {})
+    digits = length.lstrip("0") or "0"
+    if len(digits) > LONGEST_LENGTH:
+        raise TooMuchError("An upload of this length is more than any page may hold: send a smaller file.")
+    return int(digits)
 
 
 # ---------------------------------------------------------------- time
@@ -205,6 +288,15 @@ async def _answer(send: Send, status: int, sentence: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"connection", b"close"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps({"refused": sentence}).encode()})
+
+
+async def _page(send: Send, status: int, sentence: str) -> None:
+    """A sentence for whoever opens a page in a browser."""
+    kind = b"text/html; charset=utf-8"
+    headers = [(b"content-type", kind), (b"cache-control", b"no-store"), (b"retry-after", b"60")]
+    body = f"<!doctype html><title>Attention Atlas</title><p>{html.escape(sentence)}</p>".encode()
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _close(receive: Receive, send: Send, code: int) -> None:

@@ -1,0 +1,14 @@
+"""Attacks on the server: its files, frames, headers, variables and requests."""
+
+CATEGORIES = {
+    "open files and sessions": (
+        "tests/pages/test_connections.py::test_limits_fit_into_the_open_files",
+        "tests/pages/test_connections.py::test_the_limit_on_open_files_is_raised",
+        "tests/pages/test_connections.py::test_a_process_without_open_files_says_so_in_one_line_and_goes_on",
+        "tests/pages/test_guard.py::test_an_address_opens_so_many_pages_and_is_told_so_in_a_sentence",
+        "tests/pages/test_guard.py::test_a_person_opens_so_many_pages_from_anywhere_and_others_still_come",
+        "tests/pages/test_guard.py::test_addresses_of_one_network_count_as_one",
+    ),
+    "frames, headers and cookies": ("tests/pages/test_headers.py",),
+    "variables of the environment": ("tests/test_config.py",),
+}
