@@ -204,7 +204,7 @@ class Carrying(TorchFunctionMode):
         normed = states.normed(HeldNorm(is_centred, scale, arguments.get("weight")), arguments.get("bias"))
         if self.keeps_norms and states.role != "branch":
             whole = states.settled()
-            normed.norm = FrozenNorm(whole.components, whole.parts, is_centred)
+            normed.norm = FrozenNorm(whole.components, whole.parts, is_centred, eps)
         carry(value, normed)
 
 

@@ -282,4 +282,5 @@ def _is_root_mean_square(module: nn.Module) -> bool:
 def _keep_norm(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
     states, normed = sum_of(arguments[0]), sum_of(output)
     if states and normed and states.role != "branch":
-        normed.norm = FrozenNorm(states.components, states.parts, is_centred=False)
+        eps = getattr(module, "variance_epsilon", getattr(module, "eps", 0.0))  # transformers' two names for it
+        normed.norm = FrozenNorm(states.components, states.parts, is_centred=False, eps=float(eps))

@@ -7,7 +7,7 @@ projection costs a handful of rows instead of all.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import torch
@@ -27,18 +27,23 @@ class FrozenNorm:
         components: who wrote each contribution.
         parts: its input.
         is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
+        eps: what the norm adds to the variance.
     """
 
     components: tuple[Component, ...]
     parts: Float[Tensor, "component batch position hidden"]
     is_centred: bool
+    eps: float
 
-    def scale_ratio(
+    @cached_property
+    def spread(self) -> Float[Tensor, "batch position"]:
+        """What the norm divided each position by: 1 over its scale."""
+        return self._spread(self.parts.sum(0))
+
+    def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Its held scale over the one that it would have with a contribution replaced by a constant.
-
-        The norm's output then is its held output times this ratio.
+        """What the norm would divide by if a contribution were a constant.
 
         Args:
             component: whose contribution is replaced.
@@ -47,12 +52,11 @@ class FrozenNorm:
         Returns:
             *Range:* above 0.
         """
-        whole, part = self.parts.sum(0), self.parts[self.components.index(component)]
-        return self._spread(whole - part + replacement).reciprocal() * self._spread(whole)
+        return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
         states = states - states.mean(-1, keepdim=True) if self.is_centred else states
-        return states.pow(2).mean(-1).sqrt().clamp(min=1e-12)
+        return (states.pow(2).mean(-1) + self.eps).sqrt()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from core.errors import InputError
+from core.scoring.counterparts import ROUNDING
 
 Weighting = Literal["even", "attention"]
 WEIGHTINGS: tuple[Weighting, ...] = ("even", "attention")
@@ -155,9 +156,9 @@ def map_distances(
         full: the head's own map of the same inputs, rows sum to 1.
 
     Returns:
-        Base 2, square root. *Range:* 0 to 1.
+        Base 2, square root. *Range:* 0 to 1; rows that are equal up to float32's rounding are exactly 0 apart.
     """
-    middle = (maps + full) / 2
-    entropies = [torch.special.entr(rows).sum(-1) for rows in (middle, maps, full.expand_as(maps))]
-    divergence = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0) / np.log(2)
-    return divergence.sqrt().mean((1, 3))
+    middle, own = (maps + full) / 2, torch.special.entr(full)
+    entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2
+    divergence = entries.sum(-1) / np.log(2)  # entries are subtracted before they are added up
+    return divergence.masked_fill(divergence < ROUNDING, 0.0).sqrt().mean((1, 3))

@@ -91,6 +91,14 @@ def test_one_input_has_no_interval_and_no_variance_no_share():
     assert np.isnan(RatioMoments.of(np.zeros((3, 1, 1)), np.zeros((3, 1))).ratios().value[0, 0])
 
 
+def test_map_distances_of_rounding_noise_are_ties():
+    """Maps that differ by float32's rounding alone are exactly 0 apart, so that ranks of them are ties."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(1, 3, 9, 9, generator=generator)
+    maps = torch.softmax(scores.double() + 1e-6 * torch.randn(4, 1, 3, 9, 9, generator=generator), -1).float()
+    assert score_parts.map_distances(maps, torch.softmax(scores, -1)).tolist() == [[0.0] * 3] * 4
+
+
 def test_map_distances_are_scipys():
     generator = torch.Generator().manual_seed(1)
     maps = torch.rand(3, 2, 2, 4, 4, generator=generator, dtype=torch.float64).softmax(-1)

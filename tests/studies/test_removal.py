@@ -42,5 +42,15 @@ def test_maps_without_places_are_those_of_the_mean_place_with_the_norm_anew(side
             apart = jensenshannon(maps(block, *both), maps(block, whole, whole), base=2, axis=-1)
             expected += apart.mean(1) / len(inputs)
     at = found.names.index(f"position in the {side}")
-    assert found.recomputed[at] == pytest.approx(expected, rel=0.01)
+    assert found.recomputed[at] == pytest.approx(expected, rel=0.001)
     assert found.held[at] != pytest.approx(expected, rel=0.01)
+
+
+def test_what_is_the_same_at_every_position_before_the_norm_changes_nothing():
+    """Single sentences have one segment, which is its own mean: exactly 0, whatever the norm divided positions by."""
+    checkpoint = tiny.tiny("bert")
+    found = removal(checkpoint, [checkpoint.encode(text, None) for text in tiny.TEXT])[0]
+    for side in ("query", "key"):
+        assert found.recomputed[found.names.index(f"segment in the {side}")].tolist() == [0.0] * HEADS
+    assert (found.held[found.names.index("segment in the query")] > 0.001).all()  # scales differ by position
+    assert (found.recomputed[found.names.index("position in the query")] > 0.001).all()

@@ -192,10 +192,15 @@ def removal(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str 
 
 
 class _Means:
-    """Mean contributions over inputs and positions, by layer, side and component: projected, and before the norm."""
+    """Mean contributions over inputs and positions, by layer and side.
+
+    "scaled": as queries and keys have them, divided by the norm's spread at each position; "projected": not divided, so
+    that a contribution that is the same at every position before the norm is its own mean; "before": as the norm's
+    input has them.
+    """
 
     def __init__(self) -> None:
-        self.sums: dict[tuple[int, str, bool, Component], Tensor] = {}
+        self.sums: dict[tuple[int, str, str, Component], Tensor] = {}
         self.counts: dict[int, int] = {}
         self.has_positions = False
 
@@ -203,17 +208,20 @@ class _Means:
         self.counts[inputs.layer] = self.counts.get(inputs.layer, 0) + inputs.query.shape[1] * inputs.query.shape[3]
         for side, components, states, norm in _sides(inputs):
             self.has_positions |= any(component.kind == "position" for component in components)
-            self._add(inputs.layer, side, False, components, states.sum((1, 3)))
+            self._add(inputs.layer, side, "scaled", components, states.sum((1, 3)))
             if norm is not None:
-                self._add(inputs.layer, side, True, norm.components, norm.parts.sum((1, 2)))
+                spread = norm.spread[:, None, :, None]
+                projected = torch.stack([(state * spread).sum((0, 2)) for state in states])
+                self._add(inputs.layer, side, "projected", components, projected)
+                self._add(inputs.layer, side, "before", norm.components, norm.parts.sum((1, 2)))
 
-    def _add(self, layer: int, side: str, is_norm: bool, components: Sequence[Component], sums: Tensor) -> None:
+    def _add(self, layer: int, side: str, which: str, components: Sequence[Component], sums: Tensor) -> None:
         for component, value in zip(components, sums, strict=True):
-            key = (layer, side, is_norm, component)
+            key = (layer, side, which, component)
             self.sums[key] = self.sums[key] + value if key in self.sums else value
 
-    def mean(self, layer: int, side: str, component: Component, *, is_norm: bool = False) -> Tensor:
-        return self.sums[layer, side, is_norm, component] / self.counts[layer]
+    def mean(self, layer: int, side: str, which: str, component: Component) -> Tensor:
+        return self.sums[layer, side, which, component] / self.counts[layer]
 
 
 def _sides(
@@ -249,25 +257,22 @@ class _RemovalSums:
         is_query = side == "query"
         states, component = getattr(inputs, side), getattr(inputs, f"{side}_components")[number]
         whole = (inputs.whole_query if is_query else inputs.whole_key) - states[number]
-        if how:
-            whole = whole + self.means.mean(inputs.layer, side, component)[None, :, None]
-        if how == 2:
+        if how == 2 and norm is None:
+            whole = torch.full_like(whole, torch.nan)
+        elif how == 2 and norm is not None and component in norm.components:
             whole = self._rescaled(inputs, side, component, whole, norm)
+        elif how:  # behind the norm, as its own bias, a contribution has no scale to compute again
+            whole = whole + self.means.mean(inputs.layer, side, "scaled", component)[None, :, None]
         scores = (whole @ inputs.whole_key.mT if is_query else inputs.whole_query @ whole.mT) * inputs.scaling
         return torch.softmax(scores.masked_fill(~inputs.visible, -torch.inf), -1)
 
-    def _rescaled(
-        self, inputs: HeadInputs, side: str, component: Component, whole: Tensor, norm: FrozenNorm | None
-    ) -> Tensor:
-        if norm is None:
-            return torch.full_like(whole, torch.nan)
-        if component not in norm.components:  # added behind the norm, or its own bias: its scale stays
-            return whole
+    def _rescaled(self, inputs: HeadInputs, side: str, component: Component, rest: Tensor, norm: FrozenNorm) -> Tensor:
+        """The norm of all other contributions and of the mean of this one before the norm, projected."""
         states, components = getattr(inputs, side), getattr(inputs, f"{side}_components")
-        ratio = norm.scale_ratio(component, self.means.mean(inputs.layer, side, component, is_norm=True))
-        behind = [number for number, name in enumerate(components) if name not in norm.components]
-        added = states[behind].sum(0)
-        return ratio[:, None, :, None] * (whole - added) + added
+        before, projected = (self.means.mean(inputs.layer, side, which, component) for which in ("before", "projected"))
+        behind = states[[number for number, name in enumerate(components) if name not in norm.components]].sum(0)
+        spread, anew = norm.spread[:, None, :, None], norm.spread_with(component, before)[:, None, :, None]
+        return (rest - behind) * (spread / anew) + projected[None, :, None] / anew + behind
 
     def result(self, layer: int, n: int) -> Removal:
         foretold, held, recomputed = self.distances[layer] / n
