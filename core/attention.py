@@ -103,6 +103,17 @@ class Head(tuple[int, int]):
         return self
 
 
+def attends(head: Head, attending: Sequence[int]) -> Head:
+    """This head, or an InputError if its layer has no attention. attending: as of `AttentionMaps`."""
+    if attending and head.layer not in attending:
+        numbers = ", ".join(str(layer + 1) for layer in attending)
+        raise InputError(
+            f"In this checkpoint only some layers have attention; layer {head.layer + 1} has none, so there is no "
+            f"{head}. Choose a head of layer {numbers}."
+        )
+    return head
+
+
 def all_heads(layers: int, heads: int) -> list[Head]:
     """All heads of one set, layer by layer: number layer * heads + head."""
     return [Head(layer, head) for layer in range(layers) for head in range(heads)]
@@ -128,6 +139,8 @@ class AttentionMaps:
             them; None where they are.
         part: the set of heads, as of `Head`.
         windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
+        attending: the layers that have attention, of a hybrid in which others have none: their weights are NaN. Empty
+            if all layers have it.
     """
 
     weights: np.ndarray  # shape checked below, with a sentence for people
@@ -137,6 +150,7 @@ class AttentionMaps:
     key_tokens: tuple[str, ...] | None = None
     part: str = ""
     windows: tuple[int | None, ...] = ()
+    attending: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         shape = self.weights.shape
@@ -147,14 +161,20 @@ class AttentionMaps:
                 f"Maps of {shape[2]} queries and {shape[3]} keys need as many tokens, segments and key tokens; seen "
                 f"{len(self.tokens)}, {len(self.segments)} and {len(self.keys)}."
             )
-        sums = self.weights.sum(-1, dtype=np.float64)
+        sums = self.seen.sum(-1, dtype=np.float64)
         off = np.abs(sums - 1)
         if not off.max(initial=0) <= ROW_SUM_TOLERANCE:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
+            own = self.attending[layer] if self.attending else int(layer)
             raise InputError(
-                f"Every row of an attention map sums to 1; {Head(int(layer), int(head), self.part)} query {query} "
+                f"Every row of an attention map sums to 1; {Head(own, int(head), self.part)} query {query} "
                 f"sums to {sums[layer, head, query]:.3f} (dropout on, or padding not cropped?)."
             )
+
+    @property
+    def seen(self) -> Float[np.ndarray, "layer head query key"]:
+        """The weights of the layers that have attention, in order; a view where all have."""
+        return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
     def layers(self) -> int:
@@ -214,7 +234,7 @@ class AttentionMaps:
         Raises:
             InputError: these maps have no such head.
         """
-        return self.weights[head.within(self.layers, self.heads)]
+        return self.weights[attends(head.within(self.layers, self.heads), self.attending)]
 
 
 def sight_sentence(

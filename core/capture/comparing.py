@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.attention import AttentionMaps
-from core.capture.running import Change, run
+from core.capture.running import Change, maps_of, run
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -156,12 +156,12 @@ def _logits(checkpoint: Checkpoint, encoding: Encoding, changes: Sequence[Change
 def _observed(
     checkpoint: Checkpoint, encoding: Encoding, interventions: tuple[Change, ...]
 ) -> tuple[AttentionMaps, Tensor | None]:
-    kept: list[np.ndarray] = []
+    kept: dict[int, np.ndarray] = {}
     outputs: list[Tensor] = []
 
     class Keep:
         def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-            kept.append(weights[0].float().cpu().numpy())
+            kept[layer] = weights[0].float().cpu().numpy()
 
     def keep(inputs: list[int], output: object) -> None:
         logits = getattr(output, "logits", None)
@@ -169,11 +169,7 @@ def _observed(
             outputs.append(logits[0].float().cpu())
 
     run(checkpoint, [encoding], [Keep()], interventions=interventions, on_batch=keep)
-    if not kept:
-        raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
-    segments = tuple(sentence if sentence is not None else 0 for sentence in encoding.sentence)
-    maps = AttentionMaps(np.stack(kept), encoding.tokens, segments, causal=checkpoint.causal)
-    return maps, outputs[0] if outputs else None
+    return maps_of(checkpoint, encoding, checkpoint.sets[0], kept), outputs[0] if outputs else None
 
 
 def _place(checkpoint: Checkpoint, encoding: Encoding, logits: Tensor | None) -> int | None:

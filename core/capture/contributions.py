@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from core.capture.carrying import Carrying, carry, sum_of
 from core.capture.contributors import Component
-from core.capture.function import BEYOND_SDPA
+from core.capture.function import BEYOND_SDPA, AttentionRun
 from core.capture.interventions import visible_keys
+from core.capture.reach import is_interceptable
 from core.capture.running import batches, model_inputs, prepared
 from core.capture.sums import FrozenNorm, Sum
 from core.errors import InterventionError
@@ -126,7 +127,7 @@ def take_head_inputs(
         reading.carrying.spares = by_difference
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
-            run.opener, run.mixer = reading.open, reading.split
+            reading.run, run.opener, run.mixer = run, reading.open, reading.split
             for module in checkpoint.model.modules() if norms else ():
                 if _is_root_mean_square(module):
                     stack.callback(module.register_forward_hook(_keep_norm).remove)
@@ -142,7 +143,7 @@ def _hand_over(take: Take, numbers: list[int], inputs: HeadInputs) -> None:
 
 def _refuse(checkpoint: Checkpoint) -> None:
     kind = checkpoint.family.model_type
-    if not checkpoint.family.interceptable:
+    if not is_interceptable(checkpoint):
         raise InterventionError(
             f"Scores are taken apart where attention goes through transformers' interface; {kind} does not: choose "
             "another checkpoint."
@@ -169,6 +170,7 @@ class _Reading:
         self.wanted = {heads.call(layer): layer for layer in layers}
         self.carrying = Carrying(_tables(checkpoint), keeps_norms=norms)
         self.carrying.part = checkpoint.sets[0].part
+        self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
         """Called before a layer's scores are computed."""
@@ -176,12 +178,13 @@ class _Reading:
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
         if call >= max(self.wanted, default=-1):
+            self.run.ended = True
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Called with the heads' outputs [batch, query, head, dim] of a layer, which are contributions from here on."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
-        layer = heads.calls.index(call)
+        layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
         self.carrying.writer = Component("feed-forward", layer, part=stack)
         if call + 1 == len(self.checkpoint.sets[0].calls) and heads.part == "encoder":

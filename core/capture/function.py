@@ -56,7 +56,10 @@ class AttentionRun:
         nudged: whether a zero is added to every layer's weights and kept in `nudges`, so that gradients of weights can
             be had.
         nudges: these zeros, one tensor a layer that computed weights. *Shape:* (batch, head, query, column) each.
+        numbers: the layers that the calls of a forward belong to, in order, if some layers of the model do not attend;
+            empty: a layer's number is its call's.
         calls: of the attention function so far.
+        ended: whether a forward was stopped on purpose, so that fewer calls than layers are no fault.
         last: the layer whose weights are the last that anybody looks at (`ended_after`); None: there is none.
     """
 
@@ -73,19 +76,28 @@ class AttentionRun:
     opener: Callable[[int, Tensor, Tensor, Tensor | None, dict[str, Any]], None] | None = None
     nudged: bool = False
     nudges: list[Tensor] = field(default_factory=list)
+    numbers: tuple[int, ...] = ()
     calls: int = 0
+    ended: bool = False
     last: int | None = None
 
     def next_layer(self) -> int:
         """The layer that is called now, from 0; the call is counted."""
-        layer = self.calls % self.layers
+        call = self.calls % self.layers
         self.calls += 1
-        return layer
+        return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
         """Raises PassEnded where nobody looks at what comes after this layer's weights."""
         if layer == self.last:
+            self.ended = True
             raise PassEnded
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is observed or changed, so that a forward without a call of attention is a fault."""
+        asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
+        return any(asked) or self.gates is not None or self.nudged
 
 
 _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=None)

@@ -11,10 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.attention import SINK, AttentionMaps
-from core.capture.running import prepared
+from core.capture.running import prepared, stacked_maps
 from core.errors import CheckpointError, InputError
 from core.models.checkpoint import Checkpoint, spelled
 from core.models.encoding import Encoding
+from core.models.head_sets import HeadSet
 
 MOST = 512  # new tokens of one answer
 WHOLE = 256  # tokens of a prompt whose maps are kept whole
@@ -84,7 +85,9 @@ class Generated:
         tokens = (*self.maps.tokens, *(step.token for step in taken))
         segments = (*self.maps.segments, *(0 for _ in taken))
         keys = (*tokens, *self.maps.keys[start:]) if extra else None
-        return AttentionMaps(weights, tokens, segments, self.maps.causal, keys, windows=self.maps.windows)
+        return AttentionMaps(
+            weights, tokens, segments, self.maps.causal, keys, windows=self.maps.windows, attending=self.maps.attending
+        )
 
     def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
@@ -101,7 +104,9 @@ class Generated:
         keys = (f"… {earlier:,} earlier", *(*self.prompt.tokens, *texts)[earlier:])
         keys += (SINK,) if len(keys) < length - earlier + 1 else ()
         whole = np.concatenate([before, weights[..., earlier:]], -1)
-        return AttentionMaps(whole, texts, (0,) * len(texts), causal=False, key_tokens=keys)
+        there = tuple(np.flatnonzero(~np.isnan(whole).any((1, 2, 3))).tolist())
+        attending = there if len(there) < len(whole) else ()
+        return AttentionMaps(whole, texts, (0,) * len(texts), key_tokens=keys, attending=attending)
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
@@ -162,7 +167,7 @@ def generate(
         rows = np.zeros((checkpoint.layers, checkpoint.heads, 0), dtype=np.float32)
         if piece not in ends:
             output, layers = _read(checkpoint, (piece,), output.past_key_values)
-            rows = _rows(layers, len(prompt) + len(steps) + 1, sink=sink)
+            rows = _rows(checkpoint.sets[0], layers, len(prompt) + len(steps) + 1, sink=sink)
         steps.append(_step(checkpoint, piece, chances, rows, ends=piece in ends))
         if on_step is not None:
             on_step(steps[-1])
@@ -200,10 +205,11 @@ def _read(
         return checkpoint.model(past_key_values=stored, **asked), kept
 
 
-def _rows(layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
+def _rows(own: HeadSet, layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
     """One query's row of every layer; a layer with a window may have dropped the keys before it, whose weight is 0."""
     rows = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
-    return np.stack([np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows])
+    padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows]
+    return stacked_maps(dict(zip(own.calls, padded, strict=True)), own)
 
 
 def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray, *, ends: bool) -> GenerationStep:
@@ -214,7 +220,17 @@ def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray,
 
 
 def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:
-    weights = np.stack([layer[0].float().cpu().numpy() for layer in layers])
+    own = checkpoint.sets[0]
+    kept = {call: layer[0].float().cpu().numpy() for call, layer in zip(own.calls, layers, strict=True)}
+    weights = stacked_maps(kept, own)
     keys = (*prompt.tokens, SINK) if checkpoint.family.sinks else None
     segments = (0,) * len(prompt)
-    return AttentionMaps(weights, prompt.tokens, segments, causal=True, key_tokens=keys, windows=checkpoint.windows)
+    return AttentionMaps(
+        weights,
+        prompt.tokens,
+        segments,
+        causal=True,
+        key_tokens=keys,
+        windows=checkpoint.windows,
+        attending=own.attending,
+    )

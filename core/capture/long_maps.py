@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from core.attention import Head
 from core.capture.function import ended_after
 from core.capture.masks import lazily
+from core.capture.reach import is_interceptable
 from core.capture.running import model_inputs, prepared
 from core.capture.streaming import Streamer
 from core.errors import InputError
@@ -39,7 +40,7 @@ class BlockMaps:
         causal: as of AttentionMaps.
         windows: as of AttentionMaps.
         sums: of each layer, what every head's scores are made of; empty of families that are reached only at the
-            softmax.
+            softmax, and of hybrids, in which only some layers have attention.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]
@@ -79,7 +80,7 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
     length, block = len(encoding), block_of(len(encoding))
     blocks = -(-length // block)
     maxima = np.zeros((checkpoint.layers, checkpoint.heads, blocks, blocks), dtype=np.float32)
-    if checkpoint.family.interceptable:
+    if is_interceptable(checkpoint):
         sums = _streamed(checkpoint, encoding, maxima, block)
         return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, sums)
     seen = [0] * checkpoint.layers
@@ -103,17 +104,18 @@ def _streamed(
     def reduce(head: int, start: int, weights: Tensor) -> None:
         keys = _greatest(weights[None, :, : len(encoding)], block, by_query=True)[0]
         rows = (start + np.arange(len(keys))) // block
-        own = maxima[len(sums), head]
+        own = maxima[numbers[len(sums)], head]
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))
         own[rows[firsts]] = np.maximum(own[rows[firsts]], np.maximum.reduceat(keys, firsts))
 
     sets = keys_as_values(((encoding.first or 0,), encoding.separators), len(encoding))
     needs = Needs(entropy=True, offsets=(-1, 0, 1), values=sets, blocks=reduce)
-    calls = frozenset(range(checkpoint.layers))
+    numbers = checkpoint.sets[0].numbers
+    calls = frozenset(numbers)
     with torch.no_grad(), prepared(checkpoint) as asked, lazily(), ended_after(asked, calls):
         asked.streamer = Streamer([needs], lambda layer, own: sums.update({layer: own[0]}), calls)
         _core(checkpoint, encoding)
-    return tuple(sums[layer] for layer in range(checkpoint.layers))
+    return () if checkpoint.sets[0].attending else tuple(sums[layer] for layer in numbers)
 
 
 def window(

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from core.capture.interventions import Given
-from core.capture.running import batches, model_inputs, prepared
+from core.capture.reach import is_interceptable
+from core.capture.running import batches, by_layer, model_inputs, prepared
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -38,7 +39,7 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
     Raises:
         InterventionError: they cannot be reached.
     """
-    if not checkpoint.family.interceptable:
+    if not is_interceptable(checkpoint):
         raise InterventionError(
             f"Heads' outputs are read where attention goes through transformers' interface; "
             f"{checkpoint.family.model_type} does not: choose another checkpoint."
@@ -68,7 +69,7 @@ def batched_outputs(
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
             checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
-        yield inputs, torch.stack(kept)
+        yield inputs, by_layer(checkpoint, kept)
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:

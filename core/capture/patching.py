@@ -17,7 +17,7 @@ from core.capture.components import Component, LayerBlock
 from core.capture.interventions import Intervention
 from core.capture.logits import answers, logits_at, stacked
 from core.capture.outputs import Alignment, Patched, check_pairs, outputs_reported
-from core.capture.running import Change, batches, model_inputs, prepared
+from core.capture.running import Change, batches, by_layer, model_inputs, prepared
 from core.capture.sweeping import Computing, heads_of, sweep
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
@@ -98,7 +98,7 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
     for inputs in batches(pairs.firsts):
         with outputs_reported(checkpoint) as kept:
             output = checkpoint.model(**model_inputs(checkpoint, [pairs.firsts[k] for k in inputs]))
-        every = torch.stack(kept)
+        every = by_layer(checkpoint, kept)
         outputs |= {k: every[:, row] for row, k in enumerate(inputs)}
         rows |= logits_at(checkpoint, output, inputs, firsts)
     source = Patched([outputs[k] for k in range(len(outputs))], pairs.alignments, weights_hash=checkpoint.weights_hash)
@@ -246,8 +246,8 @@ def first_order(
             if logits.dim() == 3:
                 logits = logits[torch.arange(len(some)), [places[k] for k in inputs]]
             slopes = torch.autograd.grad(objective(logits.float(), inputs).sum(), kept)
-        own = torch.stack([outputs.detach() for outputs in kept])
+        own = by_layer(checkpoint, [outputs.detach() for outputs in kept])
         where = torch.ones(own.shape[1:3], dtype=torch.bool) if given.places is None else given.places
         moved = torch.where(where.to(own.device)[None, :, :, None, None], given.outputs.to(own) - own, 0.0)
-        estimates[inputs] = (torch.stack(slopes) * moved).sum((2, 4)).transpose(0, 1).float().cpu()
+        estimates[inputs] = (by_layer(checkpoint, slopes) * moved).sum((2, 4)).transpose(0, 1).float().cpu()
     return estimates

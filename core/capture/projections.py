@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.capture.reach import is_interceptable
 from core.capture.running import model_inputs, prepared
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -21,7 +22,7 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
     """The module of every layer, in order; none where attention is out of reach or writes through something else."""
-    if not checkpoint.family.interceptable or len(checkpoint.sets) > 1:
+    if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
     waiting: list[int] = []

@@ -15,15 +15,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from core.attention import SINK, AttentionMaps
+from core.attention import SINK, AttentionMaps, attends
 from core.capture.blocks import PartChange, parts_changed
-from core.capture.function import NAME, AttentionRun, ended_after, running
+from core.capture.function import AttentionRun, ended_after
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from core.capture.joining import MapsOfBatch
 from core.capture.masks import lazily
-from core.capture.softmax import before_softmax
+from core.capture.reach import reach_of, reached
 from core.capture.streaming import STREAMED_FROM, refuse_no_number, streamer_for
-from core.errors import CheckpointError, InputError, InterventionError
+from core.errors import CheckpointError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.head_sets import HeadSet
@@ -64,6 +64,23 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
             stop += 1
         yield order[start:stop]
         start = stop
+
+
+def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
+    """What each call of attention gave, stacked by the layers' own numbers.
+
+    Args:
+        checkpoint: with one set of heads.
+        called: one tensor a call of a forward, of one shape.
+
+    Returns:
+        Zeros for the layers of a hybrid that have no attention.
+    """
+    own = checkpoint.sets[0]
+    if not own.attending:
+        return torch.stack(list(called))
+    given = dict(zip(own.attending, called, strict=True))
+    return torch.stack([given[k] if k in given else torch.zeros_like(called[0]) for k in range(own.layers)])
 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
@@ -123,21 +140,42 @@ def prepared(
         InterventionError: the family cannot be intervened on, or an intervention is undefined here.
     """
     touched = list(interventions)
-    if checkpoint.family.interceptable and checkpoint.model.config._attn_implementation != NAME:
-        checkpoint.model.set_attn_implementation(NAME)  # once; without a run it is plain SDPA
     on_heads = [change for change in touched if not isinstance(change, PartChange)]
     for change in on_heads:
         check_source(getattr(change, "source", None), checkpoint.weights_hash)
-    watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
-    wanted = AttentionRun(checkpoint.calls, watcher=watcher, watched=watched, gates=gates)
+    watched = frozenset(checkpoint.sets[0].numbers if layers is None else layers) if watcher else frozenset()
+    numbers = checkpoint.sets[0].attending
+    wanted = AttentionRun(checkpoint.calls, watcher=watcher, watched=watched, gates=gates, numbers=numbers)
     for heads in checkpoint.sets:
         _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
     on_parts = [change for change in touched if isinstance(change, PartChange)]
-    reached = (
-        running(wanted) if checkpoint.family.interceptable else before_softmax(wanted, checkpoint.family.model_type)
-    )
-    with parts_changed(checkpoint, on_parts, inputs), reached as run:
+    with parts_changed(checkpoint, on_parts, inputs), reached(checkpoint, wanted) as run:
         yield run
+    _refuse_unreached(checkpoint, run, changing=bool(on_heads))
+
+
+def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bool) -> None:
+    """Refuse results of forwards that did not call attention once a layer: nothing was observed or changed there.
+
+    Raises:
+        InterventionError: heads were to be changed.
+        CheckpointError: attention was to be observed.
+    """
+    if not run.asks or run.ended or (run.calls and run.calls % run.layers == 0):
+        return
+    kind, expected = checkpoint.family.model_type, run.layers
+    ways = {"interface": "call transformers' attention interface", "outputs": "give out its maps"}
+    way = ways.get(reach_of(checkpoint), "compute its weights in one softmax")
+    seen = (
+        f"Every attention layer must {way} to be reached; of the {expected} layers of {checkpoint.name} "
+        f"(family {kind}) {run.calls} did"
+    )
+    if changing or run.gates is not None:
+        raise InterventionError(f"{seen}, so heads were not changed as requested: choose another checkpoint.")
+    raise CheckpointError(
+        f"{seen}, so its attention cannot be observed: undo what replaced a layer, shorten the input, or choose "
+        "another checkpoint."
+    )
 
 
 def _ask(
@@ -154,6 +192,9 @@ def _ask(
             mine.append(replace(change, heads=heads if sets > 1 else change.heads))
     refuse_across(mine, own.part)
     shape: dict[str, Any] = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
+    for change in mine:
+        for head in getattr(change, "heads", None) or ():
+            attends(head.within(own.layers, own.heads), own.attending)
     for layer, head_changes in head_changes_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
         wanted.head_changes[own.call(layer)] = head_changes
     for layer, cuts in cuts_of(mine, **shape, some=batch["some"]).items():
@@ -222,7 +263,8 @@ def _forward(
             refuse_no_number(layer, maps)
         handed.take(layer, weights)
 
-    handed = MapsOfBatch(observers, inputs, checkpoint.layers if layers is None and not interventions else 0)
+    together = layers is None and not interventions and not checkpoint.sets[0].attending
+    handed = MapsOfBatch(observers, inputs, checkpoint.layers if together else 0)
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
@@ -303,17 +345,28 @@ def captured_parts(
     asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])
     with torch.no_grad(), asking as asked, ended_after(asked, calls):
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
-    if not all(any(call in kept for call in head_set.calls) for head_set in sets):
-        raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
-    return [_maps(checkpoint, encoding, head_set, _stacked(kept, head_set)) for head_set in sets]
+    return [maps_of(checkpoint, encoding, head_set, kept) for head_set in sets]
 
 
-def _stacked(kept: dict[int, np.ndarray], own: HeadSet) -> np.ndarray:
-    """The layers that were seen, in order; a layer that somebody replaced may not be among them."""
-    return np.stack([kept[call] for call in own.calls if call in kept])
+def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
+    """The maps of each layer of a set of heads, by the layers' own numbers.
+
+    Args:
+        kept: by the call within a forward; all calls of the set.
+        own: the set of heads.
+
+    Returns:
+        NaN for the layers of a hybrid that have no attention.
+    """
+    stacked = np.full((own.layers, *kept[own.calls[0]].shape), np.nan, dtype=np.float32)
+    for call in own.calls:
+        stacked[own.layer_of(call)] = kept[call]
+    return stacked
 
 
-def _maps(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, weights: np.ndarray) -> AttentionMaps:
+def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
+    """The maps of one set of heads on one input. kept: weights [head, query, key] by the call within a forward."""
+    weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
     segments = queries.segments if any(queries.segments) else sentences
@@ -321,7 +374,7 @@ def _maps(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, weights: np.
     if checkpoint.family.sinks:
         keys = (*queries.tokens, SINK)
     windows = checkpoint.windows if own.part == "" else ()
-    return AttentionMaps(weights, queries.tokens, segments, own.causal, keys, own.part, windows)
+    return AttentionMaps(weights, queries.tokens, segments, own.causal, keys, own.part, windows, own.attending)
 
 
 def predict(

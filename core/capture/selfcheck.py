@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from core.attention import PARTS, AttentionMaps, Head
 from core.capture.interventions import HeadChange
+from core.capture.reach import attentions_of
 from core.capture.running import captured_parts, model_inputs, prepared, run
 from core.errors import AtlasError
 from core.models.checkpoint import Checkpoint
@@ -84,7 +85,7 @@ def _shape(checkpoint: Checkpoint, every: list[AttentionMaps]) -> tuple[bool, st
 
 
 def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
-    off = max(np.abs(maps.weights.sum(-1) - 1).max() for maps in every)
+    off = max(np.abs(maps.seen.sum(-1) - 1).max() for maps in every)
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
@@ -96,7 +97,8 @@ def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.nda
         encoding: the input.
 
     Returns:
-        Float32, one array a set, in the order of the checkpoint's sets; without a sink's column.
+        Float32, one array a set, in the order of the checkpoint's sets; without a sink's column, and without the layers
+        of a hybrid that have no attention. Empty if the family gives out no maps.
     """
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
@@ -105,21 +107,26 @@ def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.nda
             output = model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
     finally:
         model.set_attn_implementation(before)
-    names = [f"{head_set.part}_attentions" if head_set.part else "attentions" for head_set in checkpoint.sets]
-    every = [[weights[0].float().cpu() for weights in output[name]] for name in names]
-    return [torch.stack(layers).numpy() for layers in every]
+    maps, calls = attentions_of(checkpoint, output), sorted(call for own in checkpoint.sets for call in own.calls)
+    if not maps:
+        return []
+    given = dict(zip(calls, maps, strict=True))
+    return [torch.stack([given[call][0].float().cpu() for call in own.calls]).numpy() for own in checkpoint.sets]
 
 
 def _eager(checkpoint: Checkpoint, encoding: Encoding, every: list[AttentionMaps]) -> tuple[bool, str]:
-    pairs = zip(every, eager_parts(checkpoint, encoding), strict=True)
-    off = max(np.abs(maps.weights[..., : eager.shape[-1]] - eager).max() for maps, eager in pairs)  # without a sink
+    parts = eager_parts(checkpoint, encoding)
+    if not parts:
+        return True, f"not compared, because {checkpoint.family.model_type} models give out no maps"
+    pairs = zip(every, parts, strict=True)
+    off = max(np.abs(maps.seen[..., : eager.shape[-1]] - eager).max() for maps, eager in pairs)  # without a sink
     return bool(off <= EAGER_TOLERANCE.get(checkpoint.dtype, 1e-5)), f"largest difference {off:.1e}"
 
 
 def _causality(every: list[AttentionMaps]) -> tuple[bool, str]:
     passed, seen = True, []
     for maps in every:
-        own = maps.weights[..., : len(maps)] if maps.sink else maps.weights
+        own = maps.seen[..., : len(maps)] if maps.sink else maps.seen
         above = float(np.triu(own, 1).sum(-1).max())
         passed &= (above < 1e-6) == maps.causal
         kind = "causal" if maps.causal else "bidirectional"
@@ -149,7 +156,7 @@ def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
 
 
 def _first_heads(checkpoint: Checkpoint) -> list[Head]:
-    return [Head(layer, 0, own.part) for own in checkpoint.sets for layer in range(own.layers)]
+    return [Head(layer, 0, own.part) for own in checkpoint.sets for layer in own.numbers]
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.importance import check_labels, loss_of
-from core.capture.running import batches, model_inputs, prepared
+from core.capture.running import batches, by_layer, model_inputs, prepared
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -57,7 +57,7 @@ def weight_slopes(
         run.nudged = True
         logits = checkpoint.model(**model_inputs(checkpoint, encodings)).logits.float()
         slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)
-    return torch.stack(slopes), torch.stack(weights)
+    return by_layer(checkpoint, slopes), by_layer(checkpoint, weights)
 
 
 def separator_slopes(

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from core.attention import Head
 from core.capture.masks import visible_rows
+from core.capture.reach import is_interceptable
 from core.errors import CheckpointError
 from core.exponentials import exp_into, row_dots
 from core.map_sums import MapSums, Needs, Streamed, divided, together
@@ -56,7 +57,7 @@ def streamer_for(
     """
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
-    if not (observers and streams and checkpoint.family.interceptable and length >= STREAMED_FROM):
+    if not (observers and streams and length >= STREAMED_FROM and is_interceptable(checkpoint)):
         return None
     wanted = [observer.needs(inputs, length, length) for observer in observers]
     if any(needs is None for needs in wanted):
@@ -69,7 +70,7 @@ def streamer_for(
         for number, observer in enumerate(observers):
             observer.update_sums(layer, [parts[number] for parts in handed], inputs)
 
-    return Streamer(asked, take, frozenset(range(checkpoint.layers) if layers is None else layers))
+    return Streamer(asked, take, frozenset(checkpoint.sets[0].numbers if layers is None else layers))
 
 
 @dataclass(frozen=True)

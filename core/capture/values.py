@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.running import model_inputs, prepared
+from core.capture.running import by_layer, model_inputs, prepared
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -57,7 +57,11 @@ def maps_and_values(
             f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
         )
     heads = weights[0].shape[0]
-    return np.stack(weights), np.stack([np.repeat(vectors, heads // len(vectors), axis=0) for vectors in values])
+    repeated = [np.repeat(vectors, heads // len(vectors), axis=0) for vectors in values]
+    maps_stacked, values_stacked = (
+        by_layer(checkpoint, [torch.from_numpy(one) for one in every]).numpy() for every in (weights, repeated)
+    )
+    return maps_stacked, values_stacked
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:

@@ -144,7 +144,7 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
         key_tokens = None if keys is None else tuple(word.text for word in keys)
     weights = word_weights(maps.weights, words, keys).astype(np.float32)
     segments = tuple(maps.segments[word.positions[0]] for word in words)
-    return AttentionMaps(weights, tokens, segments, maps.causal, key_tokens, maps.part)
+    return AttentionMaps(weights, tokens, segments, maps.causal, key_tokens, maps.part, attending=maps.attending)
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:

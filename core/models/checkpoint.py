@@ -9,7 +9,7 @@ import torch
 from core.errors import CheckpointError, InputError
 from core.models.encoding import Encoding, Span
 from core.models.family import Family, family_of
-from core.models.head_sets import HeadSet, Windows, head_sets, set_named, windows_of
+from core.models.head_sets import HeadSet, Windows, attending_layers, head_sets, set_named, windows_of
 from core.models.tokenizing import split
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
@@ -40,7 +40,7 @@ class Checkpoint:
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
         """The model's sets of heads: one, or of an encoder-decoder three."""
-        return head_sets(self.model.config, self.family)
+        return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
         """The set of a part; "" is the first. Raises CheckpointError where there is none."""
@@ -64,7 +64,7 @@ class Checkpoint:
     @property
     def calls(self) -> int:
         """How often attention is called in one forward."""
-        return sum(head_set.layers for head_set in self.sets)
+        return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
     def causal(self) -> bool:

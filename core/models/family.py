@@ -3,7 +3,11 @@
 Adding a family is one record here and one line in the parametrised test of the capture core.
 """
 
+import sys
 from dataclasses import dataclass
+from functools import cache
+
+INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model's code looks its attention up in
 
 
 @dataclass(frozen=True)
@@ -79,4 +83,18 @@ def family_of(model_type: str) -> Family:
     translates = model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     causal = model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not translates
     causal = causal and model_type not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return Family(model_type, causal=causal, translates=translates)
+    return Family(model_type, causal=causal, translates=translates, interceptable=_names_interface(model_type))
+
+
+@cache
+def _names_interface(model_type: str) -> bool:
+    """Whether the file of a family's models calls transformers' attention interface; the modules are imported."""
+    from transformers import MODEL_MAPPING
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    try:
+        model = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
+    except KeyError:
+        return True  # a family that transformers does not open with AutoModel, which opening says
+    models = model if isinstance(model, tuple) else (model,)
+    return any(hasattr(sys.modules[one.__module__], INTERFACE) for one in models)

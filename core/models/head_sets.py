@@ -1,11 +1,14 @@
 """The sets of heads of a model: one, or of an encoder-decoder three, and how far a query sees in each layer."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from core.errors import CheckpointError
-from core.models.family import Family
+from core.models.family import INTERFACE, Family
 
 Windows = tuple[int | None, ...]
 
@@ -22,6 +25,7 @@ class HeadSet:
         first: which call of attention within a forward its first layer is, from 0.
         step: how many calls further the next layer is; an encoder-decoder calls its decoder's own and its cross
             attention in turn.
+        attending: the layers that have attention, in order, of a hybrid in which others have none; empty: all have.
     """
 
     part: str
@@ -30,22 +34,38 @@ class HeadSet:
     causal: bool
     first: int = 0
     step: int = 1
+    attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Which call of attention within a forward a layer is, from 0."""
+        """Which call of attention within a forward a layer is, from 0; of a hybrid the layer's own number."""
         return self.first + layer * self.step
 
+    def layer_of(self, call: int) -> int:
+        """The layer that a call of this set belongs to."""
+        return (call - self.first) // self.step
+
     @property
-    def calls(self) -> range:
-        """The calls of all its layers, in order."""
-        return range(self.first, self.first + self.layers * self.step, self.step)
+    def numbers(self) -> Sequence[int]:
+        """The numbers of its layers that have attention, from 0."""
+        return self.attending or range(self.layers)
+
+    @property
+    def calls(self) -> Sequence[int]:
+        """The calls of all its layers that have attention, in order."""
+        return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
-def head_sets(config: Any, family: Family) -> tuple[HeadSet, ...]:
-    """The sets of a model, in the order that pages show them."""
+def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
+    """The sets of a model, in the order that pages show them. attending: as of `attending_layers`.
+
+    ALBERT's layers may hold several attention layers each (`inner_group_num`), which count one by one. ConvBERT
+    replaces some heads of the config by convolutions (`head_ratio`).
+    """
     layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+    layers *= int(getattr(config, "inner_group_num", 1))
+    heads = max(1, heads // int(getattr(config, "head_ratio", 1)))
     if not family.translates:
-        return (HeadSet("", layers, heads, family.causal),)
+        return (HeadSet("", layers, heads, family.causal, attending=attending),)
     deep = int(_first_of(config, ("decoder_layers", "num_decoder_layers"), layers))
     wide = int(_first_of(config, ("decoder_attention_heads",), heads))
     return (
@@ -53,6 +73,27 @@ def head_sets(config: Any, family: Family) -> tuple[HeadSet, ...]:
         HeadSet("decoder", deep, wide, causal=True, first=layers, step=2),
         HeadSet("cross", deep, wide, causal=False, first=layers + 1, step=2),
     )
+
+
+def attending_layers(model: Any) -> tuple[int, ...]:
+    """The layers of a hybrid that have attention, by the model's own numbers from 0; () if all layers have it.
+
+    Read off the modules: in a hybrid (Jamba, Qwen3-Next) some members of the list of layers hold no module that calls
+    transformers' attention interface.
+    """
+    layers = getattr(model.config, "num_hidden_layers", 0)
+    for module in model.modules():
+        if not isinstance(module, nn.ModuleList) or len(module) != layers:
+            continue
+        attending = tuple(k for k, layer in enumerate(module) if any(map(_calls_interface, layer.modules())))
+        if attending:
+            return attending if len(attending) < layers else ()
+    return ()
+
+
+def _calls_interface(module: nn.Module) -> bool:
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+    return code is not None and INTERFACE in code.co_names
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:

@@ -75,20 +75,7 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
             layer or its forward), so that their maps cannot be seen.
     """
     with borrowed(checkpoint):
-        try:
-            maps = capture(checkpoint, encoding)
-        except InputError as error:
-            raise _unseen(checkpoint, 0) if "computed no attention maps" in str(error) else error from error
-    if maps.layers != checkpoint.layers:
-        raise _unseen(checkpoint, maps.layers)
-    return maps
-
-
-def _unseen(checkpoint: Checkpoint, layers: int) -> CheckpointError:
-    return CheckpointError(
-        f"Every layer must call transformers' attention interface to be seen; of the {checkpoint.layers} layers of "
-        f"{checkpoint.name} {layers} did: undo what replaced the others' attention, or load the model anew."
-    )
+        return capture(checkpoint, encoding)
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:

@@ -1,0 +1,215 @@
+"""How the attention of a checkpoint is reached: observed and changed, observed only, or not at all.
+
+Families with a record in core.models.family are known. Of any other family one short forward pass tells: transformers'
+attention interface is tried first, then the softmax (core.capture.softmax), then `output_attentions`, with which maps
+can be observed and nothing can be changed.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from core.capture.function import NAME, AttentionRun, running
+from core.capture.softmax import before_softmax
+from core.errors import AtlasError, CheckpointError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.family import FAMILIES
+
+Reach = Literal["interface", "softmax", "flat softmax", "outputs"]
+EQUAL = {torch.float32: 1e-4, torch.float64: 1e-4}  # of weights computed in two ways; half precision: 0.05
+_TEXT = "A cat sat."
+_KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a text is why there is none
+
+
+def reach_of(checkpoint: Checkpoint) -> Reach:
+    """How the heads of a checkpoint are reached. "flat softmax": a softmax whose scores have inputs and heads in one
+    axis.
+
+    Raises:
+        CheckpointError: the attention of this family cannot be observed.
+    """
+    if checkpoint.family.model_type in FAMILIES:
+        return "interface" if checkpoint.family.interceptable else "softmax"
+    model = checkpoint.model
+    if model not in _KNOWN:
+        _KNOWN[model] = _probed(checkpoint)
+    found = _KNOWN[model]
+    if found in ("interface", "softmax", "flat softmax", "outputs"):
+        return found  # type: ignore[return-value]
+    raise CheckpointError(found)
+
+
+def is_interceptable(checkpoint: Checkpoint) -> bool:
+    """Whether heads' outputs, queries, keys and values are reached, as through transformers' attention interface."""
+    return reach_of(checkpoint) == "interface"
+
+
+def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
+    """Obey `run` in forwards of this thread until the block ends. Raises InterventionError for what the family does
+    not allow."""
+    return _obeying(checkpoint, run, reach_of(checkpoint))
+
+
+def _obeying(checkpoint: Checkpoint, run: AttentionRun, reach: Reach) -> AbstractContextManager[AttentionRun]:
+    config = checkpoint.model.config
+    if reach == "interface":
+        if config._attn_implementation != NAME:
+            checkpoint.model.set_attn_implementation(NAME)  # once; without a run it is plain SDPA
+        return running(run)
+    if config._attn_implementation not in ("eager", None):
+        checkpoint.model.set_attn_implementation("eager")
+    if reach == "outputs":
+        return _from_outputs(checkpoint, run)
+    heads = [own.heads for call in range(checkpoint.calls) for own in checkpoint.sets if call in own.calls]
+    return before_softmax(run, config.model_type, heads if reach == "flat softmax" else ())
+
+
+@contextmanager
+def _from_outputs(checkpoint: Checkpoint, run: AttentionRun) -> Iterator[AttentionRun]:
+    """The watcher sees the maps that the model itself gives out with `output_attentions`; nothing can be changed."""
+    _refuse_changes(checkpoint, run)
+    thread = threading.get_ident()
+
+    def ask(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if threading.get_ident() != thread:
+            return None
+        _refuse_changes(checkpoint, run)  # a run may be changed in the block
+        return arguments, named | {"output_attentions": True}
+
+    def take(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
+        if threading.get_ident() != thread:
+            return
+        for weights in attentions_of(checkpoint, output):
+            layer = run.next_layer()
+            if run.watcher is not None and layer in run.watched:
+                run.watcher(layer, weights)
+
+    handles = [
+        checkpoint.model.register_forward_pre_hook(ask, with_kwargs=True),
+        checkpoint.model.register_forward_hook(take),
+    ]
+    try:
+        yield run
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
+    changing = run.head_changes or run.cuts or run.gates is not None
+    if changing or run.mixer or run.reporter or run.opener or run.nudged:
+        raise InterventionError(
+            f"Heads cannot be changed in {checkpoint.family.model_type} models: they do not compute attention through "
+            "transformers' attention interface or in one softmax a layer. Only their maps can be observed; choose "
+            "another checkpoint for interventions."
+        )
+
+
+def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
+    """The maps that a model gives out with `output_attentions`, in the order in which its layers compute them.
+
+    Args:
+        checkpoint: whose model ran.
+        output: what its forward returned.
+
+    Returns:
+        One tensor a layer; of an encoder-decoder the encoder's, then of each decoder layer its own and its cross
+        attention's. Empty if the family gives none out. *Shape:* (batch, head, query, key) each.
+    """
+    if len(checkpoint.sets) == 1:
+        return [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
+    by_call = {}
+    for own in checkpoint.sets:
+        given = getattr(output, f"{own.part}_attentions", None) or ()
+        by_call |= dict(zip(own.calls, given, strict=False))
+    return [by_call[call] for call in sorted(by_call)]
+
+
+def _probed(checkpoint: Checkpoint) -> "Reach | str":
+    """The first way in which every layer's weights are seen and equal those that the model gives out itself."""
+    kind, model = checkpoint.family.model_type, checkpoint.model
+    try:
+        own = _own_maps(checkpoint)
+    except AtlasError:
+        raise
+    except Exception as error:  # each family's forward fails with classes of its own
+        return (
+            f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not take a text of token IDs "
+            f"alone ({type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}). Choose a "
+            "checkpoint of a text model."
+        )
+    ways: tuple[Reach, ...] = ("interface", "softmax", "flat softmax")
+    for reach in ways if checkpoint.family.interceptable else ways[1:]:
+        seen = _seen(checkpoint, reach)
+        if seen and len(seen) == checkpoint.calls and (not own or _equal(seen, own)):
+            return reach
+    if checkpoint.family.interceptable:
+        model.set_attn_implementation("eager")
+    if len(own) == checkpoint.calls and all(_is_map(weights) for weights in own):
+        return "outputs"
+    found = f"{len(own)} of {checkpoint.calls} layers give out maps" if own else "it gives out no maps"
+    return (
+        f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not compute one attention map a "
+        f"head over all tokens, through transformers' attention interface or in one softmax ({found}). Choose a "
+        "checkpoint of another family."
+    )
+
+
+def _inputs(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    encoding = checkpoint.encode(_TEXT, _TEXT if checkpoint.family.translates else None)
+    tensors = {"input_ids": torch.tensor([encoding.ids], device=checkpoint.device)}
+    tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
+    if encoding.target is not None:
+        tensors["decoder_input_ids"] = torch.tensor([encoding.target.ids], device=checkpoint.device)
+    return tensors
+
+
+def _own_maps(checkpoint: Checkpoint) -> list[Tensor]:
+    """The model's own maps of a short text, by its eager attention."""
+    model = checkpoint.model
+    before = model.config._attn_implementation
+    if before != "eager":
+        model.set_attn_implementation("eager")
+    try:
+        with torch.no_grad():
+            return attentions_of(checkpoint, model(**_inputs(checkpoint), output_attentions=True))
+    finally:
+        if before != "eager":
+            model.set_attn_implementation(before)
+
+
+def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
+    """The weights that a run sees on a short text; none if it does not see each layer once."""
+    kept: dict[int, Tensor] = {}
+    every = frozenset(call for own in checkpoint.sets for call in own.calls)
+    run = AttentionRun(checkpoint.calls, watcher=kept.__setitem__, watched=every, numbers=checkpoint.sets[0].attending)
+    try:
+        with torch.no_grad(), _obeying(checkpoint, run, reach):
+            checkpoint.model(**_inputs(checkpoint))
+    except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError, IndexError, KeyError):
+        return []
+    return [kept[call] for call in sorted(kept)] if run.calls == checkpoint.calls else []
+
+
+def _is_map(weights: Tensor) -> bool:
+    square = weights.dim() == 4 and weights.shape[-2] == weights.shape[-1]
+    return square and bool(((weights.float().sum(-1) - 1).abs() < 1e-3).all())
+
+
+def _equal(seen: list[Tensor], own: list[Tensor]) -> bool:
+    """Whether weights are the model's own; a sink's column may follow."""
+    if len(seen) != len(own):
+        return False
+    for mine, theirs in zip(seen, own, strict=True):
+        if mine.dim() != 4 or theirs.dim() != 4 or mine.shape[:3] != theirs.shape[:3]:
+            return False
+        width = min(mine.shape[-1], theirs.shape[-1])
+        off = (mine[..., :width].float() - theirs[..., :width].float()).abs().max()
+        if not float(off) <= EQUAL.get(theirs.dtype, 0.05):
+            return False
+    return True
