@@ -62,6 +62,11 @@ class Settings:
         """The folder beside the database where jobs leave checkpoints."""
         return self.database.expanduser().resolve().parent / "runs"
 
+    @property
+    def snapshots(self) -> Path:
+        """The folder beside the database where jobs find labels and classifiers."""
+        return self.database.expanduser().resolve().parent / "snapshots"
+
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
@@ -201,30 +206,59 @@ def keep_to_folders() -> None:
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
-def within(path: str | Path) -> bool:
-    """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere where it is not set.
+def within(path: str | Path, *, to_write: bool = False) -> bool:
+    """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere if ATLAS_FOLDERS is not set.
 
-    Links are followed first. Raises OSError, ValueError or RuntimeError for what is no path.
+    Links are followed first. The database and the files beside it that bear its name may never be named. Only
+    folders of jobs and those of ATLAS_FOLDERS may be written to. Raises OSError, ValueError or RuntimeError for what is
+    no path.
     """
-    chosen = settings()
+    chosen, whole = settings(), Path(path).expanduser().resolve()
+    if is_database(whole):
+        return False
     if chosen.folders is None:
         return True
-    whole = Path(path).expanduser().resolve()
-    own = (DATA, chosen.runs, chosen.glue, chosen.framenet, *chosen.folders)
-    return any(whole.is_relative_to(folder.expanduser().resolve()) for folder in own if folder)
+    own = [chosen.runs, chosen.snapshots, *chosen.folders]
+    if not to_write:
+        own += [folder for folder in (DATA, chosen.glue, chosen.framenet) if folder]
+    return any(whole.is_relative_to(folder.expanduser().resolve()) for folder in own)
 
 
-def inside(path: str | Path) -> Path:
+def is_database(path: Path) -> bool:
+    """Whether `path`, its links followed, is the database under any name, or a file beside it that bears its name."""
+    database = settings().database.expanduser().resolve()
+    if path.parent == database.parent and path.name.startswith(database.name):
+        return True
+    return path.is_file() and database.is_file() and path.samefile(database)
+
+
+def inside(path: str | Path, *, to_write: bool = False) -> Path:
     """`path`, its ~ written out. Raises InputError where people may not name it, whether it exists or not."""
     try:
-        if within(path):
+        if within(path, to_write=to_write):
             return Path(path).expanduser()
+        database = is_database(Path(path).expanduser().resolve())
     except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
         raise InputError(f"A file or folder has a path; {str(path)[:120]!r} is none ({error}): correct it.") from error
+    if database:
+        raise InputError(f"A file must be another one than the database; got {str(path)[:120]}: name another file.")
     raise InputError(
-        f"Files are read from the folders that this app was given; {str(path)[:120]} is in none of them: name one that "
-        "is, or let whoever runs the app add its folder to ATLAS_FOLDERS."
+        f"Files are {'written to' if to_write else 'read from'} the folders that this app was given; {str(path)[:120]} "
+        "is in none of them: name one that is, or let whoever runs the app add its folder to ATLAS_FOLDERS."
     )
+
+
+def inside_whole(folder: str | Path) -> Path:
+    """`folder`, as `inside`, for readers that open its files themselves. Raises InputError also for a link in it that
+    leads to what people may not name."""
+    whole = inside(folder)
+    if settings().folders is None:
+        return whole
+    for place, folders, files in os.walk(whole):
+        for name in (*folders, *files):
+            if (Path(place) / name).is_symlink():
+                inside(Path(place) / name)
+    return whole
 
 
 def read_text(file: str | Path, encoding: str = "utf-8", most: int = LARGEST_FILE) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from core import config
 from core.atlas.rows import score_row
+from core.models.bundled_checkpoints import bundled_names
 from core.models.present import present_weights
 from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions, heads_known
 from core.studies.hypotheses.predicates import Hypothesis
@@ -19,12 +20,14 @@ FOLDER = config.DATA / "hypotheses"
 
 def rows(checkpoint: str) -> pd.DataFrame:
     """The columns of `core.atlas.rows.ScoreRow`; none where nothing ships about this checkpoint as it is now."""
-    file = FOLDER / checkpoint / "hypotheses.json"
-    return _rows(file, checkpoint, present_weights(checkpoint)) if file.is_file() else pd.DataFrame()
+    file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
+    if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
+        return pd.DataFrame()
+    return _rows(file, checkpoint, weights)
 
 
 @lru_cache(maxsize=4)
-def _rows(file: Path, checkpoint: str, weights: str | None) -> pd.DataFrame:
+def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
     scores = []
     for batch in json.loads(file.read_text(encoding="utf-8"))["batches"]:
         if batch["weights_hash"] != weights:

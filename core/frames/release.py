@@ -167,7 +167,7 @@ def open_release(folder: str | Path) -> Release:
 
     Raises InputError when the folder is none, or when NLTK would refuse its files, saying what to do.
     """
-    root = _root(config.inside(folder))
+    root = _root(config.inside_whole(folder))
     _refuse_writable(root)
     import nltk.data  # 1.3 s of start-up
     from nltk.corpus.reader.framenet import FramenetCorpusReader  # 1.3 s of start-up

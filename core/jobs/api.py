@@ -106,9 +106,9 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
     Raises:
         InputError: the checkpoint or the rows lack what the study needs.
-        RightsError: one who only views asks.
+        RightsError: the person's role does not start jobs of this study.
     """
-    db.person.must("annotator", "start a job")
+    db.person.must(started_by(study), "start a job")
     check_runnable(study, options)
     keeper = runner(db)
     with _STARTING:
@@ -117,6 +117,23 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
             job = store.add_job(db, study, title or study, with_absolute_task_paths(options))
             keeper.put(job)
     return job
+
+
+def started_by(study: str) -> str:
+    """The lowest role that may start, cancel and resume jobs of a study, also with *Run again* and within a report."""
+    try:
+        return find_study(study).started_by
+    except JobError:
+        return Study.started_by
+
+
+def must_start(db: Database, job: str, doing: str) -> None:
+    """RightsError unless the person may start jobs of the study of `job`."""
+    try:
+        study = one_job(db, job).study
+    except JobError:  # there is no such job, which what follows says
+        study = ""
+    db.person.must(started_by(study), doing)
 
 
 def check_runnable(study: str, options: Any) -> None:
@@ -198,13 +215,13 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 def cancel(db: Database, job: str) -> None:
     """Stop `job` within two seconds: local units in the middle are killed. What is stored stays, and can be resumed."""
-    db.person.must("annotator", "cancel a job")
+    must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
 
 def resume(db: Database, job: str) -> None:
     """Run what is not stored of a job that was interrupted or cancelled; its failed units are tried again too."""
-    db.person.must("annotator", "resume a job")
+    must_start(db, job, "resume a job")
     keeper = runner(db)
     known = one_job(db, job)
     if known.active:

@@ -125,12 +125,13 @@ def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[End
 
     Raises:
         JobError: while another sequence is at work.
-        RightsError: one who only views asks.
+        RightsError: the person's role does not start one of the jobs.
     """
     now = at_work(db)
     if now is not None and not now.over:
         raise JobError("One report is made at a time, and one is being made; wait for it or cancel its job first.")
-    db.person.must("annotator", "start a job")
+    for request in requests:
+        db.person.must(api.started_by(request.study), "start a job")
     state = _AT_WORK[db.shared] = AtWork(requests)
 
     def note(number: int, job: str | None) -> None:

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from core import config
 from core.errors import AtlasError, JobError
 from core.jobs.answers import Answer
+from core.jobs.api import must_start
 from core.jobs.records import one_job, progress
 from core.jobs.worker import merged, summarize
 from core.store import jobs as store
@@ -166,9 +167,9 @@ def keep_partial(db: Database, job: str) -> str:
 
     Raises:
         JobError: the job is at work or done, or none of its units is done.
-        RightsError: one who only views asks.
+        RightsError: the person's role does not start jobs of this study.
     """
-    db.person.must("annotator", "keep a part of a job")
+    must_start(db, job, "keep a part of a job")
     known, counted = one_job(db, job), progress(db, job)
     if known.active or known.state == "done" or not counted.done:
         raise JobError(
@@ -233,7 +234,8 @@ def _weights(name: str | None) -> int:
     bundled = next((model for model in (config.ENCODER, config.DECODER) if Path(name).name.startswith(model)), name)
     folders = (Path(name).expanduser(), config.PROJECT / name, config.BUNDLED_MODELS / bundled)
     try:
-        counts = (sum(_weights_in(file) for file in folder.glob("*.safetensors")) for folder in folders)
+        readable = [folder for folder in folders if config.within(folder)]
+        counts = (sum(_weights_in(file) for file in folder.glob("*.safetensors")) for folder in readable)
         return next((count for count in counts if count), 0)
     except (OSError, ValueError, RuntimeError, SafetensorError):
         return 0

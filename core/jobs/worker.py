@@ -20,6 +20,7 @@ from core.jobs.records import DividedUnit
 from core.store.rows import Row, plain
 from core.studies.contract import Study, Unit, as_json
 from core.studies.lookup import find_study
+from core.studies.preflight import check_paths
 from core.studies.transport import decode, encode
 
 Outcome = dict[str, Any]
@@ -36,6 +37,7 @@ def divide(name: str, options: Row) -> Outcome:
     """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
+    check_paths(study, chosen)
     _find_checkpoints(study, chosen)
     units = _as_rows(study.units(chosen))
     if not units:
@@ -70,8 +72,10 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
     """
     study, divided = find_study(name), DividedUnit.of(unit)
+    chosen = study.read(options)
+    check_paths(study, chosen)  # again, as another machine may have other folders
     piece = Unit(divided.key, decode(study.arguments, divided.arguments), divided.size)
-    done = study.run(study.read(options), piece)
+    done = study.run(chosen, piece)
     provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
     return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
 

@@ -52,7 +52,7 @@ def _local(name: str) -> Path | None:
     if Path(name).name == name and (config.BUNDLED_MODELS / name / "config.json").is_file():
         return config.BUNDLED_MODELS / name
     folder = Path(name).expanduser()
-    return folder if folder.is_dir() else None
+    return folder if config.within(folder) and folder.is_dir() else None
 
 
 def _downloaded(name: str) -> Path | None:

@@ -68,7 +68,7 @@ def _json(file: Path) -> Any:
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
     """Raises CheckpointError for a file of `folder` that lies, links followed, outside what the app may read."""
-    for file in folder.iterdir():
+    for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
                 f"Every file of a checkpoint lies in the folders that this app was given; {file.name[:80]} of {name} "

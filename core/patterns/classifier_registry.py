@@ -79,7 +79,7 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
     The name tells its weights, so a newer release brings its own beside the one that the database had.
     """
     folder = config.ANNOTATIONS / class_set
-    if not (folder / "classifier.json").is_file():
+    if class_set not in labelled_folders() or not (folder / "classifier.json").is_file():
         return None
     about = json.loads((folder / "classifier.json").read_text(encoding="utf-8"))
     weights = (folder / "classifier.safetensors").read_bytes()
@@ -146,7 +146,7 @@ def about_best(db: Database, class_set: str) -> Row:
 def bundled_about(class_set: str) -> Row | None:
     """What `about_best` says of the bundled classifier, from its file; None where none is bundled."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
-    if not file.is_file():
+    if class_set not in labelled_folders() or not file.is_file():
         return None
     about = json.loads(file.read_text(encoding="utf-8"))
     return about | {"title": BUNDLED, "kind": about["recipe"]["kind"], "labels": len(about["snapshot"])}

@@ -153,6 +153,7 @@ class Database:
                 raise explain(StoreError(STOPPED), self.path)  # the transaction fails; the next one opens the file
             for database in [other for other in list(_OPEN) if other.path == self.path]:
                 database._opening.end()
+                database._place.let_go()
             self._opening = Opening(self.path, self._open())
             self._place = DatabaseFileGuard(self.path)
 
@@ -226,6 +227,7 @@ class Database:
             self.shared._rest.end()
             self.shared._closed = True
             self.shared._opening.end()
+            self.shared._place.let_go()
 
 
 @atexit.register

@@ -1,6 +1,8 @@
 """The file that was opened, and whether it still lies there: nothing is acknowledged into a file that is gone."""
 
 import os
+import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from core.errors import StoreError
 from core.store.recovery import explain
 
 _HEADERS = 12_288  # bytes before the first block of a DuckDB file
+_GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
@@ -19,6 +22,11 @@ class DatabaseFileGuard:
             self.identity, self.size = _seen(path)
         except OSError as error:
             raise explain(error, path) from error
+        _GUARDS.add(self)
+
+    def let_go(self) -> None:
+        """The file was closed: anybody may open it."""
+        _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
         """Raises StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
@@ -57,6 +65,24 @@ class DatabaseFileGuard:
         )
 
 
-def _seen(path: Path) -> tuple[tuple[int, int], int]:
+def _seen(path: Any) -> tuple[tuple[int, int], int]:
     status = os.stat(path)  # noqa: PTH116 - once a label
     return (status.st_dev, status.st_ino), status.st_size
+
+
+def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
+    """Nothing but DuckDB opens its file in this process: when any other descriptor of it is closed, the system lets
+    go of DuckDB's lock, and a second program can write."""
+    if event != "open" or not _GUARDS or not isinstance(arguments[0], (str, bytes, os.PathLike)):
+        return
+    try:
+        identity, _ = _seen(arguments[0])
+    except (OSError, ValueError):
+        return
+    if any(guard.identity == identity for guard in list(_GUARDS)):
+        raise StoreError(
+            "A file must be another one than the database, which this program has open: name another file."
+        )
+
+
+sys.addaudithook(_refuse_databases)

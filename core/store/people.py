@@ -20,8 +20,8 @@ class RightsError(AtlasError):
 class Person:
     """Who acts. name: as labels carry it; "" where nobody signed in. role: what they may do.
 
-    viewer: look at everything stored. annotator: also label under their own name, and start, cancel and resume
-    jobs. admin: also change classes, choose classifiers, import, and delete. none: nothing.
+    viewer: look at everything stored. annotator: also label under their own name, and train classifiers on labels.
+    admin: also start other jobs, change classes, choose classifiers, import, and delete. none: nothing.
     """
 
     name: str = ""

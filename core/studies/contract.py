@@ -32,6 +32,8 @@ from core.studies.head_facts import Fact, HeadScores
 from core.studies.headline import Headline
 from core.studies.records import Result, records_among
 
+READ_FROM = ("data", "treebank", "train", "pairs_file", "sentences", "classifier", "snapshot")  # options with paths
+WRITTEN_TO = ("out", "log")
 WITHDRAWN = frozenset({"device"})  # options of earlier versions, in stored jobs and runs: ATLAS_DEVICE alone says it
 
 O = TypeVar("O")  # noqa: E741 - the options' type
@@ -115,6 +117,7 @@ class Study(Generic[O, P]):
         renamed: earlier names of options, for jobs that were stored under them: {"folder": "data"}.
         needs: what its checkpoint and rows must have.
         counts: what the sizes of its units count.
+        started_by: the lowest role that may start its jobs.
         p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
         called: the title of its jobs, with options by name in braces.
         section: what its scores of one head are about; "" where it has none.
@@ -132,6 +135,7 @@ class Study(Generic[O, P]):
     renamed: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[frozenset[Need]] = frozenset()
     counts: ClassVar[str] = "tokens"
+    started_by: ClassVar[str] = "admin"
     p_is_corrected: ClassVar[bool] = False
     called: ClassVar[str] = ""
     section: ClassVar[str] = ""
@@ -156,6 +160,15 @@ class Study(Generic[O, P]):
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
+
+    def paths(self, options: O) -> Iterator[tuple[str, bool]]:
+        """Paths that units read from (False) or write to (True), so that they are checked before anything runs: the
+        options of READ_FROM and WRITTEN_TO. Checkpoints, tasks and pipelines, which may be names, are checked where
+        they are opened."""
+        for name in (*READ_FROM, *WRITTEN_TO):
+            path = getattr(options, name, None)
+            if isinstance(path, str) and path:
+                yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
         """How much work a job of these options is, in what `counts` names, for the time it will take; quick enough for

@@ -9,7 +9,7 @@ from core import config
 from core.errors import CheckpointError, InputError
 from core.studies.contract import Need, Study
 from core.tasks import own
-from core.tasks.glue import must_have_labels, task_of
+from core.tasks.glue import HUB, must_have_labels, task_of
 from core.tasks.labels import label_order
 from core.tuning.saved_checkpoints import LOG, shown_folder
 
@@ -41,6 +41,13 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
         )
 
 
+def check_paths(study: Study[Any, Any], options: Any) -> None:
+    """Raises InputError for an option of a study's own record with a path that people may not name here."""
+    for path, to_write in study.paths(options):
+        if path != HUB:
+            config.inside(path, to_write=to_write)
+
+
 def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
     """Whether a classifier of one task can be judged on rows of another: the same, or a file of one's own that says the
     same labels."""
@@ -63,7 +70,7 @@ def _must_be_there(name: str) -> None:
 def _folder(name: str) -> Path | None:
     places = (config.BUNDLED_MODELS / name, config.PROJECT / name, Path(name).expanduser())
     try:
-        return next((place for place in places if (place / "config.json").is_file()), None)
+        return next((place for place in places if config.within(place) and (place / "config.json").is_file()), None)
     except (OSError, ValueError, RuntimeError):
         return None
 

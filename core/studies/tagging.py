@@ -38,7 +38,7 @@ def open_pipeline(name: str | None = None) -> "Language":
 
     wanted = name or config.ENGLISH
     if wanted not in pipeline_names():
-        config.inside(wanted)
+        config.inside_whole(wanted)
     folder = config.BUNDLED_MODELS / config.ENGLISH if wanted == config.ENGLISH else Path(wanted).expanduser()
     if "\x00" in wanted or not (folder.is_dir() or wanted in spacy.util.get_installed_models()):
         raise InputError(

@@ -60,7 +60,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
             f"Gold trees are read from a treebank's folder with one *-{part}.conllu; {folder or 'no folder'} has "
             f"{len(files)}: give a Universal Dependencies folder."
         )
-    return files[0]
+    return config.inside(files[0])  # a link in the folder may lead out of it
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:

@@ -5,12 +5,11 @@ writes the word after the sentence, which ends before it. m is the logit of the 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core import capture, studies
+from core import capture, config, studies
 from core.errors import InputError
 from core.studies.ablation import disabling
 from core.tasks.glue import task_of
@@ -31,7 +30,7 @@ def columns_of(path: str) -> list[list[str]]:
         InputError: it cannot be read, or a line has another number of columns than the first.
     """
     try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+        lines = config.read_text(config.inside(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"A file of pairs is text in UTF-8, a tab between two sentences; {path} cannot be read: name another."

@@ -6,7 +6,7 @@ how many criteria are met of a hypothesis about it, and whether one is held out 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,6 +101,11 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
         """The batch's, and those of counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
+
+    def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
+        """Those of every run."""
+        for run in runs_of(options):
+            yield from run.does.paths(run.options)
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
         """Those of every run; hypotheses that cannot be tested are refused here."""

@@ -4,7 +4,7 @@ A study that this checkpoint cannot have (no values, no classifier) is left out 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -104,6 +104,11 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     def title(self, options: MeasureHeadsOptions) -> str:
         """Say how many and of what."""
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
+
+    def paths(self, options: MeasureHeadsOptions) -> Iterator[tuple[str, bool]]:
+        """Those of every study."""
+        for planned in options.studies:
+            yield from planned.does.paths(planned.options)
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
         """Those of every study that this checkpoint can have."""

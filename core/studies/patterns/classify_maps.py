@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import patterns, studies
+from core import config, patterns, studies
 from core.errors import InputError
 from core.scoring.registry import KOVALEVA, HeadScore
 from core.store.rows import Row
@@ -239,7 +239,7 @@ def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRo
 
 def _bytes(file: str) -> bytes:
     try:
-        return Path(file).read_bytes()
+        return config.inside(file).read_bytes()
     except OSError as error:
         raise InputError(
             f"A classifying job reads its classifier from {Path(file).name}, which is gone: start the job anew."

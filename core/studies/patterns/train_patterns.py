@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import patterns
+from core import config, patterns
 from core.errors import InputError
 from core.patterns.snapshot import Snapshot, read
 from core.store.database import Database
@@ -110,11 +110,11 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         LearningPoint,
         FinalClassifier,
     )
-    counts = "maps"
+    counts, started_by = "maps", "annotator"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
         """The folds first, for early results; then the classifier that is kept, then what stands beside."""
-        kept = read(options.snapshot)
+        kept = read(config.inside(options.snapshot))
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
@@ -138,7 +138,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     def run(self, options: TrainPatternsOptions, unit: Unit) -> Done[Trained]:
         """Fit one classifier: held-out predictions, or the weights that are kept."""
         fold: Fold = unit.arguments
-        kept = read(options.snapshot)
+        kept = read(config.inside(options.snapshot))
         train, test = split_of(kept, options, fold)
         labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
         measured = _measured(options.snapshot) if options.kind == QUICK else None
@@ -166,7 +166,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
         """By `part`: scores (headline, then beside it), checkpoint, curve, final; class, confusion, calibration and map
         of the headline; held out: what was said of every map in each part."""
-        kept = read(options.snapshot)
+        kept = read(config.inside(options.snapshot))
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
         parts = {part: [fold for fold in folds if fold.of.part == part] for part in ON}
@@ -184,7 +184,12 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         """Store the classifier, under the beginning of the run's name."""
         options = run.options
         keep_classifier(
-            db, run.rows, options.recipe(), read(options.snapshot), name=run.run[:12], annotator=options.annotator
+            db,
+            run.rows,
+            options.recipe(),
+            read(config.inside(options.snapshot)),
+            name=run.run[:12],
+            annotator=options.annotator,
         )
 
 
@@ -194,7 +199,7 @@ STUDY = TrainPatterns()
 @lru_cache(maxsize=1)
 def _measured(snapshot: str) -> np.ndarray:
     """The statistics of a snapshot's maps, which every fit of a training looks at."""
-    return patterns.shapes.shapes(read(snapshot).maps)
+    return patterns.shapes.shapes(read(config.inside(snapshot)).maps)
 
 
 def _unseen_heads(kept: Snapshot, folds: int) -> list[Unit]:
@@ -246,7 +251,7 @@ def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list
 
 def _files(options: TrainPatternsOptions, unit: Unit) -> tuple[Path | None, Path | None]:
     """Where the loss is told and the fit is kept; none where the folder cannot be reached (a cluster)."""
-    folder = Path(options.log) if options.log else None
+    folder = config.inside(options.log, to_write=True) if options.log else None
     if folder is None or not folder.is_dir():
         return None, None
     name = unit.key.replace(" ", "-").replace("%", "")

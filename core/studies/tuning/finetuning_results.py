@@ -126,7 +126,7 @@ def _stated(figures: Figures) -> dict[str, Any]:
 
 def runs_folder(out: str | None) -> Path:
     """Where fine-tuned checkpoints go: `out`, or beside the database."""
-    return Path(out or config.settings().runs / "finetuned").expanduser()
+    return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:

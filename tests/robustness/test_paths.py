@@ -1,0 +1,196 @@
+"""Every path that an option of a study holds is checked before anything runs, whoever stored the options."""
+
+import json
+import os
+
+import pytest
+
+from core import config
+from core.atlas import shipped_hypotheses
+from core.errors import InputError, StoreError
+from core.jobs import api, worker
+from core.patterns import classifier_registry
+from core.store import exchange, label_files, runs
+from core.store.database import Database
+from core.store.people import Person, RightsError
+from core.studies.contract import READ_FROM, WRITTEN_TO, as_json, declared
+from core.studies.hypotheses.hypothesis import HypothesisOptions
+from core.studies.hypotheses.measure_heads import Asked, MeasureHeadsOptions
+from core.studies.hypotheses.predicates import Hypothesis
+from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.lookup import find_study, study_modules
+from tests.robustness.doors import refused
+from tests.store.test_database import run_python
+
+PATHS = {*READ_FROM, *WRITTEN_TO}
+OPENED = {  # by functions that check what they open: tests/robustness/test_inside.py
+    "checkpoint", "checkpoints", "before", "after", "compare", "also", "pipeline", "task", "tasks",
+}  # fmt: skip
+WORDS = {  # which no function opens
+    "annotator", "answers", "average", "batch", "class_set", "control", "core", "direction", "distance", "dtype",
+    "edges", "features", "heads", "initialisations", "kind", "kinds", "mean_by", "moments", "name", "operator",
+    "operators", "order", "orders", "pairing", "patterns", "preset", "properties", "reading", "relations", "revision",
+    "rows", "samples", "scopes", "scores", "settings", "split", "structured", "sweep", "texts", "weights", "what",
+    "precision", "studies", "hypotheses", "thought", "judged", "confusions",
+}  # fmt: skip
+OUTSIDE = [(study, name) for study in study_modules() for name in declared(find_study(study).options) if name in PATHS]
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """The folder that the app was given, beside one that it was not."""
+    for name in ("given", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("A row.\tB row.\n" * 9)
+    (tmp_path / "given" / "link").symlink_to(tmp_path / "other" / "file")
+    monkeypatch.setenv("ATLAS_FOLDERS", str(tmp_path / "given"))
+    return tmp_path / "given"
+
+
+def test_every_option_with_text_is_a_path_a_name_that_is_opened_or_a_word():
+    for study in study_modules():
+        for name, option in declared(find_study(study).options).items():
+            if "str" in str(option.hint):
+                assert name in PATHS | OPENED | WORDS, f"{study}: is {name} a path?"
+
+
+@pytest.mark.parametrize(("study", "name"), OUTSIDE, ids=str)
+@pytest.mark.parametrize("way", ["other/file", "given/../other/file", "given/link", "missing"])
+def test_no_study_reads_or_writes_elsewhere(given, study, name, way):
+    options = {name: str(given.parent / way)}
+    if "checkpoint" in declared(find_study(study).options):
+        options["checkpoint"] = config.CLASSIFIER
+    if "tasks" in declared(find_study(study).options):
+        options["tasks"] = ["sst2"]
+    for perform in (worker.divide, lambda *told: worker.run_unit(*told, {"key": "k", "size": 1, "arguments": {}})):
+        assert "folders that this app was given" in refused(lambda perform=perform: perform(study, options))
+
+
+def test_results_that_ship_are_never_written_to(given):
+    for folder in (config.DATA, config.RECORD, config.BUNDLED_MODELS):
+        said = refused(lambda folder=folder: worker.divide("finetune", {"tasks": ["sst2"], "out": str(folder / "x")}))
+        assert "written to the folders" in said
+
+
+def test_studies_within_studies_are_asked_too(given):
+    other = str(given.parent / "other")
+    asked = MeasureHeadsOptions(studies=(Asked("statistics", json.dumps({"tasks": ["sst2"], "data": other})),))
+    refused(lambda: worker.divide("measure-heads", as_json(asked)))
+    thought, judged = RowChoice("sst2", "dev", 20, 0, other), RowChoice("mrpc", "dev", 20)
+    one = Hypothesis("h", 0, 0, "offset", (("offset", "previous"),))
+    refused(
+        lambda: worker.divide(
+            "hypothesis", as_json(HypothesisOptions(hypotheses=(one,), thought=thought, judged=judged))
+        )
+    )
+
+
+LEADS_OUT = {
+    "a treebank": ("x-dev.conllu", lambda folder: find_file_of_treebank(folder)),
+    "task rows": ("dev.tsv", lambda folder: find_file_of_task(folder)),
+    "a language pipeline": ("meta.json", lambda folder: open_a_pipeline(folder)),
+    "a checkpoint": ("config.json", lambda folder: locate_checkpoint(folder)),
+    "a part of a checkpoint": ("part/config.json", lambda folder: locate_checkpoint(folder)),
+}
+
+
+def find_file_of_treebank(folder):
+    from core.tasks.treebank import file_of
+
+    file_of(folder, "dev")
+
+
+def find_file_of_task(folder):
+    from core.tasks.glue import read_rows
+
+    read_rows("sst2", "dev", folder=folder)
+
+
+def open_a_pipeline(folder):
+    from core.studies.tagging import open_pipeline
+
+    open_pipeline(str(folder))
+
+
+def locate_checkpoint(folder):
+    from core.models.opening import locate
+
+    (folder / "config.json").exists() or (folder / "config.json").write_text("{}")
+    locate(str(folder))
+
+
+@pytest.mark.parametrize("kind", LEADS_OUT)
+def test_links_inside_a_given_folder_do_not_lead_out(given, kind):
+    name, open_it = LEADS_OUT[kind]
+    (given / name).parent.mkdir(exist_ok=True)
+    (given / name).symlink_to(given.parent / "other" / "file")
+    assert "folders that this app was given" in refused(lambda: open_it(given))
+
+
+@pytest.mark.parametrize("where", ["itself", "a link", "a hard link", "its log"])
+def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where):
+    path = tmp_path / "atlas.duckdb"
+    monkeypatch.setenv("ATLAS_DB", str(path))
+    Database(path).close()
+    named = {"itself": path, "its log": tmp_path / "atlas.duckdb.wal"}.get(where, tmp_path / "pairs.tsv")
+    if where == "a link":
+        named.symlink_to(path)
+    elif where == "a hard link":
+        os.link(path, named)
+    assert "another one than the database" in refused(
+        lambda: worker.divide("circuit", {"checkpoint": config.CLASSIFIER, "pairs_file": str(named)})
+    )
+
+
+@pytest.mark.parametrize("way", ["itself", "a link", "a hard link"])
+def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
+    """Closing any other descriptor of it would let go of DuckDB's lock, and a second program could write."""
+    path, named = tmp_path / "atlas.duckdb", tmp_path / "other"
+    with Database(path) as db:
+        named = path if way == "itself" else named
+        if way == "a link":
+            named.symlink_to(path)
+        elif way == "a hard link":
+            os.link(path, named)
+        for opened in (open, os.open):
+            with pytest.raises(StoreError, match="another one than the database"):
+                opened(named, *([os.O_RDONLY] if opened is os.open else []))
+        for read in (exchange.read_run, label_files.read_bytes):
+            with pytest.raises((StoreError, InputError)):
+                read(named)
+        code = "import duckdb, sys\ntry: duckdb.connect(sys.argv[1])\nexcept duckdb.IOException: print('held')"
+        assert run_python(code, path).stdout.strip() == "held"
+        assert runs.runs(db).empty
+    with path.open("rb") as stream:
+        assert stream.read(1) is not None
+
+
+@pytest.mark.parametrize("way", ["{}", "{}/", "../../..{}", "/..{}"])
+@pytest.mark.parametrize("weights", [None, "other"])
+def test_a_link_names_no_folder_of_hypotheses_that_ship(tmp_path, way, weights):
+    member = {"hypothesis": "h", "layer": 0, "head": 0, "predicate": "offset", "parameters": {"offset": "previous"},
+              "criteria": [{"kind": "criterion", "hypothesis": "h", "subject": "L1H1", "sentence": "s",
+                            "criterion": name, "state": "met"} for name in ("held out", "causal")]}  # fmt: skip
+    crate = {"batches": [{"weights_hash": weights, "hypotheses": [member]}]}
+    (tmp_path / "hypotheses.json").write_text(json.dumps(crate), encoding="utf-8")
+    assert shipped_hypotheses.rows(way.format(tmp_path)).empty
+
+
+@pytest.mark.parametrize("way", ["{}", "../../..{}"])
+def test_a_link_names_no_folder_of_classifiers_that_ship(tmp_path, way):
+    (tmp_path / "classifier.json").write_text('{"title": "invented"}', encoding="utf-8")
+    assert classifier_registry.bundled_about(way.format(tmp_path)) is None
+
+
+def test_who_labels_starts_no_study_by_an_imported_run(tmp_path, given):
+    """*Run again* is a start like any other."""
+    with Database(tmp_path / "atlas.duckdb") as db:
+        told = {"tasks": ["sst2"], "out": str(given.parent / "other")}
+        run = runs.record_run(db, "finetune", told, runs.Provenance())
+        eve = db.acting_as(Person("eve", "annotator"))
+        options = runs.one_run(eve, run)["options"]
+        with pytest.raises(RightsError, match="one must be admin"):
+            api.start(eve, "finetune", options)
+        job = api.start(db, "finetune", options)
+        assert "written to the folders" in str(api.wait(db, job, 60).error)
+        assert list((given.parent / "other").iterdir()) == [given.parent / "other" / "file"]
