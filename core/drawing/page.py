@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PackedMaps:
-    """Maps that `pack` made small before, as their text, with a caption under them."""
+    """Maps that `pack` made small before, as their text in base64, with a caption under them."""
 
     text: str
     caption: str = ""

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-import vl_convert
-
 from core import __version__
-from core.drawing import theme
+from core.drawing import conversion, theme
 from core.drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
 from core.errors import InputError
 from core.store.findings import Finding, Number
+from core.store.pictures import checked_maps, checked_picture
 from core.writing import write_whole
 
 COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")
@@ -21,13 +20,13 @@ IN_MARKDOWN = 20  # numbers of a finding there; the page has all
 def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
     """One page with all of them: maps to explore, pictures, numbers with intervals, the command and the hash.
 
-    more: parts for the end of the page.
+    more: parts for the end of the page. Raises InputError for a picture or maps that this program did not write.
     """
     parts: list[Part] = []
     for finding in findings:
         parts.append(Words(finding.title, finding.note))
-        parts += [PackedMaps(finding.maps)] if finding.maps else []
-        parts += [Chart(picture) for picture in finding.pictures if not finding.maps]
+        parts += [PackedMaps(checked_maps(finding.maps))] if finding.maps else []
+        parts += [Chart(checked_picture(picture)) for picture in finding.pictures if not finding.maps]
         parts += [Table(COLUMNS, [_row(number) for number in finding.numbers])] if finding.numbers else []
         parts.append(Words("", _origin(finding), finding.command))
     single = len(findings) == 1
@@ -64,11 +63,12 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
     """The pictures of all findings as SVG in the light theme's colours, by file name."""
-    return {
-        name: vl_convert.vegalite_to_svg({**picture, "config": theme.of_saved_charts()})
+    charts = {
+        name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings
         for name, picture in zip(_names(finding), finding.pictures, strict=True)
     }
+    return dict(zip(charts, conversion.svgs_of(list(charts.values())), strict=True))
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:

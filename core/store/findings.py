@@ -8,6 +8,7 @@ from typing import Any
 
 from core.errors import InputError, StoreError
 from core.store.database import Database
+from core.store.pictures import drawable, packed
 from core.store.rows import from_json, marks, to_json
 
 LONGEST_NOTE = 5000  # characters
@@ -114,5 +115,8 @@ def unpin(db: Database, finding: str) -> None:
 
 
 def _finding(row: dict[str, Any]) -> Finding:
+    """A finding as it is stored, without pictures and maps that this program did not write (of earlier imports)."""
     numbers = tuple(Number(**number) for number in from_json(row["numbers"]))
-    return Finding(**{**row, "numbers": numbers, "pictures": tuple(from_json(row["pictures"]))})
+    pictures = tuple(filter(drawable, from_json(row["pictures"])))
+    maps = row["maps"] if packed(row["maps"]) else None
+    return Finding(**{**row, "numbers": numbers, "pictures": pictures, "maps": maps})

@@ -17,6 +17,7 @@ from core.attention import PARTS
 from core.errors import InputError
 from core.store.class_names import KINDS, known_names
 from core.store.label_checks import HEADS, check_class, check_name, checked_event, checked_map
+from core.store.pictures import checked_maps, checked_picture
 from core.store.rows import Row, quoted
 
 NAMES = frozenset({
@@ -128,12 +129,20 @@ def _check_part(row: Row) -> None:
         raise InputError(f"A set of heads is one of {', '.join(PARTS)}; part_score has {str(row.get('part'))[:40]!r}.")
 
 
+def _check_finding(row: Row) -> None:
+    for picture in _json(row.get("pictures") or "[]", "finding.pictures"):
+        checked_picture(picture)
+    if row.get("maps") is not None:
+        checked_maps(row["maps"])
+
+
 _ROWS: Mapping[str, Callable[[Row], None]] = MappingProxyType(
     {
         "attention_map": _check_map,
         "label_event": _check_label_event,
         "class_event": _check_class_event,
         "part_score": _check_part,
+        "finding": _check_finding,
     }
 )
 

@@ -10,5 +10,6 @@ CATEGORIES = {
         "tests/pages/test_guard.py::test_addresses_of_one_network_count_as_one",
     ),
     "frames, headers and cookies": ("tests/pages/test_headers.py",),
+    "findings that come in": ("tests/findings/test_hostile_findings.py",),
     "variables of the environment": ("tests/test_config.py",),
 }

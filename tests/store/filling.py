@@ -46,6 +46,7 @@ CHOSEN = (
         ("classifier", "snapshot"): ("[]", "[]"),
         ("finding", "numbers"): ("[]", "[]"),
         ("finding", "pictures"): ("[]", "[]"),
+        ("finding", "maps"): ("eJwDAAAAAAE=", "eJwDAAAAAAE="),
         ("frame_release", "skipped"): ("[]", "[]"),
     }
     | {(table, "class_set"): ("bert", "bert") for table in ("label_event", "class_event")}

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import vl_convert
-
-from core.drawing import theme
+from core.drawing import conversion, theme
 from core.report.claims.outcomes import UNTESTED, OutcomeWord
 from core.report.claims.registry import claim
 from core.report.discoveries import together
@@ -19,11 +17,10 @@ from core.tasks.glue import task_name
 def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
-    return {
-        id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": theme.of_saved_charts()})
-        for id, chart in charts.items()
-        if chart is not None
+    drawn = {
+        id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
     }
+    return dict(zip(drawn, conversion.svgs_of(list(drawn.values())), strict=True))
 
 
 def markdown(about: About, records: Records) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import altair as alt
-import vl_convert
 
-from core.drawing import theme
+from core.drawing import conversion, theme
 
 
 def together(drawn: Sequence[Any]) -> Any:
@@ -19,5 +18,5 @@ def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     specification = chart.to_dict() | {"background": theme.theme()["light"]["backgroundColor"]}
     specification.setdefault("config", {})["range"] = theme.ranges()["light"]
     if kind == "svg":
-        return vl_convert.vegalite_to_svg(specification).encode()
-    return vl_convert.vegalite_to_png(specification, scale=2)
+        return conversion.svgs_of([specification])[0].encode()
+    return conversion.png_of(specification, scale=2)
