@@ -70,3 +70,17 @@ def test_the_picture_of_a_sentence_can_be_kept(address, page):
     drawn = kept.value.path().read_text(encoding="utf-8")
     assert drawn.startswith("<svg")
     assert "element" in drawn
+
+
+@pytest.mark.slow  # 5 CPU seconds each; the first test walks over the page
+@pytest.mark.parametrize(
+    ("checkpoint", "number"), [("atlas-encoder", 0), ("atlas-encoder", 1), ("atlas-encoder", 2), ("atlas-decoder", 1)]
+)
+def test_every_example_button_fills_the_sentence_and_draws_its_heads(address, page, number, checkpoint):
+    from pages.parts.frames.lookup import EXAMPLES
+
+    visit(page, f"{address}/linguistics?view=frames&checkpoint={checkpoint}")
+    page.get_by_role("button", name=EXAMPLES[number]).click()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(EXAMPLES[number], timeout=PATIENCE)
+    page.get_by_test_id("stVegaLiteChart").nth(2).wait_for(timeout=PATIENCE)
+    expect(page.get_by_test_id("stException")).to_have_count(0)

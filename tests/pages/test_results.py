@@ -163,7 +163,7 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
 def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
     app = opened("disable", view="A task's rows")
-    assert "Without L1 accuracy changes most, by -25.0 points; 1 of 1 changes are beyond luck" in said(app)
+    assert "Without L1 accuracy changes most, by -25.0 points. 1 of 1 changes are significant" in said(app)
     facts = said(app).split("n = 40 rows", 1)[1].splitlines()[0]
     for fact in (
         "95 % interval",

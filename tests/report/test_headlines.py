@@ -31,7 +31,7 @@ SWEEP = [
 
 def test_a_sweep_names_the_worst_head_with_its_interval():
     said = headline("disable", SWEEP)
-    assert said.sentence.startswith("Without L1H2 accuracy changes most, by -25.0 points; 1 of 2 changes")
+    assert said.sentence.startswith("Without L1H2 accuracy changes most, by -25.0 points. 1 of 2 changes")
     assert (said.n, said.of, said.baseline) == (40, "rows", "untouched 80.0")
     assert said.interval == "95 % interval -40.0 to -10.0"
 
@@ -121,3 +121,29 @@ def test_every_result_that_ships_has_a_sentence_and_its_n():
         assert not said.sentence[0].isdigit() or " of " in said.sentence, run.title
         assert said.sentence.endswith("."), run.title
         assert said.n, run.title
+
+
+def swept(*changes, p=1.0):
+    """Rows of an ablation of each head in turn with these changes of accuracy."""
+    heads = [
+        {"kind": "variant", "name": f"L1H{k}", "n": 40, "p": p, "accuracy_change": change,
+         "accuracy_low": change - 0.1, "accuracy_high": change + 0.1}
+        for k, change in enumerate(changes, start=1)
+    ]  # fmt: skip
+    return [{"kind": "baseline", "name": "untouched", "n": 40, "accuracy": 0.8}, *heads]
+
+
+def test_the_largest_change_of_a_sweep_may_be_a_rise():
+    assert headline("disable", swept(-0.009, 0.0175, p=0.01)).sentence.startswith(
+        "Without L1H2 accuracy changes most, by +1.8 points. 2 of 2 changes are significant"
+    )
+
+
+def test_a_sweep_without_a_significant_change_says_so_first():
+    assert headline("disable", swept(-0.02, 0.01)).sentence == (
+        "No ablation changes accuracy significantly. The largest change is without L1H1: -2.0 points."
+    )
+
+
+def test_a_sweep_in_which_nothing_changes_names_no_head():
+    assert headline("disable", swept(0.0, 0.0)).sentence == "No ablation changes accuracy: all 2 changes are 0."

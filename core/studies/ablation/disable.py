@@ -22,7 +22,7 @@ from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import SweepOptions, Variant
 from core.studies.ablation.effect_scores import EFFECTS_ON_METRIC
 from core.studies.ablation.headlines import effect_facts, sweep_headline
-from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
+from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched, too_few_flips
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
 from core.studies.head_facts import Fact, HeadScores
@@ -346,7 +346,7 @@ class _Table:
                 metrics=Metrics(tuple(self._metric(name, measured[name][k], self.beside[k]) for name in self.names)),
                 flipped=flipped, mcnemar=mcnemar, p=float(corrected[k]),
                 float32=bool(self.again[k]) if self.again.any() else None,
-                **self._score(measured[self.names[0]][k]),
+                **self._score(measured[self.names[0]][k], flipped),
             ))  # fmt: skip
         return swept
 
@@ -377,16 +377,17 @@ class _Table:
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: effects.Interval) -> ScoreColumns:
-        """The fields that make a row of one head a head score in the store."""
+    def _score(self, change: effects.Interval, flipped: int | None) -> ScoreColumns:
+        """The fields that make a row of one head a head score in the store; no interval if too few predictions flip."""
         if self.options.what not in ("heads", "all-but-one"):
             return ScoreColumns()
+        few = bool(too_few_flips(flipped, len(self.swept.gold)))
         return ScoreColumns(
             statistic=f"{self.options.operator} {self.options.what}",
             feature=f"{self.options.task} {self.names[0]}",
             value=change.value,
-            low=change.low,
-            high=change.high,
+            low=None if few else change.low,
+            high=None if few else change.high,
             baseline=finite(self.whole[self.names[0]]),
         )
 

@@ -11,18 +11,28 @@ from core.studies.headline import SURE, Headline, defined, percent, plural
 
 
 def sweep_headline(rows: Sequence[Row]) -> Headline:
-    """Of a sweep: the variant that moves the metric furthest down, and how many changes are beyond luck."""
+    """Of an ablation of each head or layer in turn: the largest change of the metric in either direction, and how many
+    changes are significant."""
     untouched, variants = Untouched.among(rows)[0], SweptVariant.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
-    worst, change = min(((variant, change) for variant, change in changes if change), key=lambda pair: pair[1].value)
-    sure = sum((variant.p or 1) < SURE for variant in variants)
+    told = [(variant, change) for variant, change in changes if change]
+    largest, change = max(told, key=lambda pair: abs(pair[1].value))
+    metric = largest.metrics.first.name
+    significant = sum(variant.p < SURE for variant in variants)
+    if not change.value:
+        sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
+    elif not significant:
+        sentence = (
+            f"No ablation changes {metric} significantly. "
+            f"The largest change is without {largest.name}: {100 * change.value:+.1f} points."
+        )
+    else:
+        sentence = (
+            f"Without {largest.name} {metric} changes most, by {100 * change.value:+.1f} points. "
+            f"{plural(significant, len(variants), 'changes')} are significant after correction."
+        )
     return Headline(
-        f"Without {worst.name} {worst.metrics.first.name} changes most, by {100 * change.value:+.1f} points; "
-        f"{plural(sure, len(variants), 'changes')} are beyond luck after correction.",
-        untouched.n,
-        "rows",
-        interval_of(change, worst.flipped, untouched.n),
-        score_of(untouched),
+        sentence, untouched.n, "rows", interval_of(change, largest.flipped, untouched.n), score_of(untouched)
     )
 
 
@@ -42,8 +52,11 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
     changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
     told = [(name, change, flipped) for name, change, flipped in changes if change]
     name, most, flipped = max(told, key=lambda one: abs(one[1].value))
+    metric = untouched.metrics.first.name
     return Headline(
-        f"Without {name} {untouched.metrics.first.name} changes most, by {100 * most.value:+.1f} points.",
+        f"Without {name} {metric} changes most, by {100 * most.value:+.1f} points."
+        if most.value
+        else f"None of the {len(told)} ablations changes {metric}.",
         untouched.n,
         "rows",
         interval_of(most, flipped, untouched.n),

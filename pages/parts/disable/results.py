@@ -116,7 +116,10 @@ def _headline(
         help=f"{first}, p < 0.05 after correction over all",
     )
     middle.metric(f"{metric}, untouched", f"{100 * _value(baseline, metric):.1f}")
-    right.metric(f"best: {best.name}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
+    if changes[most] > 0:
+        right.metric(f"best: {best.name}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
+    else:
+        right.metric("best", "unmodified", help=f"No ablation raises {metric}.")
     for half in halves[:1]:
         gain, held_out, low, high, share_of_splits = _numbers(
             half.chosen, half.held_out, half.low, half.high, half.same

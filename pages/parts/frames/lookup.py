@@ -28,7 +28,7 @@ from pages.parts.widgets.tables import show_table
 EXAMPLES = (
     "He was becoming agitated about the noise.",
     "The old teacher explained the rules to her class.",
-    "Angry as never before, the captain left.",
+    "The captain was angry about the delay.",
 )
 PROSE = {
     "target_to_element": "target → element (query = target; the paper's prose)",
@@ -76,7 +76,8 @@ def _offer_examples() -> None:
     st.caption("Type a sentence above and press Enter, or start with one of these.")
     with st.container(horizontal=True):  # one below the other where a narrow window has no room for them whole
         for example in EXAMPLES:
-            st.button(example, on_click=_take, args=(example,))
+            if st.button(example, on_click=_take, args=(example,)):
+                st.rerun(scope="app")  # the field with the sentence is outside this fragment
     st.subheader("In many sentences at once")
     show_runs()
 
