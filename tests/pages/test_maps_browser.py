@@ -594,3 +594,19 @@ def test_what_a_decoder_is_forced_to_is_left_out_of_its_scale_and_its_sentences(
         [int(most[0]), int(most[1])],
     )
     assert levels == [8, 38, 79]  # #08264F, the strongest colour of the light theme
+
+
+@pytest.mark.slow  # 4 to 8 CPU seconds
+def test_a_second_sentence_pasted_at_once_after_the_first_stays_in_its_box(page, address):
+    visit(page, f"{address}/maps")
+    grid = painted(page)
+    first, second = page.get_by_label("Sentence", exact=True), page.get_by_label("Second sentence")
+    expect(second).not_to_have_value("")
+    first.fill("The old dog sleeps.")
+    first.press("Enter")
+    second.fill("It dreams of cats.")
+    second.press("Enter")
+    expect(grid.locator("canvas.all")).to_be_visible()
+    page.wait_for_function("() => location.search.includes('dreams')", timeout=PATIENCE)
+    settled(page)
+    expect(second).to_have_value("It dreams of cats.")

@@ -133,7 +133,9 @@ def _new_text() -> None:
 
 
 def _new_pair() -> None:
+    """Send the sentence back to its box, which _new_text may have emptied after it was pasted."""
     st.session_state.pop(_DEMO, None)
+    st.session_state["pair"] = str(st.session_state["pair"] or "")
 
 
 def _pair(usual: dict[str, Any]) -> str:
