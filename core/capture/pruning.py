@@ -18,9 +18,8 @@ from core.capture.running import model_inputs, prepared
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import POOLING_KEY
+from core.models.pruned import KEY
 from core.writing import write_whole
-
-KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from core.attention import PARTS, AttentionMaps, Head
 from core.capture.interventions import HeadChange
+from core.capture.pruning import pruned_heads
 from core.capture.reach import attentions_of
 from core.capture.running import captured_parts, model_inputs, prepared, run
 from core.errors import AtlasError
@@ -156,7 +157,14 @@ def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
 
 
 def _first_heads(checkpoint: Checkpoint) -> list[Head]:
-    return [Head(layer, 0, own.part) for own in checkpoint.sets for layer in own.numbers]
+    """The first head of each layer that was not pruned."""
+    gone = set(pruned_heads(checkpoint))
+    every = [
+        [head for k in range(own.heads) if (head := Head(layer, k, own.part)) not in gone]
+        for own in checkpoint.sets
+        for layer in own.numbers
+    ]
+    return [layer[0] for layer in every if layer]
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:

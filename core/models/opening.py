@@ -20,6 +20,7 @@ from core.models.family import family_of
 from core.models.head_sets import head_sets
 from core.models.hub import download
 from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
+from core.models.pruned import cut_heads, restored
 from core.models.refusals import refuse_held, refuse_windows
 from core.models.tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, split
 from core.models.weights import (
@@ -203,8 +204,14 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
         refuse_windows(config, name)
         refuse_wild_rules(folder, name)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        model, report = _auto_class(head, config.model_type).from_pretrained(
-            folder,
+        opener: Any = _auto_class(head, config.model_type)
+        source: dict[str, Any] = {"pretrained_model_name_or_path": folder}
+        if cut := cut_heads(config, name):
+            opener = opener._model_mapping[type(config)]  # an Auto class takes no weights without a folder
+            source = {"pretrained_model_name_or_path": None}
+            source["state_dict"] = restored(weight_files(folder, name), config, cut)
+        model, report = opener.from_pretrained(
+            **source,
             config=config,
             dtype=dtype,
             trust_remote_code=False,

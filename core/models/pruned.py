@@ -1,0 +1,80 @@
+"""Heads that a checkpoint lacks: by transformers 4's `pruned_heads`, whose weights were cut out, or by our own pruning.
+
+transformers 5 does not read `pruned_heads`, so the cut matrices do not fit its model. They are filled up with zeros
+here: a head without weights attends evenly and adds nothing, and all other heads keep their numbers.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from core.errors import CheckpointError
+
+KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
+_CUT = "pruned_heads"  # of transformers 4: {"0": [1], ...}, layers and heads from 0
+_FUSED = re.compile(r"\.c_attn\.(weight|bias)$")  # query, key and value one after another, along the last axis
+_LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
+
+
+def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
+    """The heads of each layer whose weights were cut out, from 0.
+
+    Raises:
+        CheckpointError: the config names a layer or a head that the model does not have.
+    """
+    said = getattr(config, _CUT, None) or {}
+    layers, heads = int(getattr(config, "num_hidden_layers", 0)), int(getattr(config, "num_attention_heads", 0))
+    try:
+        cut = {int(layer): sorted({int(head) for head in gone}) for layer, gone in said.items() if gone}
+        known = all(0 <= layer < layers and gone[0] >= 0 and gone[-1] < heads for layer, gone in cut.items())
+    except (TypeError, ValueError, AttributeError):
+        known = False
+    if not known:
+        raise CheckpointError(
+            f"pruned_heads in config.json must name heads of the model's {layers} layers of {heads} heads, such as "
+            f'{{"0": [1]}}; {name} has {str(said)[:80]}. Correct it, or save the checkpoint again.'
+        )
+    return cut
+
+
+def restored(files: list[Path], config: Any, cut: dict[int, list[int]]) -> dict[str, Tensor]:
+    """All weights, with zeros for the heads that were cut out; the config then names these heads under KEY.
+
+    Args:
+        files: the safetensors of the checkpoint.
+        config: of the model; it is changed.
+        cut: as `cut_heads` returns them.
+
+    Returns:
+        Weights by name, in the shapes of the model without pruning.
+    """
+    heads = int(config.num_attention_heads)
+    width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+    weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    for name, tensor in weights.items():
+        found = _LAYER.search(f".{name}")
+        if found and (gone := cut.get(int(found[1]))):
+            kept = [head for head in range(heads) if head not in gone]
+            weights[name] = _filled(tensor, name, kept, heads, width)
+    names = [f"L{layer + 1}H{head + 1}" for layer, gone in sorted(cut.items()) for head in gone]
+    setattr(config, KEY, [*(getattr(config, KEY, None) or []), *names])
+    delattr(config, _CUT)
+    return weights
+
+
+def _filled(tensor: Tensor, name: str, kept: list[int], heads: int, width: int) -> Tensor:
+    """The tensor with zeros for the heads that are not kept, along each axis that is as long as the kept heads."""
+    fused = _FUSED.search(name) is not None
+    parts = 3 if fused else 1
+    for axis in [tensor.dim() - 1] if fused else range(tensor.dim()):
+        if tensor.shape[axis] != parts * len(kept) * width:
+            continue
+        split = tensor.movedim(axis, 0)
+        rest = split.shape[1:]
+        whole = tensor.new_zeros(parts, heads, width, *rest)
+        whole[:, kept] = split.reshape(parts, len(kept), width, *rest)
+        tensor = whole.reshape(parts * heads * width, *rest).movedim(0, axis).contiguous()
+    return tensor
