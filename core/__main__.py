@@ -39,7 +39,7 @@ from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
 from core.commands.maps import maps
-from core.commands.output import CLOSED, INTERRUPTED, StoppedError
+from core.commands.output import CLOSED, INTERRUPTED, StoppedError, tell
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
 from core.commands.probing import PROBING
@@ -116,7 +116,7 @@ def main() -> None:
         _stop(str(error))
     except SystemExit as end:
         if end.code == INTERRUPTED and not isinstance(end, StoppedError):
-            typer.echo(STOPPED, err=True)
+            tell(STOPPED, err=True)
         raise
     except MemoryError:
         _stop("This takes more memory than the machine has free; ask for fewer or shorter inputs, or end other work.")
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def _stop(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    tell(sentence, err=True)
     sys.exit(2)
 
 

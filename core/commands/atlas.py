@@ -6,7 +6,7 @@ import typer
 
 from core.atlas.scores import atlas as scores_of
 from core.atlas.scores import left_out
-from core.commands.output import Checkpoint, Form, show_rows
+from core.commands.output import Checkpoint, Form, show_rows, tell
 from core.commands.study_commands import with_form
 from core.config import settings
 from core.store.database import Database
@@ -40,7 +40,7 @@ def atlas(
     provenance = {"checkpoint": checkpoint, "task": task, "heads": frame.groupby(["layer", "head"]).ngroups}
     show_rows("atlas", provenance | ({"note": note} if note else {}), rows, form)
     if note:
-        typer.echo(note, err=True)
+        tell(note, err=True)
 
 
 def _database() -> tuple[Database | None, str | None]:

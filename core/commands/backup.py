@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from core.commands.output import tell
 from core.config import settings
 from core.store.backup import back_up_now, restore
 
@@ -12,10 +13,10 @@ from core.store.backup import back_up_now, restore
 def backup(file: Annotated[Path, typer.Argument(help="a new file for the copy, like atlas-2026-11-21.duckdb")]) -> None:
     """Copy the database to FILE, whole, also while the app runs and labels arrive."""
     size = back_up_now(settings().database, file)
-    typer.echo(f"{settings().database} is copied to {file} ({size / 1e6:.1f} MB).")
+    tell(f"{settings().database} is copied to {file} ({size / 1e6:.1f} MB).")
 
 
 def restore_backup(file: Annotated[Path, typer.Argument(help="a file that `backup` wrote")]) -> None:
     """Put the copy FILE where the database is to be; refused while one lies there (choose a place with ATLAS_DB)."""
     events = restore(file, settings().database)
-    typer.echo(f"{file} is restored to {settings().database} ({events} label events).")
+    tell(f"{file} is restored to {settings().database} ({events} label events).")

@@ -1,7 +1,6 @@
 """`python -m core study operators|knockout|perturb|patch|separators`: what stands in, what is cut, what is swapped."""
 
-import typer
-
+from core.commands.output import tell
 from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.ablation import knockout as knockouts
@@ -51,7 +50,7 @@ def _show_perturbations(ran: Ran) -> None:
     ran.show()
     for perturbation in Perturbation.among(ran.rows):
         if perturbation.note:
-            typer.echo(
+            tell(
                 f"{perturbation.kind} {perturbation.name}: {perturbation.note} "
                 f"({perturbation.n} of {perturbation.of_rows}).",
                 err=True,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from core import capture, models
-from core.commands.output import Checkpoint, Form, show_rows
+from core.commands.output import Checkpoint, Form, show_rows, tell
 from core.commands.study_commands import with_form
 from core.errors import CheckpointError
 from core.studies.options import DTYPES
@@ -23,7 +23,7 @@ def check(
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
     shown = sys.stderr.isatty()
     if shown:
-        typer.echo(f"Opening {checkpoint} and hashing its weights ...", err=True)
+        tell(f"Opening {checkpoint} and hashing its weights ...", err=True)
     opened = models.opening.open_checkpoint(
         checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
     )
@@ -31,7 +31,7 @@ def check(
     for finding in capture.selfcheck.findings(opened):
         findings.append(finding)
         if form == "table":
-            typer.echo(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")
+            tell(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")
     if form != "table":
         rows = [{"check": finding.name, "passed": finding.passed, "seen": finding.seen} for finding in findings]
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
@@ -45,4 +45,4 @@ def check(
 
 
 def _tell(_: float, doing: str) -> None:
-    typer.echo(doing, err=True)
+    tell(doing, err=True)

@@ -1,7 +1,6 @@
 """`python -m core study gates|pairs|shapley|circuit`: what heads do together."""
 
-import typer
-
+from core.commands.output import tell
 from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.circuits import circuit as circuits
@@ -48,7 +47,7 @@ def _show_circuit(ran: Ran) -> None:
     edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
     ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
     (summary,) = CircuitSummary.among(ran.rows)
-    typer.echo(
+    tell(
         f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "
         f"open; {said_of_stability(summary)}"
     )

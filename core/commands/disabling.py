@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 from core import capture, models
 from core.attention import parse_heads
-from core.commands.output import database
+from core.commands.output import database, tell
 from core.commands.racing import Racing, raced, show_race
 from core.commands.study_commands import Ran, command, short_in
 from core.errors import InputError
@@ -159,7 +157,7 @@ def _check_share(options: Any, saving: Saving) -> None:
 def _show_curve(ran: Ran) -> None:
     ran.show()
     if ran.own.save:
-        typer.echo(save_from(ran.rows, ran.options.checkpoint, ran.own.save, ran.own.share), err=True)
+        tell(save_from(ran.rows, ran.options.checkpoint, ran.own.save, ran.own.share), err=True)
 
 
 disable = command(

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from core import config, patterns
 from core.codebook.registry import SHIPPED, labelled_folders
-from core.commands.output import Form, database, show_rows
+from core.commands.output import Form, database, show_rows, tell, tell_json
 from core.commands.study_commands import of_record
 from core.errors import InputError
 from core.patterns.class_sets import class_set_names
@@ -72,18 +70,18 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     if form == "json":
         beside = {"where_agreed": as_record(where_agreed) if where_agreed else None, "raters": raters}
         record = as_record(result) | (beside if second else {})
-        typer.echo(json.dumps(plain(record | {"study": "evaluate", "provenance": provenance})))
+        tell_json(plain(record | {"study": "evaluate", "provenance": provenance}))
         return
     show_rows("evaluate", provenance, result.per_class, form)
     if form != "table":
         return
-    typer.echo(sentence(result, over))
+    tell(sentence(result, over))
     if small:
-        typer.echo(f"{small} maps were left out: too small to have a pattern")
+        tell(f"{small} maps were left out: too small to have a pattern")
     if raters:
-        typer.echo(f"the raters: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
+        tell(f"the raters: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
     if where_agreed:
-        typer.echo(f"where the raters agree: {sentence(where_agreed, over)}")
+        tell(f"where the raters agree: {sentence(where_agreed, over)}")
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:

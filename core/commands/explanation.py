@@ -1,7 +1,6 @@
 """`python -m core study why CHECKPOINT`: score shares of every head; a table shows the largest of each."""
 
-import typer
-
+from core.commands.output import tell
 from core.commands.study_commands import Ran, command, short_in
 from core.store.rows import Row
 from core.studies.explanation import why as score_parts
@@ -27,7 +26,7 @@ def _show(ran: Ran) -> None:
             condition = (
                 "with LayerNorms held as computed anew" if record.scale == COMPARED else "as their terms foretell"
             )
-            typer.echo(
+            tell(
                 f"Taking contributions away changes maps {condition}: rank agreement {record.agreement:.2f}"
                 f" ({record.low:.2f} to {record.high:.2f}), median of {record.heads} heads, scale {record.scale}."
             )

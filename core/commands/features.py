@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
+from core.commands.output import tell
 from core.commands.study_commands import Ran, command
 from core.errors import InputError
 from core.scoring.definitions import DEFINITIONS
@@ -58,7 +57,7 @@ def _shown(by: str) -> Callable[[Ran], None]:
             return
         ran.show(outstanding(rows, by))
         for note in dict.fromkeys(_note(score) for score in Score.among(rows) if score.note):
-            typer.echo(note)
+            tell(note)
 
     return show
 

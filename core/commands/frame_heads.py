@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import typer
-
+from core.commands.output import tell
 from core.commands.study_commands import Ran, command
 from core.scoring.few_inputs import FEWEST
 from core.studies.frames.frame_heads import STUDY
@@ -26,13 +25,13 @@ def _show(ran: Ran) -> None:
         survivors = ", ".join(summary.survivors) or "no head"
         weaker = ", ".join(summary.beat_places or ()) or "no head"
         for line in map(SkippedLine.of, summary.skipped_lines[:SAID]):
-            typer.echo(f"skipped {line.where}: {line.why}", err=True)
-        typer.echo(f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}.")
+            tell(f"skipped {line.where}: {line.why}", err=True)
+        tell(f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}.")
         if summary.n < FEWEST:
-            typer.echo(f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}.")
+            tell(f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}.")
             return
-        typer.echo(f"{summary.n} {summary.average} scored; survive all four nulls: {survivors}.")
-        typer.echo(f"Beat the two place nulls alone (any word may look there): {weaker}.")
+        tell(f"{summary.n} {summary.average} scored; survive all four nulls: {survivors}.")
+        tell(f"Beat the two place nulls alone (any word may look there): {weaker}.")
 
 
 frame_heads = command(STUDY, show=_show)

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 
 from core import capture, models
-from core.commands.output import Form, show_rows
+from core.commands.output import Form, cell, show_rows, tell_table
 from core.commands.study_commands import of_record
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
@@ -102,9 +101,11 @@ class RankedHead(Result):
 
 
 def _print(heads: list[RankedHead], title: str, caption: str) -> None:
-    table = Table("rank", "head", "score", "same distance", "difference", "place", title=title, caption=caption)
+    table = Table(
+        "rank", "head", "score", "same distance", "difference", "place", title=cell(title), caption=cell(caption)
+    )
     for head in heads:
         beside = ("–" if value is None else f"{value:.3f}" for value in (head.same_distance, head.difference))
         place_of = f"{head.place_rank:.0f} of {head.places}"
         table.add_row(str(head.rank), head.name, f"{head.score:.3f}", *beside, place_of)
-    Console().print(table)
+    tell_table(table)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from core.attention import Head
-from core.commands.output import Form, database, ran, show_rows
+from core.commands.output import Form, database, ran, show_rows, tell
 from core.commands.study_commands import FORMS, PLACES, of_record, with_form
 from core.errors import InputError
 from core.findings import hypothesis_crate
@@ -79,7 +79,7 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
         return
     for hypothesis in dict.fromkeys(criterion.hypothesis for criterion in criteria):
         judged = [criterion for criterion in criteria if criterion.hypothesis == hypothesis]
-        typer.echo(f"{judged[0].sentence} ({hypothesis})")
+        tell(f"{judged[0].sentence} ({hypothesis})")
         names = ("criterion", "state", "measure", "amount", "low", "high", "n", "adjusted", "level", "note")
         show_rows(STUDY.name, {}, [{name: getattr(c, name) for name in names} for c in judged], form)
 
@@ -92,7 +92,7 @@ def withdraw(
     """Say that a hypothesis is no longer held. It stays, unchanged, and still counts."""
     with database() as db:
         store.withdraw(db, hypothesis, note)
-    typer.echo(f"Withdrawn: {hypothesis}. It stays in the list and still counts towards its batch's level.")
+    tell(f"Withdrawn: {hypothesis}. It stays in the list and still counts towards its batch's level.")
 
 
 @app.command("list")
@@ -134,7 +134,7 @@ def export_crate(
 ) -> None:
     """Write all hypotheses about a checkpoint as an RO-Crate, which another machine can read and run again."""
     with database() as db:
-        typer.echo(str(hypothesis_crate.export(db, checkpoint, out)))
+        tell(str(hypothesis_crate.export(db, checkpoint, out)))
 
 
 @app.command("verify")
@@ -144,9 +144,9 @@ def verify_crate(crate: Annotated[Path, typer.Argument(help="a crate, or a folde
     for folder in hypothesis_crate.crates(crate):
         compared, differences = hypothesis_crate.verify(folder)
         for difference in differences:
-            typer.echo(f"{folder.name}: {difference.what} was {difference.then} and is {difference.now}.", err=True)
+            tell(f"{folder.name}: {difference.what} was {difference.then} and is {difference.now}.", err=True)
         if not differences:
-            typer.echo(f"{folder.name}: {compared} criteria are as they were, to {hypothesis_crate.TOLERANCE:g}.")
+            tell(f"{folder.name}: {compared} criteria are as they were, to {hypothesis_crate.TOLERANCE:g}.")
         differing |= bool(differences)
     if differing:
         raise typer.Exit(2)

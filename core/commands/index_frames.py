@@ -3,9 +3,7 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-import typer
-
-from core.commands.output import database
+from core.commands.output import database, tell
 from core.commands.study_commands import NoOptions, Ran, command
 from core.studies.frames.index_frames import STUDY
 from core.studies.frames.records import IndexedSlice
@@ -26,7 +24,7 @@ def _show(ran: Ran) -> None:
     shown = [{"release": name, "annotations": count, "skipped": len(skipped)} for name, count in counted.items()]
     replace(ran, known=ran.known | {"skipped": [asdict(line) for line in skipped]}).show(shown)
     for line in skipped[:20] if ran.form == "table" else []:
-        typer.echo(f"skipped {line.where}: {line.why}", err=True)
+        tell(f"skipped {line.where}: {line.why}", err=True)
 
 
 index_frames = command(STUDY, show=_show, ready=_needs_the_database)

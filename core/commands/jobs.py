@@ -16,6 +16,7 @@ from core.commands.output import (
     follow,
     ran,
     show_rows,
+    tell,
 )
 from core.commands.study_commands import FORMS, PLACES, of_record, with_form
 from core.config import settings
@@ -99,9 +100,9 @@ def cancel(job: Id) -> None:
     except LockedError as error:
         if not ask_to_cancel(job):
             raise JobError(f"The job runs in {error.holder}, which did not answer; look at its Jobs page.") from error
-        typer.echo(f"Asked {error.holder} to cancel the job.")
+        tell(f"Asked {error.holder} to cancel the job.")
         return
-    typer.echo("Cancelled; `jobs resume` goes on with it.")
+    tell("Cancelled; `jobs resume` goes on with it.")
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Form, database, show_rows
+from core.commands.output import Form, database, show_rows, tell
 from core.commands.study_commands import of_record, with_form
 from core.errors import InputError
 from core.labelling import crowd
@@ -52,7 +52,7 @@ def _exported(db: Database, file: Path, class_set: str | None, weights: bool) ->
 
 def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, **provenance: object) -> None:
     if form == "table":
-        typer.echo(sentence)
+        tell(sentence)
     else:
         show_rows(study, provenance, rows, form)
 
@@ -86,8 +86,8 @@ def import_command(asked: Importing, form: Form) -> None:
         show_rows("labels-import", counts | {"file": str(file)}, rows, form)
     else:
         for number, reason in report.refused:
-            typer.echo(f"row {number}: {reason}", err=True)
-        typer.echo(
+            tell(f"row {number}: {reason}", err=True)
+        tell(
             f"{report.rows} rows: {report.new} new, {report.already} there already, {len(report.refused)} "
             f"refused; {report.maps} new maps"
         )
@@ -120,7 +120,7 @@ def retire_command(asked: Retiring, form: Form) -> None:
         provenance = {"class_set": asked.unknown, "annotator": asked.annotator}
         show_rows("labels-retire", provenance, [{"retired": count}], form)
     else:
-        typer.echo(f"{count} labels retired")
+        tell(f"{count} labels retired")
 
 
 def _named(typed: str) -> tuple[str, str]:

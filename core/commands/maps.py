@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import typer
 
 from core import capture, models
 from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
-from core.commands.output import Form, show_rows
+from core.commands.output import Form, show_rows, tell
 from core.commands.study_commands import of_record
 from core.drawing.maps_page import MapsSource, maps_page
 from core.drawing.panes import scored_pane, telling_head
@@ -68,9 +67,7 @@ def maps(asked: MapsOptions, form: Form) -> None:
         second = capture.generating.translated(opened, first)  # what its decoder reads
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
-        typer.echo(
-            f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer: its maps say little here.", err=True
-        )
+        tell(f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer: its maps say little here.", err=True)
     captured = capture.running.capture(opened, encoding, part=asked.part)
     captured = word_maps(captured, encoding) if asked.words else captured
     if out.suffix.lower() in (".html", ".htm"):
@@ -86,7 +83,7 @@ def maps(asked: MapsOptions, form: Form) -> None:
         return
     cut = f"; {encoding.cut} tokens were cut to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
-    typer.echo(f"{captured.layers} layers x {captured.heads} heads x {tokens} in {out}{cut}")
+    tell(f"{captured.layers} layers x {captured.heads} heads x {tokens} in {out}{cut}")
 
 
 def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:

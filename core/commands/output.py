@@ -53,6 +53,27 @@ Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, 
 Workers = Annotated[int | None, typer.Option(min=1, help="worker processes of this machine")]
 
 
+def without_controls(text: str, kept: str = "\n\t") -> str:
+    """Text that steers no terminal: control characters, which can erase lines, are written as escapes.
+
+    kept: characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
+
+
+def tell(text: str, *, err: bool = False, end: str = "\n") -> None:
+    """Print text on standard output, or on standard error: the only way in which commands print."""
+    print(without_controls(text), end=end, file=sys.stderr if err else sys.stdout)
+
+
+def tell_json(value: Any) -> None:
+    """Print a value as JSON, control characters of its texts as escapes of JSON."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    print("".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text))
+
+
 class StoppedError(SystemExit):
     """The end after Ctrl-C, once a sentence has said what becomes of the work."""
 
@@ -88,15 +109,13 @@ def _reader_may_leave() -> Iterator[None]:
 
 def _print_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form) -> None:
     if form == "json":
-        print(
-            json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
-        )
+        tell_json({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))})
         return
     frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
     if form == "csv":
         print(csv_text(frame), end="")
     elif form == "latex":
-        print(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
+        tell(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
     else:
         _show_table(study, provenance, frame)
 
@@ -118,10 +137,15 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+def tell_table(table: Table) -> None:
+    """Print a table of rich's, whose texts are made by `cell`."""
+    _Console().print(table)
+
+
 def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
     names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
     caption = " · ".join(f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None)
-    table = Table(title=Text(study), title_justify="left")
+    table = Table(title=cell(study), title_justify="left")
     for name in frame.columns:
         table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
     for row in frame.itertuples(index=False):
@@ -129,7 +153,7 @@ def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
     console = _Console()
     if not console.is_terminal:
         console = _Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
-    console.print(table if len(frame.columns) else Text(f"{study}: no rows"))
+    console.print(table if len(frame.columns) else cell(f"{study}: no rows"))
     if caption:
         console.print(cell(caption), soft_wrap=True)
 
@@ -141,7 +165,7 @@ def cell(value: Any) -> Text:
     if isinstance(value, datetime):
         value = value.isoformat(sep=" ", timespec="seconds")
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return Text("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text))
+    return Text(without_controls(text, kept=""))
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
@@ -275,16 +299,16 @@ def follow(db: Database, job: str) -> str:
     """
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[said]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     try:
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
             now = api.status(db, job)
-            task = bar.add_task(Text(now.title).plain, total=None, said="")
+            task = bar.add_task(without_controls(now.title, kept=""), total=None, said="")
             while now.active:
                 now = api.wait(db, job, SEEN if console.is_terminal else UNSEEN)
                 rate = f"{now.rate:,.0f} tokens/s" if now.rate else "starting"
@@ -301,7 +325,7 @@ def follow(db: Database, job: str) -> str:
 
 
 def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+    tell(sentence, err=True)
 
 
 def ask_to_cancel(job: str) -> bool:

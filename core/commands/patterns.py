@@ -1,6 +1,5 @@
 """`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ import typer
 from core import models, patterns
 from core.codebook.registry import shipped_set
 from core.commands.evaluate_patterns import evaluate
-from core.commands.output import Form, database, ran, show_rows
+from core.commands.output import Form, database, ran, show_rows, tell, tell_json
 from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import InputError
@@ -98,20 +97,20 @@ def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -
             "provenance": provenance,
             "rows": per_class,
         }
-        typer.echo(json.dumps(printed, default=str))
+        tell_json(printed)
         return
     show_rows(train_patterns.STUDY.name, provenance, per_class, form)
     if form != "table":
         return
     fewest, sure = patterns.evaluation.FEWEST_MAPS, patterns.evaluation.SURE
-    typer.echo(
+    tell(
         f"macro F1 {best.macro_f1:.3f} on {best.on} ({best.low:.3f} to {best.high:.3f}, 95 % over {best.inputs} "
         f"inputs; classes of at least {fewest} maps), ECE {best.ece:.3f} ({best.ece_low:.3f} to "
         f"{best.ece_high:.3f}, 95 % over heads), wrong with p > {sure} {best.sure_errors:.1%}, {best.maps} maps "
         f"scored, {best.n_labels} labels, "
         f"classifier {provenance.get('classifier')}"
     )
-    typer.echo(f"guessing from which head it is, without looking at the map: macro F1 {best.identity_f1:.3f}")
+    tell(f"guessing from which head it is, without looking at the map: macro F1 {best.identity_f1:.3f}")
 
 
 def _class_row(score: ClassScore) -> Row:

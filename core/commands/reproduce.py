@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from core.commands.output import Form, follow, open_or_beside, show_rows
+from core.commands.output import Form, follow, open_or_beside, show_rows, tell
 from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import JobError
@@ -99,7 +97,7 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
         api.runner(db).close()
         db.close()
     if left:
-        typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
+        tell(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
     about = {name: value for name, value in provenance.items() if name != "row_ids"}
     _end(asked, About.of(provenance), records, about, form, started)
 
@@ -118,9 +116,9 @@ def _end(
     """Write the files, and print the claims, what they say together, and how long it took."""
     page = rendering.html.write_report(options.out.expanduser(), about, records, figures=options.figures)
     show_rows("reproduce", provenance, [_short(claim) for claim in records.claims], form)
-    typer.echo(together(records.claims), err=True)
+    tell(together(records.claims), err=True)
     seconds = time.monotonic() - started
-    typer.echo(f"{page} is written, with its rows as Parquet in the same folder. ({seconds:.0f} s)", err=True)
+    tell(f"{page} is written, with its rows as Parquet in the same folder. ({seconds:.0f} s)", err=True)
 
 
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
@@ -132,12 +130,12 @@ def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> 
 
     def before(number: int, job: str | None) -> None:
         state = "stored already" if job is None else "running"
-        typer.echo(f"{number + 1}/{len(requests)} {requests[number].title}: {state}", err=True)
+        tell(f"{number + 1}/{len(requests)} {requests[number].title}: {state}", err=True)
 
     ended = run_in_turn(db, requests, watch=_watch, before=before, anew=anew)
     for step, end in zip(planned.steps, ended, strict=True):
         if end.error:
-            typer.echo(f"{step.title}: {end.error}", err=True)
+            tell(f"{step.title}: {end.error}", err=True)
     return report.finish(db, planned, [(end.run, end.error) for end in ended])
 
 

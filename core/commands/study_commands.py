@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows
+from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows, tell
 from core.jobs.executors import JobPlacement
 from core.report.headlines import has_headline, headline
 from core.store.rows import Row
@@ -49,7 +49,7 @@ class Ran:
     def say(self, sentence: str | None) -> None:
         """Print a sentence below a table, where there is one to say."""
         if self.form == "table" and sentence:
-            typer.echo(sentence)
+            tell(sentence)
 
 
 @dataclass(frozen=True)

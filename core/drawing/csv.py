@@ -1,8 +1,11 @@
-"""Rows as CSV that a spreadsheet opens and does not run."""
+"""Rows as CSV that a spreadsheet opens and does not run, and that steers no terminal."""
+
+import re
 
 import pandas as pd
 
 RUN = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # a cell that starts so is a formula to some spreadsheet
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # which can erase lines of a terminal
 
 
 def csv_text(rows: pd.DataFrame) -> str:
@@ -20,6 +23,7 @@ def _harmless(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = value.replace("\r\n", "\n").replace("\r", "\n")  # a bare return would begin a row of its own
+    text = _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
     return f"'{text}" if value.lstrip(" ").startswith(RUN) and not _is_number(text) else text
 
 
