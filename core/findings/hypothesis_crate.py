@@ -18,6 +18,7 @@ from typing import Any
 from core import __version__
 from core.errors import InputError
 from core.jobs import worker
+from core.reading import lines_of, read_text
 from core.store.database import Database
 from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, hypotheses
 from core.store.rows import plain
@@ -234,7 +235,7 @@ def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatc
 
 def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
     rows = []
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in lines_of(read_text(file)):
         row = json.loads(line)
         mark = row.pop("sha256")
         rows.append((TaskRow(**row), mark))

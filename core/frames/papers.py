@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core import config
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span
 from core.frames.words import places, spaced_places
+from core.reading import read_text
 
 
 def read_list(file: str | Path) -> FrameReading:
@@ -65,7 +65,7 @@ def _replication(rows: list[dict[str, Any]], source: str) -> FrameReading:
 
 def _text(file: str | Path) -> str:
     try:
-        return config.read_text(file)
+        return read_text(file, given=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{file} must be a JSON list of sentences that can be read; {error}: check it.") from error
 

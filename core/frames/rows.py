@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from core import config
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
+from core.reading import lines_of, read_text
 
 
 def read_rows(file: str | Path) -> FrameReading:
@@ -23,8 +23,8 @@ def read_rows(file: str | Path) -> FrameReading:
     Raises InputError when the file cannot be read or no line of it can be used.
     """
     try:
-        text = config.read_text(file, "utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(file, given=True)
+    except OSError as error:
         raise InputError(f"{file} must be a UTF-8 text file that can be read; {error}: check it.") from error
     return parse_rows(text, source=Path(file).name)
 
@@ -32,7 +32,7 @@ def read_rows(file: str | Path) -> FrameReading:
 def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
     """Read JSONL that was pasted or uploaded; as `read_rows`."""
     sentences, skipped, seen = [], [], set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         if not line.strip():
             continue
         try:
@@ -70,7 +70,7 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
         raise InputError('"elements" must be a list of objects with a name and spans; it is not: correct it.')
     return check(
         AnnotatedSentence(
-            id=str(row.get("id", number)),
+            id=str(number if row.get("id") is None else row["id"]),
             text=row["text"],
             target=_spans(row.get("target"), "target"),
             frame=_name(row, "frame"),

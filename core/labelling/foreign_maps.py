@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from core.config import read_text
 from core.errors import InputError
 from core.patterns.labelled_files import Map, read_map_file
+from core.reading import lines_of, read_text
 from core.store import labels
 from core.store.database import Database
+from core.store.label_checks import whole_numbers
 from core.store.rows import Row
 
 NEEDED = ("key", "checkpoint", "layer", "head")
@@ -56,12 +57,12 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
     origins: dict[str, dict[str, Any]] = {}
     try:
         text = read_text(file, most=MOST_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise InputError(
             f"Facts are read from a JSONL file in UTF-8 of at most {MOST_BYTES >> 20} MB; {file.name} cannot be read "
             "so: save it as UTF-8."
         ) from error
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
             continue
         line_name = f"line {number} of {file.name}"
@@ -79,7 +80,7 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         key = str(facts["key"])
         if key in origins:
             raise InputError(f"A map has one line of facts; {line_name} is the second for {key[:60]!r}: keep one.")
-        origins[key] = facts
+        origins[key] = whole_numbers(facts)
     return origins
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from core.errors import InputError
+from core.reading import lines_of, read_text
 
 MOST_MAPS = 50_000
 MOST_BYTES = 4 * 2**30  # unpacked, all maps together
@@ -203,11 +204,11 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
             raise InputError(
                 f"A label file has at most {MOST_LABEL_BYTES // 2**20} MB; {file.name} has more: split it."
             )
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = lines_of(read_text(file))
+    except OSError as error:
         raise InputError(f"Labels are read from a JSONL file in UTF-8; {file} cannot be read so: check it.") from error
     labels: dict[str, GivenLabel] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             label = _label(line, f"line {number} of {file.name}", classes, class_set)
             if label.key in labels:

@@ -14,8 +14,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.config import code_version, read_text
+from core.config import code_version
 from core.errors import InputError, StoreError
+from core.reading import lines_of, read_text
 from core.store import migrations
 from core.store.database import Database
 from core.store.import_checks import check_columns, check_rows, check_scores, check_whole
@@ -211,7 +212,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
             raise InputError(
                 f"A run's file may have {LONGEST_RUN >> 20} MB, but {file.name} is larger; import a smaller one."
             )
-        lines = read_text(file, most=LONGEST_RUN).splitlines()
+        lines = lines_of(read_text(file, most=LONGEST_RUN))
         heading, *rows = [json.loads(line) for line in lines]
         whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]

@@ -40,6 +40,7 @@ EVENT = pa.schema([
 # fmt: on
 SAME = ("weights_hash", "layer", "head", "length", "causal", "tokens")  # what no two maps of one id differ in
 _OPTIONAL = {"split", "seed"}
+_WHOLE = {column.name for column in (*EVENT, *MAP) if pa.types.is_integer(column.type)}
 _PROSE = {"note", "eye", "title"}  # people's own words; everything else is a name
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of characters that steer or do not show
 
@@ -83,6 +84,17 @@ def checked_event(event: Mapping[str, Any]) -> Row:
             f"{subject} has {row['scale']!r} and {row['queue_order']!r}."
         )
     return row
+
+
+def whole_numbers(row: Mapping[str, Any]) -> Row:
+    """The row with 7.0 as 7 and NaN as None where a column has whole numbers: pandas turns a column with a missing
+    value into floats."""
+    floats = {name: value for name, value in row.items() if name in _WHOLE and isinstance(value, float)}
+    return {
+        **row,
+        **{name: int(value) for name, value in floats.items() if value.is_integer()},
+        **{name: None for name, value in floats.items() if math.isnan(value)},
+    }
 
 
 def check_annotator(name: str) -> None:

@@ -9,6 +9,7 @@ import base64
 import binascii
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,9 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError
+from core.reading import decoded, encoding_of, lines_of, open_file, read_text
 from core.store.class_names import add_history, class_history
 from core.store.database import Database
-from core.store.label_checks import EVENT, MAP, checked_event, checked_map, contradiction, time_of
+from core.store.label_checks import EVENT, MAP, checked_event, checked_map, contradiction, time_of, whole_numbers
 from core.store.label_rules import refusals
 from core.store.labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
 from core.store.rows import Row, to_json
@@ -155,7 +157,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
-    rows = _parquet_rows(data, file) if ending == ".parquet" else _lines(data)
+    rows = _parquet_rows(data, file) if ending == ".parquet" else _lines(data, file)
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 
@@ -194,9 +196,9 @@ def _short(error: BaseException) -> str:
 def read_bytes(file: Path) -> bytes:
     """A file's bytes. Raises InputError for one that cannot be read or is larger than LARGEST."""
     try:
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(
             f"Labels are read from a file; {str(file)[:200]} cannot be opened "
             f"({getattr(error, 'strerror', None) or error}): check its name."
@@ -206,7 +208,11 @@ def read_bytes(file: Path) -> bytes:
     return data
 
 
-def _lines(data: bytes) -> Iterator[bytes]:
+def _lines(data: bytes, file: Path) -> Iterator[bytes]:
+    """Lines in UTF-8; of one that is not, only its own row is refused."""
+    encoding = encoding_of(data)
+    if encoding != "utf-8":  # a byte order mark, or UTF-16
+        data = data.removeprefix(BOM_UTF8) if encoding == "utf-8-sig" else decoded(data, file.name).encode()
     lines = [line for line in data.split(b"\n") if line.strip()]
     _bounded(len(lines))
     return iter(lines)
@@ -256,7 +262,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     row = json.loads(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
         raise InputError("A row must be a JSON object; this one is not.")
-    row = {name: value for name, value in row.items() if value is not None}
+    row = {name: value for name, value in whole_numbers(row).items() if value is not None}
     for name in ("tokens", "separators", "class_events"):
         if isinstance(row.get(name), str):
             row[name] = json.loads(row[name])
@@ -366,7 +372,7 @@ def read_maps(folder: Path) -> list[Row]:
 
     Maps that come without their texts get [CLS], [SEP] and numbered places for tokens.
     """
-    rows = [json.loads(line) for line in (folder / "maps.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
     with np.load(folder / "maps.npz", allow_pickle=False) as weights:
         return [
             {"tokens": _places(row)} | row | {"weights": weights[row["map_id"]].astype("<f2").tobytes()} for row in rows

@@ -28,6 +28,7 @@ _DISK = re.compile(
         for number in (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ENOTCONN, errno.ETIMEDOUT)
     )
 )
+_NO_LOCKS = re.compile(r"Could not set lock.*(File locks are not supported|PID 0\b)")
 _RIGHTS = re.compile(r"Permission denied|Operation not permitted|Read-only|read-only")
 _TROUBLE = re.compile(rf"Could not |Cannot open file|Corrupt database file|{_QUOTA.pattern}|{_DISK.pattern}")
 LET_GO = re.compile(r"already closed|No open result set")  # its words for: the cursor was closed, or its rows dropped
@@ -50,6 +51,12 @@ def backups(path: Path) -> Path:
 def explain(error: BaseException, path: Path) -> StoreError:
     """The StoreError, one sentence, that says what DuckDB or the system meant about the file at `path`."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if _NO_LOCKS.search(text):
+        return StoreError(
+            f"The database {path} must be in a folder whose file system has locks, but no lock could be set: network "
+            "and cloud folders often have none, or a process on another machine holds the file. Choose a file on a "
+            "local disk with --db or ATLAS_DB."
+        )
     if "lock" in text and "Could not set lock" in text:
         return _held(text, path)
     if _QUOTA.search(str(error)):  # also as the reason why it stopped

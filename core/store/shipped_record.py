@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from core import config
 from core.errors import StoreError
+from core.reading import read_text
 from core.store.rows import Row, from_json
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def about() -> Row | None:
     if not file.is_file():
         return None
     with _reading(file):
-        return dict(json.loads(config.read_text(file, most=LARGEST_TEXT)))
+        return dict(json.loads(read_text(file, most=LARGEST_TEXT)))
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from core import config
 from core.errors import InputError
+from core.reading import lines_of, read_text
 from core.tasks.language import TaggedWord
 
 COLUMNS = 10
@@ -40,8 +40,8 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
     Raises InputError naming the line that does not fit.
     """
     try:
-        lines = [line.removesuffix("\r") for line in config.read_text(file).split("\n")]
-    except (OSError, UnicodeDecodeError) as error:
+        lines = lines_of(read_text(file, given=True))
+    except OSError as error:
         raise InputError(
             f"Gold trees are read from a UTF-8 CoNLL-U file; {file} cannot be read ({type(error).__name__}): "
             "name another file."
@@ -55,6 +55,8 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
             sentences.append(_sentence(block, document, file))
         if len(sentences) == limit:
             break
+    if not sentences:
+        raise InputError(f"A CoNLL-U file must have at least one sentence; {file.name} has none. Give another.")
     return sentences
 
 
@@ -86,8 +88,8 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
             )
         if "." not in fields[0]:  # 8.1 is an empty node
             rows.append((number, fields))
-    text = next((line.removeprefix("# text = ") for _, line in block if line.startswith("# text = ")), None)
-    text = _joined(rows) if text is None else text
+    text = next((line.removeprefix("# text = ") for _, line in block if line.startswith("# text = ")), "")
+    text = text if text.strip() else _joined(rows)  # some treebanks have the comment and no text in it
     spans = _spans(rows, text, file)
     places = {fields[0]: k for k, (_, fields) in enumerate(r for r in rows if "-" not in r[1][0])}
     words = []

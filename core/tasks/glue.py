@@ -16,6 +16,7 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
+from core.reading import read_text
 from core.tasks import own
 
 HUB, HUB_NAME = "hub", "nyu-mll/glue"
@@ -263,8 +264,8 @@ def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
 def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
     """Quotes are text: GLUE's files are split at tabs and nothing else."""
     try:
-        lines = config.read_text(file, "utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(file, given=True).split("\n")
+    except OSError as error:
         raise InputError(
             f"A task's file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}): "
             "save it again as UTF-8."

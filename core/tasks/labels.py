@@ -3,6 +3,7 @@
 import re
 
 from core.errors import CheckpointError
+from core.tasks import own
 from core.tasks.glue import Task, must_have_labels
 
 _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
@@ -57,15 +58,11 @@ def _generic(task: Task, names: list[str]) -> tuple[int, ...]:
 
 
 def _named(task: Task, names: list[str]) -> tuple[int, ...]:
-    known = {_plain(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}
-    order = tuple(known.get(_plain(name), -1) for name in names)
+    known = {own.plain_label(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}
+    order = tuple(known.get(own.plain_label(name), -1) for name in names)
     if sorted(order) != list(range(len(names))):
         raise CheckpointError(
             f"The labels of {task.name} are {', '.join(task.labels)}; the head of this "
             f"checkpoint has {', '.join(names)[:100]}: choose one fine-tuned on {task.name}."
         )
     return order
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name.lower())

@@ -1,4 +1,4 @@
-"""A task of the user's own: a table of sentences with labels, as a CSV or TSV file.
+"""A task of the user's own: a table of sentences with labels, as a CSV, TSV or JSON lines file.
 
 A file's path is its task's name wherever a task is asked for. Columns, by their names in the first line: `sentence`,
 `sentence2` for pairs, `label` (a word) or `score` (0 to 5), and `split` (train or dev). Without `split` every fifth
@@ -6,9 +6,7 @@ row is dev, so that a file of labelled sentences is enough. Without `label` and 
 row is in both splits, and what needs labels refuses it.
 """
 
-import csv
 import hashlib
-import io
 import math
 import os
 import re
@@ -16,13 +14,13 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from core import config
 from core.errors import InputError
+from core.reading import read_text
+from core.tasks.tables import ENDINGS, LABEL, PAIR, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
 from core.tasks.text_files import is_text_file
 
-ENDINGS = {".csv": ",", ".tsv": "\t"}
 SPLITS = ("train", "dev")
 DEV_EVERY = 5
 MOST_LABELS = 100
@@ -101,111 +99,110 @@ def read_own(task: str) -> OwnFile:
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
-            f"A task of your own is a CSV or TSV file that is there; {str(path)[:300]} is missing: check its name."
+            f"A task of your own is a CSV, TSV or JSON lines file; {str(path)[:300]} is missing: check its name."
         )
     try:
         return _read(path, path.stat().st_mtime_ns)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
         raise InputError(
-            f"A task of your own is a readable CSV or TSV file in UTF-8; {path} is not ({error}): name one that is."
+            f"A task of your own is a CSV, TSV or JSON lines file that can be read; {path} cannot ({error}). Name one "
+            "that can."
         ) from error
 
 
 @lru_cache(maxsize=4)
 def _read(path: Path, modified: int) -> OwnFile:
     if path.suffix.lower() not in ENDINGS:  # where a link led to
-        raise InputError(f"A task of your own ends in .csv or .tsv; {path.name[:80]} does not: rename it.")
-    with io.StringIO(config.read_text(path, "utf-8-sig"), newline="") as stream:
-        lines = csv.DictReader(stream, delimiter=_separator(path, stream), strict=True)
-        columns = [(name or "").strip().lower() for name in lines.fieldnames or ()]
-        kind = _kind(path, columns)
-        lines.fieldnames = columns
-        filled = [(number, line) for number, line in enumerate(lines) if any(line.values())]
-    if not filled:
-        raise InputError(f"A task needs rows; {path.name} has none below its first line: add some.")
-    written = [_cell(path, number, line, kind) if kind else "" for number, line in filled]
-    labels = _labels(path, written) if kind == "label" else ()
-    rows = tuple(
-        _row(path, columns, number, line, _label(path, number, value, labels))
-        for (number, line), value in zip(filled, written, strict=True)
-    )
-    return _complete(OwnFile(path, labels, "sentence2" in columns, rows, bool(kind)))
-
-
-def _separator(path: Path, stream: io.StringIO) -> str:
-    """What stands between columns; of a CSV the semicolon too, which spreadsheets write where the comma is decimal."""
-    usual, first = ENDINGS[path.suffix.lower()], stream.readline()
-    stream.seek(0)
-    names = [name.strip().strip('"').lower() for name in first.split(";")]
-    return ";" if usual == "," and len(names) > 1 and "sentence" in names else usual
-
-
-def _kind(path: Path, columns: list[str]) -> str:
-    """ "label" or "score", whichever column there is, or "". Raises InputError naming the column that is missing."""
-    if "sentence" not in columns:
         raise InputError(
-            f"A task of your own needs the column sentence, and label (or score) to be learned; {path.name} has no "
-            f'"sentence" (it has {", ".join(columns)[:120] or "no first line"}): name its columns so in the first line.'
+            f"A task of your own ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; {path.name[:80]} does not. "
+            "Rename it."
         )
-    if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise InputError(f'Each column has a name of its own; {path.name} has "{twice[0]}" twice: rename one.')
-    return next((kind for kind in ("score", "label") if kind in columns), "")
+    return checked(read_table(read_text(path, given=True), path.name), path)
 
 
-def _cell(path: Path, number: int, line: dict[str, Any], column: str) -> str:
-    value = (line.get(column) or "").strip()
-    if not value or None in line:
-        what = f"no {column}" if not value else "more columns than the first line"
-        raise InputError(f"Every row is complete; row {number + 1} of {path.name} has {what}: repair or remove it.")
-    return value
+def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
+    """A table as a task: labels, scores and splits are checked.
+
+    Args:
+        table: as it was read.
+        path: of its file.
+        all_dev: whether labelled rows are all dev where the table has no split.
+
+    Raises:
+        InputError: names the file, and the column or row that must be repaired.
+    """
+    name, columns = table.name, table.columns
+    kind = next((kind for kind in (SCORE, LABEL) if kind in columns), "")
+    written = [_cell(name, number, cells, kind) if kind else "" for number, cells in table.rows]
+    labels = _labels(name, written) if kind == LABEL else ()
+    rows = tuple(
+        _row(name, number, cells, _label(name, number, value, labels), all_dev=all_dev)
+        for (number, cells), value in zip(table.rows, written, strict=True)
+    )
+    return _complete(OwnFile(path or Path(name), labels, PAIR in columns, rows, bool(kind)), name)
 
 
-def _labels(path: Path, written: list[str]) -> tuple[str, ...]:
+def _cell(name: str, number: int, cells: dict[str, str], column: str) -> str:
+    if not cells[column]:
+        raise InputError(f"Every row is complete; row {number + 1} of {name} has no {column}. Repair or remove it.")
+    return cells[column]
+
+
+def _labels(name: str, written: list[str]) -> tuple[str, ...]:
     labels = tuple(sorted(set(written)))
     if not 2 <= len(labels) <= MOST_LABELS:
         raise InputError(
-            f"The column label has 2 to {MOST_LABELS} different words; {path.name} has {len(labels)} "
+            f"The column label has 2 to {MOST_LABELS} different words; {name} has {len(labels)} "
             f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}): name classes there, or numbers from 0 to 5 in '
             "a column score."
         )
-    alike = Counter(re.sub(r"[\s_-]", "", label.lower()) for label in labels)  # heads are matched by name so
-    if max(alike.values()) > 1:
-        raise InputError(
-            f"Labels differ in more than case, spaces and dashes; {path.name} has two that do not "
-            f'("{alike.most_common(1)[0][0][:40]}"): spell them alike.'
-        )
+    alike: dict[str, str] = {}
+    for label in labels:
+        other = alike.setdefault(plain_label(label), label)
+        if other != label:
+            raise InputError(
+                f"Labels differ in more than case, spaces and dashes; {name} has two that do not "
+                f'("{other[:40]}" and "{label[:40]}"). Spell them alike.'
+            )
     return labels
 
 
-def _label(path: Path, number: int, value: str, labels: tuple[str, ...]) -> int | float:
+def plain_label(label: str) -> str:
+    """A label as labels of a task and outputs of a checkpoint are compared: without case, and without spaces, dashes
+    and underscores next to a letter. The sign of a number stays, and so does a dash between digits or alone."""
+    text = label.strip().lower().replace("\N{MINUS SIGN}", "-")
+    return re.sub(r"(?<=[^\W\d_])[\s_-]+|[\s_-]+(?=[^\W\d_])", "", text)
+
+
+def _label(name: str, number: int, value: str, labels: tuple[str, ...]) -> int | float:
     if not value:
         return NO_LABEL
-    return labels.index(value) if labels else _score(path, number, value)
+    return labels.index(value) if labels else _score(name, number, value)
 
 
-def _score(path: Path, number: int, value: str) -> float:
+def _score(name: str, number: int, value: str) -> float:
     try:
         score = float(value)
     except ValueError:
         score = float("nan")
     if not 0 <= score <= LARGEST_SCORE:
         raise InputError(
-            f'A score is a number from 0 to 5; row {number + 1} of {path.name} has "{value[:40]}": repair or remove it.'
+            f'A score is a number from 0 to 5; row {number + 1} of {name} has "{value[:40]}": repair or remove it.'
         )
     return score
 
 
-def _row(path: Path, columns: list[str], number: int, line: dict[str, Any], label: int | float) -> OwnRow:
-    text = _cell(path, number, line, "sentence")
-    pair = _cell(path, number, line, "sentence2") if "sentence2" in columns else None
-    if "split" in columns:
-        split = _cell(path, number, line, "split").lower()
+def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, all_dev: bool) -> OwnRow:
+    text = _cell(name, number, cells, SENTENCE)
+    pair = _cell(name, number, cells, PAIR) if PAIR in cells else None
+    if SPLIT in cells:
+        split = _cell(name, number, cells, SPLIT).lower()
+        if split not in SPLITS:
+            raise InputError(
+                f'The column split says train or dev; row {number + 1} of {name} says "{split[:40]}". Correct it.'
+            )
     else:
-        split = "" if math.isnan(label) else _split_of(number)  # without labels in both
-    if split not in (SPLITS if "split" in columns else (*SPLITS, "")):
-        raise InputError(
-            f'The column split says train or dev; row {number + 1} of {path.name} says "{split[:40]}": correct it.'
-        )
+        split = "" if math.isnan(label) else "dev" if all_dev else _split_of(number)  # without labels in both
     mark = hashlib.sha256(f"{text}\n{pair}\n{label}".encode()).hexdigest()[:8]
     return OwnRow(f"{split or 'list'}-{number}-{mark}", split, text, pair, label)
 
@@ -214,18 +211,18 @@ def _split_of(number: int) -> str:
     return "dev" if number % DEV_EVERY == DEV_EVERY - 1 else "train"
 
 
-def _complete(own: OwnFile) -> OwnFile:
+def _complete(own: OwnFile, name: str) -> OwnFile:
     """The file. Raises InputError where it has no dev rows, or one with a label that no train row has."""
     if not own.of("dev"):
         raise InputError(
-            f"A task has dev rows; {own.path.name} has {len(own.rows)} rows and none is dev: add some, or a column "
+            f"A task has dev rows; {name} has {len(own.rows)} rows and none is dev: add some, or a column "
             "split that says so."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():
         if row.label not in known:
             raise InputError(
-                f'Every label occurs in train rows; "{own.labels[int(row.label)][:40]}" of {own.path.name} is only '
+                f'Every label occurs in train rows; "{own.labels[int(row.label)][:40]}" of {name} is only '
                 "in dev rows, where nothing could have learned it: move some rows."
             )
     return own

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core import config
 from core.errors import InputError
+from core.reading import read_text
 
 ENDING = ".txt"
 STRETCH = 100_000  # characters of a unit of work
@@ -25,9 +26,7 @@ def stretches(path: str) -> list[str]:
     """The text in parts of about STRETCH characters, cut at white space. Raises InputError."""
     file = config.inside(path.strip())
     try:
-        text = config.read_text(file, "utf-8-sig", LARGEST)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{Path(file).name} must be text in UTF-8: save it as that.") from error
+        text = read_text(file, most=LARGEST, given=True)
     except OSError as error:
         raise InputError(f"{Path(file).name} cannot be read ({error.strerror or error}): name another file.") from error
     parts, start = [], 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core import config
 from core.errors import InputError
+from core.reading import lines_of, read_text
 
 BUNDLED = config.DATA / "translation"
 _FORM = "A row of a translation file is a source, a tab, a target, and maybe a tab and pairs like 0-0 1-2"
@@ -40,12 +41,10 @@ def read_translations(
     file: str | Path | None = None, *, split: str = "dev", limit: int | None = None
 ) -> list[Translation]:
     """Rows of a file, or of the bundled task's `split` (dev or train). Raises InputError naming the line."""
-    path = Path(file).expanduser() if file else BUNDLED / f"{split}.tsv"
-    if file:
-        config.inside(path)
+    path = config.inside(file) if file else BUNDLED / f"{split}.tsv"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = lines_of(read_text(path, given=True))
+    except OSError as error:
         raise InputError(
             f"Rows to translate lie in a text file in UTF-8; {path} cannot be read: give one, or leave --data out."
         ) from error

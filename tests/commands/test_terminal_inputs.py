@@ -83,7 +83,7 @@ def test_a_home_of_nobody_among_the_folders_is_one_sentence(monkeypatch):
 def test_a_task_file_that_loses_its_ending_through_a_link_is_one_sentence(tmp_path):
     (tmp_path / "rows").write_text("sentence,label\na,x\n")
     (tmp_path / "task.csv").symlink_to(tmp_path / "rows")
-    with pytest.raises(InputError, match=r"ends in \.csv or \.tsv"):
+    with pytest.raises(InputError, match=r"ends in \.csv, \.tsv or \.jsonl"):
         read_own(str(tmp_path / "task.csv"))
 
 

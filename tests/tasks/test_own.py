@@ -60,7 +60,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("text,label\na,b\n", 'mail.csv has no "sentence" (it has text, label)'),
+        ("words,label\na,b\n", 'mail.csv has no "sentence" (it has words, label)'),
         ("", 'has no "sentence" (it has no first line)'),
         ("sentence,label\n", "mail.csv has none below its first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
@@ -77,7 +77,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
         ("sentence,label\na,x\nb,y\n", "has 2 rows and none is dev"),
         ("sentence,split\na,train\n", "has 1 rows and none is dev"),
         ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv is only in dev rows'),
-        ('sentence,label\n"a,x\n', "is a readable CSV or TSV file"),
+        ('sentence,label\n"a,x\n', "the row that begins in line 2 of mail.csv breaks that rule"),
     ],
 )
 def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_there_and_one_that_is_no_text(written, tmp_path):
     with pytest.raises(InputError, match="is missing: check its name"):
         task_of(str(tmp_path / "none.csv"))
     (tmp_path / "bytes.csv").write_bytes(b"sentence,label\n\xff\xfe,x\n")
-    with pytest.raises(InputError, match="in UTF-8"):
+    with pytest.raises(InputError, match=r"byte 16 \(0xFF, line 2\) is not UTF-8"):
         task_of(str(tmp_path / "bytes.csv"))
 
 

@@ -56,6 +56,6 @@ def test_labels_stay_and_all_rows_are_judged_unless_a_model_learns(tmp_path):
 
 
 def test_a_list_that_is_no_task_leaves_no_file(tmp_path):
-    with pytest.raises(InputError, match=r"row 2 of sentences-.* has no label"):
+    with pytest.raises(InputError, match=r"row 2 of the pasted text has no label"):
         keep_rows("sentence,label\nOne.,x\nTwo.,\n", tmp_path)
     assert not kept_rows(tmp_path)

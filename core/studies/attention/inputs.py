@@ -75,8 +75,17 @@ class InputChunk:
 
 
 def pair_of(line: str) -> str | tuple[str, str]:
-    """A typed line as an entry of `texts`: a sentence, or the two of "first | second"."""
+    """A typed line as an entry of `texts`: a sentence, or the two of "first | second".
+
+    Raises:
+        InputError: there are more than two parts, which may be one sentence.
+    """
     first, _, second = line.partition(" | ")
+    if " | " in second:
+        raise InputError(
+            f'A typed text is a sentence or "first | second"; "{line[:60]}" has {line.count(" | ") + 1} parts. Put a '
+            'sentence that contains " | " into a CSV file.'
+        )
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core import capture, config, studies
+from core import capture, studies
 from core.errors import InputError
+from core.reading import lines_of, read_text
 from core.studies.ablation import disabling
 from core.tasks.glue import task_of
 
@@ -30,8 +31,8 @@ def columns_of(path: str) -> list[list[str]]:
         InputError: it cannot be read, or a line has another number of columns than the first.
     """
     try:
-        lines = config.read_text(config.inside(path)).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = lines_of(read_text(path, given=True))
+    except OSError as error:
         raise InputError(
             f"A file of pairs is text in UTF-8, a tab between two sentences; {path} cannot be read: name another."
         ) from error

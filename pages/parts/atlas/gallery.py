@@ -77,5 +77,5 @@ def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
 
 def _own_sentences() -> tuple[tuple[str, str | None], ...]:
     text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
-    lines = [line.partition(" | ") for line in text.splitlines() if line.strip()]
-    return tuple((first.strip(), second.strip() or None) for first, _, second in lines[: attending.MOST_SENTENCES])
+    texts = attending.typed_texts(text)[: attending.MOST_SENTENCES]
+    return tuple((given, None) if isinstance(given, str) else given for given in texts)

@@ -16,6 +16,7 @@ from core.codebook.classes import ClassSet
 from core.codebook.registry import borders, drawn_map
 from core.drawing.map_picture import map_picture
 from core.drawing.png import png_bytes
+from core.errors import InputError
 from core.patterns import agreement
 from core.patterns.borders import border_maps
 from core.patterns.class_sets import class_set_names
@@ -24,6 +25,7 @@ from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies.patterns import draw_maps as draw_maps_study
+from core.tasks.pasted_rows import read_pasted
 from pages.parts.shell import loading, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import pickers
@@ -133,7 +135,7 @@ def draw_maps() -> None:
                 name,
                 {
                     "tasks": tasks,
-                    "texts": [line for line in pasted.splitlines() if line.strip()],
+                    "texts": _sentences(pasted),
                     "count": count,
                     "per_input": per_input,
                     "seed": seed,
@@ -144,6 +146,15 @@ def draw_maps() -> None:
             st.session_state.pop("queue", None)
             st.toast(f"{new} new maps to label")
             st.rerun()
+
+
+def _sentences(pasted: str) -> list[str]:
+    inputs = read_pasted(pasted) if pasted.strip() else []
+    if any(pair is not None for _, pair in inputs):
+        raise InputError(
+            "Sentences to draw maps of have no second sentence here; some lines have one. Add pairs as a list of rows."
+        )
+    return [sentence for sentence, _ in inputs]
 
 
 def drawn(name: str, options: dict[str, Any]) -> int:

@@ -118,7 +118,7 @@ def _own_list() -> None:
 
 def _take() -> None:
     with clear_errors():
-        st.session_state["own_inputs"] = read_pasted(own_rows.given_lines("own"))
+        st.session_state["own_inputs"] = read_pasted(*own_rows.given("own"))
         _go(0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from core.reading import lines_of, read_text
 from core.store.database import Database
 from core.studies.patterns.records import Calibration, ClassScore, Confusion, HeldOutScore, LearningPoint
 from core.studies.records import record_of
@@ -192,7 +193,7 @@ def _log(folder: str) -> None:
         rows = [
             json.loads(line)
             for file in sorted(Path(folder).glob("*.jsonl"))
-            for line in file.read_text(encoding="utf-8").splitlines()
+            for line in lines_of(read_text(file))
             if line.endswith("}")
         ]
         if not rows:

@@ -12,11 +12,12 @@ from core.attention import Head
 from core.errors import InputError
 from core.store import runs as store
 from core.store.rows import Row
-from core.studies.attention.inputs import AttendingOptions
+from core.studies.attention.inputs import AttendingOptions, Text, pair_of
 from core.studies.attention.records import Score
 from core.studies.contract import declared, identity
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
+from core.tasks.pasted_rows import read_given, read_pasted
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
@@ -107,7 +108,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
-    file = uploads.ask_file("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
+    file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
     if not name or not is_measuring:
@@ -115,7 +116,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
             "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
         )
         return None
-    texts = own_rows.lines_of(file) if file else [line for line in text.splitlines() if line.strip()]
+    texts = own_rows.inputs_of(file) if file else typed_texts(text)
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
             f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
@@ -131,6 +132,17 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
     rows, scores = st.session_state.measured_scores
     return _scores_of_heads(rows, scores, caption, (name, *_first_of(study_options)))
+
+
+def typed_texts(text: str) -> list[Text]:
+    """The inputs of a text field: as own_rows reads them, and "first | second" on a line of a list is a pair."""
+    if not text.strip():
+        return []
+    table = read_given(text)
+    inputs = read_pasted(text)
+    if table.form != "list":
+        return [tuple(pasted) for pasted in inputs]
+    return [pair_of(sentence) if pair is None else (sentence, pair) for sentence, pair in inputs]
 
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:

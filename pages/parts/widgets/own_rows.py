@@ -1,21 +1,30 @@
 """Sentences of one's own wherever a page takes rows of a task: pasted, or a file that is uploaded."""
 
+from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from core import config
 from core.errors import InputError
-from core.tasks.pasted_rows import keep_rows, kept_rows, read_pasted
+from core.reading import decoded
+from core.tasks.pasted_rows import MOST, keep_rows, kept_rows, read_given, read_pasted
+from core.tasks.tables import LABEL, PASTED, SentenceTable
 from pages.parts.shell import resources, uploads
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.widgets.tables import show_table
 
 LARGEST = 5  # MB of an upload
+ENDINGS = ("csv", "tsv", "jsonl", "txt")
+PREVIEWED, LABELS_LISTED = 5, 8
 HELP = (
-    "One on each line; a tab between two makes a pair. Or a table whose first line names its columns: sentence, "
-    "sentence2 for pairs, and label (or score from 0 to 5) where a model is to be judged or to learn."
+    "One sentence on each line; a tab between two makes a pair. Or a table whose first line names its columns: "
+    "sentence, sentence2 for pairs, and label (or score from 0 to 5) if a model is to be evaluated or to learn. "
+    f"At most {MOST:,} rows."
 )
 
 
@@ -30,23 +39,44 @@ def known_lists() -> list[str]:
 
 
 def ask_lines(key: str) -> None:
-    """A field to paste into and a place to drop a file; `given_lines` has what they hold."""
+    """A field to paste into and a place to drop a file, with a preview of what they hold; `given` returns it."""
     st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One on each line", help=HELP)
-    uploads.ask_file("or a file", ["csv", "tsv", "txt"], key=f"{key}_file", max_upload_size=LARGEST)
+    uploads.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
+    if st.session_state.get(f"{key}_file") is not None or st.session_state.get(f"{key}_pasted", "").strip():
+        preview(lambda: given(key))
 
 
-def given_lines(key: str) -> str:
-    """What `ask_lines` was given, the file before the field. Errors: InputError where it is nothing."""
+def given(key: str) -> tuple[str, str]:
+    """The text that `ask_lines` was given, the file before the field, and the name for errors. Errors: InputError."""
     file = st.session_state.get(f"{key}_file")
-    lines = st.session_state.get(f"{key}_pasted", "") if file is None else _text(file)
-    if not lines.strip():
+    text, name = (st.session_state.get(f"{key}_pasted", ""), PASTED) if file is None else text_of(file)
+    if not text.strip():
         raise InputError("A list of sentences has one on each line; there is none: paste some or drop a file.")
-    return lines
+    return text, name
 
 
-def lines_of(file: Any) -> list[str]:
-    """The sentences of an upload, one a line; of a pair both, as they are typed ("first | second")."""
-    return [" | ".join(filter(None, pasted)) for pasted in read_pasted(_text(file))]
+def text_of(file: Any) -> tuple[str, str]:
+    """The text of an upload and its name. Errors: InputError, naming a byte that is no text."""
+    return decoded(file.getvalue(), file.name), file.name
+
+
+def inputs_of(file: Any) -> list[tuple[str, str | None]]:
+    """The sentences of an upload, each with the second one of its pair or None."""
+    return [tuple(pasted) for pasted in read_pasted(*text_of(file))]
+
+
+def preview(read: Callable[[], tuple[str, str]]) -> None:
+    """How the reader understands a text: its first rows, columns and labels, or the error. read: the text and name."""
+    with clear_errors():
+        table = _read_once(*read())
+        st.caption(plain(f"{table.name}: {counted(len(table.rows), 'rows')}, read as {table.form}. {_columns(table)}"))
+        shown = [cells for _, cells in table.rows[:PREVIEWED]]
+        show_table(pd.DataFrame(shown, columns=list(table.columns)))
+        if LABEL in table.columns:
+            labels = Counter(cells[LABEL] or "(empty)" for _, cells in table.rows)
+            listed = ", ".join(f"{label[:40]} ({count})" for label, count in labels.most_common(LABELS_LISTED))
+            more = f" and {len(labels) - LABELS_LISTED} more" if len(labels) > LABELS_LISTED else ""
+            st.caption(plain(f"Labels: {listed}{more}."))
 
 
 def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False) -> None:
@@ -73,8 +103,14 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
         )
 
 
-def _text(file: Any) -> str:
-    return file.getvalue().decode("utf-8-sig", errors="replace")
+_read_once = lru_cache(maxsize=4)(read_given)  # a page runs again with every click
+
+
+def _columns(table: SentenceTable) -> str:
+    if table.form == "list":
+        return "Sentences and second sentences." if len(table.columns) > 1 else "Each line is a sentence."
+    unread = f" Not read: {', '.join(table.unread)}." if table.unread else ""
+    return f"Columns: {', '.join(table.read)}.{unread}"
 
 
 def _keep(key: str, take: Callable[[str], None]) -> None:
@@ -83,4 +119,5 @@ def _keep(key: str, take: Callable[[str], None]) -> None:
         file = st.session_state.get(f"{key}_file")
         list_name = st.session_state.get(f"{key}_name") or (Path(file.name).stem if file is not None else "sentences")
         learned = bool(st.session_state.get(f"{key}_learned"))
-        take(str(keep_rows(given_lines(key), folder(), list_name, learned=learned)))
+        text, source = given(key)
+        take(str(keep_rows(text, folder(), list_name, learned=learned, source=source)))

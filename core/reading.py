@@ -1,0 +1,147 @@
+"""Text files that people give: opened safely, decoded by what they hold, and cut into lines in one way."""
+
+import codecs
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from core import config
+from core.errors import InputError
+
+LARGEST = 512 * 2**20  # bytes of a file that is read whole
+_MARKS = (  # the longest first: the mark of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_PROBE = 4096  # bytes that tell UTF-16 without a byte order mark from UTF-8
+
+
+def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
+    """Open a regular file for reading: it is opened first and checked afterwards, so it cannot be exchanged in between.
+
+    Args:
+        file: its path.
+        given: whether a person named it; then it must be in a folder that people may name (`config.inside`), and no
+            link may lead out of that folder.
+
+    Raises:
+        InputError: it is in none of these folders.
+        OSError: it cannot be opened, or is a folder, a device or a pipe.
+    """
+    path = config.inside(file) if given else Path(file)
+    number = _open_inside(path) if given and config.settings().folders is not None else _open(path)
+    try:
+        mode = os.fstat(number).st_mode
+        if not stat.S_ISREG(mode):
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(code, "Is a directory" if stat.S_ISDIR(mode) else "Not a regular file", str(file))
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) -> bytes:
+    """The content of a file of at most `most` bytes; `given` and errors as in `open_file`, and OSError past `most`."""
+    with open_file(file, given=given) as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
+    return data
+
+
+def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
+    """The text of a file, decoded as `decoded` says; `given` and errors as in `read_bytes`."""
+    return decoded(read_bytes(file, most=most, given=given), Path(file).name)
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Decode a file by its byte order mark, otherwise as UTF-16 if it is that, otherwise as UTF-8.
+
+    Nothing is replaced. The mark is not part of the text.
+
+    Args:
+        data: the bytes of the file.
+        name: of the file, for the error.
+
+    Raises:
+        InputError: naming the first byte that does not fit.
+    """
+    encoding = encoding_of(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _wrong_byte(data, error.start, name, encoding.removesuffix("-sig").upper()) from error
+    if "\0" in text:
+        place = len(text[: text.index("\0")].encode(encoding))
+        raise _wrong_byte(data, place, name, "text")
+    return text.lstrip("\ufeff")
+
+
+def encoding_of(data: bytes) -> str:
+    """The codec by which a file is decoded: utf-8, utf-8-sig, utf-16, utf-16-le, utf-16-be or utf-32."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    even, odd = data[:_PROBE:2], data[1:_PROBE:2]
+    for encoding, empty, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if len(data) % 2 == 0 and empty.count(0) > 0.3 * len(empty) and letters.count(0) <= 0.05 * len(letters):
+            return encoding
+    return "utf-8"
+
+
+def lines_of(text: str) -> list[str]:
+    r"""The lines of a text without their ends, which are \n, \r\n or \r. Other separators, such as U+2028, are text."""
+    return plain_ends(text).removesuffix("\n").split("\n")
+
+
+def plain_ends(text: str) -> str:
+    r"""The text with \n at the end of every line."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# ---------------------------------------------------------------- behind them
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe that nobody writes to would block for ever
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, _FLAGS)
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, "not a path", str(path)[:120]) from error
+
+
+def _open_inside(path: Path) -> int:
+    """Open a file below one of the folders that people may name, step by step and without following links.
+
+    Links inside these folders were followed by `config.inside`, which refuses those that lead out. A part of the path
+    that has become a link since then is refused here.
+    """
+    whole = path.resolve()
+    root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)
+    if root is None:  # exchanged since `config.inside` looked
+        raise OSError(errno.ELOOP, "a link leads out of the folder", str(path)[:120])
+    *folders, name = whole.relative_to(root).parts or (".",)
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = below
+        return os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def _wrong_byte(data: bytes, place: int, name: str, wanted: str) -> InputError:
+    line = data.count(b"\n", 0, place) + 1
+    return InputError(
+        f"{name[:120]} must be text in UTF-8 or UTF-16; byte {place + 1} (0x{data[place]:02X}, line {line}) is not "
+        f"{wanted}. Save the file as UTF-8."
+    )

@@ -1,0 +1,264 @@
+"""The one reader of sentences that people give: a file named in a terminal, an upload, or pasted text.
+
+A table has a first line that names its columns: CSV (commas or semicolons, quoted cells), TSV (quotation marks are
+text), or JSON lines (objects instead of a first line). Anything else is a list with a sentence on each line, or two
+with a tab between them; a file that ends in .csv, .tsv or .jsonl must be a table.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.reading import lines_of, plain_ends
+
+PASTED = "the pasted text"
+ENDINGS = (".csv", ".tsv", ".jsonl")
+SENTENCE, PAIR, LABEL, SCORE, SPLIT = "sentence", "sentence2", "label", "score", "split"
+_PAIRS = {  # names of the column with the sentence -> names of the column with the second sentence
+    "sentence": (PAIR,),
+    "sentence1": (PAIR,),
+    "text": ("pair", PAIR),
+    "premise": ("hypothesis", PAIR),
+    "question": ("pair", PAIR),
+}
+_FURTHER = {PAIR, "pair", "hypothesis", LABEL, SCORE, SPLIT, "id", "idx", "index"}
+_NAME = re.compile(r'\s*|"?([a-z_][a-z0-9_]*|(?i:sentence))"?')
+_SEPARATOR_LINE = re.compile(r"sep=(.)")  # Excel reads and writes such a first line
+_FORMS = {"\t": "TSV", ";": "CSV with semicolons", ",": "CSV"}
+
+
+@dataclass(frozen=True)
+class SentenceTable:
+    """Sentences as they were given, before labels and splits are checked.
+
+    Attributes:
+        name: of the file, or PASTED.
+        form: CSV, CSV with semicolons, TSV, JSON lines or list.
+        read: the columns that are read, under the names that the table uses for them.
+        unread: the other columns.
+        rows: (number from 0, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of each row that is not empty. Columns
+            that the table lacks are missing.
+    """
+
+    name: str
+    form: str
+    read: tuple[str, ...]
+    unread: tuple[str, ...]
+    rows: tuple[tuple[int, dict[str, str]], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of SENTENCE, PAIR, LABEL, SCORE and SPLIT that the table has."""
+        return tuple(self.rows[0][1]) if self.rows else ()
+
+
+def read_table(text: str, name: str = PASTED) -> SentenceTable:
+    """Read sentences from the text of a file, an upload or a text field.
+
+    Raises:
+        InputError: naming the column, row or line that must be repaired, or because there is no row.
+    """
+    if "\0" in text:
+        raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
+    text = plain_ends(text.lstrip("\ufeff"))
+    lines = lines_of(text)
+    first = next((line for line in lines if line.strip()), "")
+    must_be_table = Path(name).suffix.lower() in ENDINGS
+    if Path(name).suffix.lower() == ".jsonl" or (not must_be_table and _is_object(first)):
+        table = _json_table(lines, name)
+    elif must_be_table or _names_columns(first):
+        table = _table(text, name)
+    else:
+        table = _list(lines, name)
+    if not table.rows:
+        where = "" if table.form == "list" else " below its first line"
+        raise InputError(
+            f"Sentences are given as a list with one on each line, or as a table; {name} has none{where}. Add some."
+        )
+    return table
+
+
+# ---------------------------------------------------------------- tables with a first line
+
+
+def _table(text: str, name: str) -> SentenceTable:
+    lines = text.split("\n")
+    start = next((k for k, line in enumerate(lines) if line.strip()), 0)
+    given = _SEPARATOR_LINE.fullmatch(lines[start].strip())
+    start += 1 if given else 0
+    delimiter = given[1] if given else _delimiter(lines[start] if start < len(lines) else "")
+    header = lines[start] if start < len(lines) else ""
+    quoted = delimiter != "\t" or all(re.fullmatch(r'\s*".*"\s*', cell) for cell in header.split("\t"))
+    records = _records(lines, start, delimiter, name) if quoted else (line.split(delimiter) for line in lines[start:])
+    columns = [cell.strip().lower() for cell in next(records, [])]
+    names = _places(columns, name)
+    rows = []
+    filled = (record for record in records if len(record) > 1 or "".join(record).strip())
+    for number, record in enumerate(filled):
+        if any(cell.strip() for cell in record):
+            _check(record, len(columns), number, name, is_text=not quoted)
+            cells = {key: record[k].strip() if k < len(record) else "" for key, k in names.items()}
+            rows.append((number, cells))
+    read = tuple(columns[k] for k in names.values())
+    unread = tuple(column for column in columns if column and column not in read)
+    return SentenceTable(name, _FORMS.get(delimiter, "CSV"), read, unread, tuple(rows))
+
+
+def _delimiter(header: str) -> str:
+    """The separator that divides the first line into columns of which one has sentences; a comma if none does."""
+    named = (mark for mark in _FORMS if mark in header and set(_cells(header, mark)) & set(_PAIRS))
+    return next(named, "\t" if "\t" in header else ",")
+
+
+def _cells(header: str, delimiter: str) -> list[str]:
+    return [cell.strip().strip('"').strip().lower() for cell in header.split(delimiter)]
+
+
+def _names_columns(line: str) -> bool:
+    """Whether the first line of a list names columns: one for sentences, and others that are known or look like names.
+
+    "Text, please." and "Question" are sentences.
+    """
+    delimiter = _delimiter(line)
+    names = _cells(line, delimiter)
+    if _SEPARATOR_LINE.fullmatch(line.strip()):
+        return True
+    if not set(names) & set(_PAIRS):
+        return False
+    return bool(set(names) & _FURTHER) or all(_NAME.fullmatch(cell) for cell in line.rstrip().split(delimiter))
+
+
+def _places(columns: Sequence[str], name: str) -> dict[str, int]:
+    """The index of each column that is read, by the name that we use for it."""
+    twice = [column for k, column in enumerate(columns) if column and column in columns[:k]]
+    first = next((column for column in _PAIRS if column in columns), None)
+    if first is None:
+        raise InputError(
+            f"A table needs the column sentence, and label (or score) to be learned; {name} has no "
+            f'"sentence" (it has {", ".join(filter(None, columns))[:120] or "no first line"}). Name its columns so in '
+            "the first line."
+        )
+    if twice:
+        raise InputError(f'Each column has a name of its own; {name} has "{twice[0]}" twice. Rename one.')
+    places = {SENTENCE: columns.index(first)}
+    second = next((column for column in _PAIRS[first] if column in columns), None)
+    if second:
+        places[PAIR] = columns.index(second)
+    return places | {key: columns.index(key) for key in (LABEL, SCORE, SPLIT) if key in columns}
+
+
+def _records(lines: Sequence[str], start: int, delimiter: str, name: str) -> Iterator[list[str]]:
+    """The cells of each row, where a cell may be quoted."""
+    stream = io.StringIO("\n".join(lines[start:]), newline="")
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    while True:
+        line = start + reader.line_num + 1
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "field limit" in str(error):
+                raise InputError(
+                    f"A cell may have {csv.field_size_limit():,} characters; line {line} of {name} has a longer one. "
+                    "Shorten it, or close its quotation mark."
+                ) from error
+            raise InputError(
+                f"A cell that begins with a quotation mark ends with one, and marks inside it are doubled; the row "
+                f"that begins in line {line} of {name} breaks that rule. Close the quotation mark, or double it."
+            ) from error
+
+
+def _check(record: Sequence[str], columns: int, number: int, name: str, *, is_text: bool) -> None:
+    if len(record) > columns:
+        raise InputError(
+            f"Every row is complete; row {number + 1} of {name} has more columns than the first line. Put quotation "
+            "marks around a cell that contains the separator, or remove the separator."
+        )
+    if is_text and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
+        raise InputError(
+            f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell that is quoted as "
+            f"in CSV ({escaped.strip()[:40]}). Write it without the marks around it, or save the table as CSV."
+        )
+
+
+def _is_escaped(cell: str) -> bool:
+    """Whether a program that quotes cells wrote it: all marks between the first and the last are doubled."""
+    inner = cell[1:-1]
+    return (
+        len(cell) > 2
+        and cell[0] == cell[-1] == '"'
+        and '""' in inner
+        and '"' not in inner.replace('""', "")
+        and bool(inner.strip('"'))
+    )
+
+
+# ---------------------------------------------------------------- JSON lines and lists
+
+
+def _is_object(line: str) -> bool:
+    try:
+        row = json.loads(line) if line.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and bool({str(key).strip().lower() for key in row} & set(_PAIRS))
+
+
+def _json_table(lines: Sequence[str], name: str) -> SentenceTable:
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    objects = [_object(line, f"line {number} of {name}") for number, line in numbered]
+    columns = list(dict.fromkeys(key for row in objects for key in row))
+    names = _places(columns, name) if objects else {}
+    rows = tuple((k, {key: row.get(columns[at], "").strip() for key, at in names.items()}) for k, row in
+                 enumerate(objects))  # fmt: skip
+    read = tuple(columns[at] for at in names.values())
+    return SentenceTable(name, "JSON lines", read, tuple(key for key in columns if key not in read), rows)
+
+
+def _object(line: str, where: str) -> dict[str, str]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct it.") from error
+    if not isinstance(row, dict):
+        raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct it.")
+    return {str(key).strip().lower(): _written(value, str(key), where) for key, value in row.items()}
+
+
+def _written(value: Any, key: str, where: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # pandas writes whole numbers so where a value is missing
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f'A text has whole characters; "{key[:40]}" in {where} has half of a surrogate pair. Write it again.'
+        ) from error
+    return plain_ends(text)
+
+
+def _list(lines: Sequence[str], name: str) -> SentenceTable:
+    parts = [_parts(line, number, name) for number, line in enumerate(lines, 1) if line.strip()]
+    columns = (SENTENCE, PAIR) if any(len(row) > 1 for row in parts) else (SENTENCE,)
+    rows = tuple((k, dict(zip(columns, [*row, ""], strict=False))) for k, row in enumerate(parts))
+    return SentenceTable(name, "list", columns, (), rows)
+
+
+def _parts(line: str, number: int, name: str) -> list[str]:
+    parts = [part.strip() for part in line.split("\t")]
+    if len(parts) > 2 or not parts[0]:
+        raise InputError(
+            f"A line of a list has one sentence, or two with a tab between them; line {number} of {name} "
+            f"({line[:60]!r}) has {len(parts)} parts. Correct it."
+        )
+    return parts if len(parts) == 2 and parts[1] else parts[:1]
