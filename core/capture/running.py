@@ -93,20 +93,7 @@ def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[
     Returns:
         By the forward's argument, on the checkpoint's device.
     """
-    tensors = {"input_ids": torch.tensor([encoding.ids for encoding in encodings], device=checkpoint.device)}
-    tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
-    if "token_type_ids" in checkpoint.tokenizer.model_input_names and _takes_segments(checkpoint):
-        tensors["token_type_ids"] = torch.tensor(
-            [encoding.segments for encoding in encodings], device=checkpoint.device
-        )
-    targets = [encoding.target.ids for encoding in encodings if encoding.target is not None]
-    if targets and checkpoint.labels is None:  # a classifier gives its decoder the input itself
-        tensors["decoder_input_ids"] = torch.tensor(targets, device=checkpoint.device)
-    return tensors
-
-
-def _takes_segments(checkpoint: Checkpoint) -> bool:
-    return bool(getattr(checkpoint.model.config, "type_vocab_size", 2))
+    return checkpoint.inputs(encodings)
 
 
 @contextmanager

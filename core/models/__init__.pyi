@@ -1,8 +1,10 @@
+from . import adapters as adapters
 from . import arithmetic as arithmetic
 from . import bundled_checkpoints as bundled_checkpoints
 from . import chat as chat
 from . import checkpoint as checkpoint
 from . import classifier as classifier
+from . import config_files as config_files
 from . import eight_bits as eight_bits
 from . import encoding as encoding
 from . import family as family
@@ -17,5 +19,6 @@ from . import poolings as poolings
 from . import present as present
 from . import refusals as refusals
 from . import revisions as revisions
+from . import spelling as spelling
 from . import tokenizing as tokenizing
 from . import weights as weights

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import CheckpointError, InputError
-from core.models.checkpoint import LONGEST_TEXT, Checkpoint, spelled, visible_span
+from core.models.checkpoint import LONGEST_TEXT, Checkpoint, visible_span
 from core.models.encoding import Encoding
+from core.models.spelling import spelled
 from core.models.tokenizing import split
 
 ROLES = ("system", "user", "assistant")

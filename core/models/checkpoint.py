@@ -1,15 +1,18 @@
 """An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
+from jaxtyping import Int
 
 from core.errors import CheckpointError, InputError
 from core.models.encoding import Encoding, Span
-from core.models.family import Family, family_of
+from core.models.family import Family, family_in
 from core.models.head_sets import HeadSet, Windows, attending_layers, head_sets, set_named, windows_of
+from core.models.spelling import spelled
 from core.models.tokenizing import split
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
@@ -25,6 +28,7 @@ class Checkpoint:
         tokenizer: the one that it was trained with.
         weights_hash: what its weights are known by, SHA-256 of their files where it was opened from files.
         revision: of a hub id that was asked for, or None.
+        notes: what was left out or replaced when it was opened, a sentence each.
     """
 
     name: str
@@ -32,10 +36,11 @@ class Checkpoint:
     tokenizer: Any
     weights_hash: str = ""
     revision: str | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def family(self) -> Family:
-        return family_of(self.model.config.model_type)
+        return family_in(self.model.config)
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
@@ -91,13 +96,27 @@ class Checkpoint:
 
     @cached_property
     def max_length(self) -> int:
-        """Longest input in pieces, special tokens included."""
-        limits = [getattr(self.model.config, name, None) for name in self.family.positions]
-        known = [int(limit) - self.family.position_offset for limit in limits if limit]
+        """Longest input in tokens, special tokens included."""
+        known = learned_positions(self.model)
+        if not known:
+            limits = [getattr(self.model.config, name, None) for name in self.family.positions]
+            known = [int(limit) for limit in limits if limit]
         limit = getattr(self.tokenizer, "model_max_length", None)
         if limit and limit < 1_000_000:
             known.append(int(limit))
         return min(known, default=512)
+
+    @cached_property
+    def token_types(self) -> int:
+        """How many token types the model distinguishes; 0 or 1 where a pair's sentences are of one type."""
+        if self.model.config.model_type == "xlnet":  # relative segments, without a table
+            return 3
+        return int(getattr(self.model.config, "type_vocab_size", None) or 0)
+
+    @property
+    def takes_token_types(self) -> bool:
+        """Whether the model is given token types: it has several, and its tokenizer names them."""
+        return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
         """Split a sentence or pair into pieces, with [CLS]/[SEP], or BOS and an end-of-text between sentences.
@@ -127,12 +146,46 @@ class Checkpoint:
             encoding = replace(_encode(self.tokenizer, text, None, limit, adds_start=False), target=self.target(pair))
         else:
             encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
+        encoding = self.fitted(encoding)
         if not encoding.ordinary:
             raise InputError(
                 "The tokenizer of this checkpoint finds no piece in the text (only invisible "
                 "characters?): type a text with letters."
             )
         return encoding
+
+    def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
+        """What the model's forward takes, by argument, on the model's device.
+
+        Args:
+            encodings: inputs of one length, and targets of one length where there are any.
+        """
+        given = {"input_ids": [encoding.ids for encoding in encodings]}
+        given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
+        if self.takes_token_types:
+            given["token_type_ids"] = [encoding.segments for encoding in encodings]
+        targets = [encoding.target.ids for encoding in encodings if encoding.target is not None]
+        if targets and self.labels is None:  # a classifier gives its decoder the input itself
+            given["decoder_input_ids"] = targets
+        return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
+
+    def fitted(self, encoding: Encoding) -> Encoding:
+        """The encoding with token type 0 throughout where the model has fewer types than its tokenizer counts.
+
+        Raises CheckpointError where the model has no embedding for one of the tokens.
+        """
+        rows = embedding_rows(self.model)
+        largest = max(encoding.ids, default=0)
+        if rows is not None and largest >= rows:
+            token = encoding.tokens[encoding.ids.index(largest)]
+            raise CheckpointError(
+                f"Every token must have an embedding; token {token!r} has number {largest}, but {self.name} has "
+                f"{rows:,} embeddings. Call model.resize_token_embeddings(len(tokenizer)) after tokens were added, and "
+                "train the new embeddings."
+            )
+        if self.takes_token_types and max(encoding.segments, default=0) < self.token_types:
+            return encoding
+        return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
         """What the decoder of an encoder-decoder reads: its start token, then the text's pieces without an end.
@@ -207,7 +260,10 @@ def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> E
         sentence=tuple(sequence),
         first=first,
         separators=separators,
-        offsets=tuple(None if sequence[k] is None else span for k, span in enumerate(encoded["offset_mapping"])),
+        offsets=tuple(
+            None if sequence[k] is None else visible_span(span, pair if sequence[k] else text)
+            for k, span in enumerate(encoded["offset_mapping"])
+        ),
         cut=len(whole["input_ids"]) - len(ids),
     )
 
@@ -252,10 +308,12 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """A byte-level piece may own the space before its word; its characters are those of the word."""
+    """The characters of a token without the white space around them; of white space alone its last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
+    while start < end - 1 and text and text[end - 1].isspace():
+        end -= 1
     return start, end
 
 
@@ -268,17 +326,37 @@ def _longest_first(lengths: list[int], room: int) -> list[int]:
     return kept
 
 
-def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
-    """Pieces as people read them: byte-level spellings decoded, the leading-space mark kept as a thin `·`."""
-    pieces = tokenizer.convert_ids_to_tokens(ids)
-    if not any("Ġ" in piece or "Ċ" in piece for piece in pieces) and not _is_byte_level(tokenizer):
-        return pieces
-    special = set(tokenizer.all_special_ids)
-    return [
-        piece if token_id in special else tokenizer.decode([token_id]).replace(" ", "·") or piece
-        for token_id, piece in zip(ids, pieces, strict=True)
-    ]
+# ---------------------------------------------------------------- tables of embeddings
+
+_POSITION_TABLES = {
+    "position_embeddings", "position_embedding", "embed_positions", "embed_position", "pos_embeddings", "pos_embed",
+    "positions_embed", "wpe",
+}  # fmt: skip
+_NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
-def _is_byte_level(tokenizer: Any) -> bool:
-    return "ByteLevel" in type(getattr(tokenizer.backend_tokenizer, "decoder", None)).__name__
+def learned_positions(model: Any) -> list[int]:
+    """The longest text of each table of positions that the model looks texts up in; [] where it has none.
+
+    RoBERTa-like tables start behind their padding index, BART-like ones at an offset of their own.
+    """
+    lengths = []
+    for name, module in model.named_modules():
+        is_table = isinstance(module, torch.nn.Embedding) and name.rpartition(".")[2] in _POSITION_TABLES
+        if is_table and not any(word in name.lower() for word in _NOT_TEXT):
+            offset, padding = getattr(module, "offset", None), module.padding_idx
+            if not isinstance(offset, int):
+                offset = 0 if padding is None else int(padding) + 1
+            lengths.append(module.num_embeddings - offset)
+    return lengths
+
+
+def embedding_rows(model: Any) -> int | None:
+    """How many tokens the model has an embedding for; None where it has no table of token embeddings."""
+    transformer = model if hasattr(model, "get_input_embeddings") else getattr(model, "base", model)
+    try:
+        table = transformer.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        return None
+    weight = getattr(table, "weight", None)
+    return int(weight.shape[0]) if isinstance(weight, torch.Tensor) and weight.ndim == 2 else None

@@ -4,8 +4,9 @@ Adding a family is one record here and one line in the parametrised test of the 
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model's code looks its attention up in
 
@@ -21,7 +22,6 @@ class Family:
             observed and changed, and heads' outputs read; otherwise weights are observed and changed where the softmax
             makes them (core.capture.softmax), and outputs are out of reach.
         positions: config fields that bound the input length.
-        position_offset: positions that the embedding table keeps for itself.
         sinks: whether a learnt score of each head takes a part of every row, which belongs to no token: a last key
             column.
         translates: whether it is an encoder-decoder, with three sets of heads (core.models.head_sets).
@@ -31,20 +31,19 @@ class Family:
     causal: bool
     interceptable: bool = True
     positions: tuple[str, ...] = ("max_position_embeddings", "n_positions")
-    position_offset: int = 0
     sinks: bool = False
     translates: bool = False
 
 
 _RECORDS = (
     Family("bert", causal=False),
-    Family("roberta", causal=False, position_offset=2),
+    Family("roberta", causal=False),
     Family("albert", causal=False),
     Family("electra", causal=False),
     Family("distilbert", causal=False),
     Family("mobilebert", causal=False),
     Family("modernbert", causal=False),
-    Family("xlm-roberta", causal=False, position_offset=2),
+    Family("xlm-roberta", causal=False),
     Family("eurobert", causal=False),
     Family("deberta", causal=False, interceptable=False),
     Family("deberta-v2", causal=False, interceptable=False),  # v3 too
@@ -72,6 +71,31 @@ _RECORDS = (
     Family("mt5", causal=False, translates=True),
 )
 FAMILIES = {record.model_type: record for record in _RECORDS}
+
+# Encoders of transformers that see earlier tokens only where config.is_decoder is set.
+_ALSO_DECODERS = frozenset({
+    "bert", "bert-generation", "big_bird", "camembert", "data2vec-text", "electra", "ernie", "esm", "megatron-bert",
+    "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta", "xlm-roberta-xl", "xmod",
+})  # fmt: skip
+
+
+def family_in(config: Any) -> Family:
+    """The record of a model's family, with the causality that its config sets where the config decides it."""
+    record = family_of(config.model_type)
+    if record.translates:
+        return record
+    causal = record.causal
+    if getattr(config, "is_causal", None) is False or getattr(config, "use_bidirectional_attention", None) in (
+        True, "all",
+    ):  # fmt: skip
+        causal = False
+    elif record.model_type in _ALSO_DECODERS:
+        causal = bool(getattr(config, "is_decoder", False))
+    elif record.model_type in ("xlm", "flaubert"):
+        causal = bool(getattr(config, "causal", False))
+    elif record.model_type == "xlnet":
+        causal = getattr(config, "attn_type", "bi") == "uni"
+    return replace(record, causal=causal)
 
 
 def family_of(model_type: str) -> Family:

@@ -123,6 +123,8 @@ def windows_of(config: Any) -> Windows:
     elif (window := getattr(config, "sliding_window", None)) is not None:
         kinds = getattr(config, "layer_types", None)
         wide, local = int(window), ["sliding" in kind for kind in kinds] if kinds else [True] * layers
+        if getattr(config, "use_bidirectional_attention", None) in (True, "all"):
+            wide = 2 * wide - 1  # Gemma 3 sees `sliding_window` - 1 keys on each side
     else:
         return ()
     if stretched(config) and wide >= int(config.max_position_embeddings):

@@ -1,16 +1,21 @@
 """Which head a checkpoint was saved with, read from its config without opening the weights."""
 
-import json
-
+from core.models.adapters import adapter_in
 from core.models.classifier import POOLING_KEY
+from core.models.config_files import classifies, read_config
 from core.models.opening import HeadKind, locate
+
+_LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGeneration", "MarianMT")
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
     """ "classifier", "language" or "none", as `open_checkpoint` takes it. Raises CheckpointError as that does."""
-    config = json.loads((locate(name, revision=revision) / "config.json").read_text(encoding="utf-8"))
-    classes = " ".join(config.get("architectures") or [])
-    if "SequenceClassification" in classes or POOLING_KEY in config:
+    folder = locate(name, revision=revision)
+    if (adapter := adapter_in(folder, name)) is not None:
+        return adapter.head
+    config = read_config(folder, name)
+    if classifies(config) or POOLING_KEY in config:
         return "classifier"
-    marks = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGeneration", "MarianMT")
-    return "language" if any(mark in classes for mark in marks) else "none"
+    return (
+        "language" if any(mark in kind for kind in config.get("architectures") or () for mark in _LANGUAGE) else "none"
+    )

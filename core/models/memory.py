@@ -4,7 +4,6 @@ Weights are counted in the dtype that they will have; maps are those of one inpu
 their way to a page. What does not fit is refused in a sentence, instead of by the system's killer.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import psutil
 import torch
 
 from core.errors import CheckpointError, InputError
+from core.models.weights import tensors_in
 
 LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
@@ -47,17 +47,8 @@ class Stored:
 def stored_weights(files: Sequence[Path]) -> Stored:
     """Read the headers of safetensors files. What cannot be read counts as nothing: opening it says why."""
     counts: dict[str, int] = {}
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                size = min(int.from_bytes(stream.read(8), "little"), 2**26)
-                tensors = json.loads(stream.read(size))
-            for name, tensor in tensors.items():
-                if name != "__metadata__":
-                    kind = str(tensor["dtype"])
-                    counts[kind] = counts.get(kind, 0) + math.prod(tensor["shape"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue
+    for kind, shape in tensors_in(files).values():
+        counts[kind] = counts.get(kind, 0) + math.prod(shape)
     most = max(counts, key=counts.__getitem__, default="F32")
     return Stored(sum(counts.values()), _HALF.get(most, "float32"))
 

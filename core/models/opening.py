@@ -1,7 +1,9 @@
 """Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -11,24 +13,37 @@ import transformers
 from safetensors import SafetensorError
 
 from core import config
-from core.errors import CheckpointError
+from core.errors import AtlasError, CheckpointError, InputError
+from core.models.adapters import Adapter, adapter_in, classes_of, merge, read_weights
 from core.models.bundled_checkpoints import bundled_names
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import with_head
 from core.models.eight_bits import in_eight_bits
-from core.models.family import family_of
+from core.models.family import family_in
 from core.models.head_sets import head_sets
 from core.models.hub import download
-from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
+from core.models.memory import WHOLE, Stored, maps_bytes, refuse_too_large, stored_weights
 from core.models.pruned import cut_heads, restored
-from core.models.refusals import refuse_held, refuse_windows
-from core.models.tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, split
+from core.models.refusals import (
+    refuse_held,
+    refuse_missing,
+    refuse_no_numbers,
+    refuse_no_text,
+    refuse_other_sizes,
+    refuse_other_vocabulary,
+    refuse_unread,
+    refuse_windows,
+)
+from core.models.tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, tokenizer_of
 from core.models.weights import (
     HEAD_FILE,
+    has_tokenizer,
     hash_of_files,
     marks_of,
     refuse_half_a_checkpoint,
     refuse_what_leads_out,
+    tensors_in,
+    variant_of,
     weight_files,
 )
 
@@ -37,7 +52,6 @@ Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
 
 _HUB_ID = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?$")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
 
 
 def open_checkpoint(
@@ -71,37 +85,49 @@ def open_checkpoint(
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")
     eight, dtype = dtype == "int8", "float32" if dtype == "int8" else dtype
-    folder = locate(name, revision=revision, on_progress=on_progress)
+    given = locate(name, revision=revision, on_progress=on_progress)
+    adapter = adapter_in(given, name)
+    folder = given if adapter is None else _base_folder(adapter, name, on_progress)
+    settings = _config(folder, name)
+    refuse_no_text(settings, name)
     refuse_half_a_checkpoint(folder, name)
-    weights = tuple(weight_files(folder, name, HEAD_FILE))
+    weights = (*weight_files(folder, name, HEAD_FILE), *([adapter.file] if adapter else []))
     before = marks_of(weights)
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)
-    taken = refuse_too_large(name, stored, dtype, where, maps=_maps_taken(folder))
+    taken = refuse_too_large(name, stored, dtype, where, maps=_maps_taken(settings))
     if on_progress is not None:
         on_progress(0.0, taken)
-    model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
-    if name not in bundled_names():
+    asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, stored, adapter, name in bundled_names())
+    model, tokenizer, notes = _load(asked)
+    if not asked.ours:
         distrust(tokenizer)
     refuse_other_vocabulary(model, tokenizer, name)
     if marks_of(weights) != before:
         raise CheckpointError(f"The weights of {name} were changed while they were opened; open it again.")
     model = in_eight_bits(model, name) if eight else model
     model = model.to(where).eval().requires_grad_(requires_grad=False)
-    return Checkpoint(
+    checkpoint = Checkpoint(
         name=name,
         model=model,
         tokenizer=tokenizer,
         revision=revision,
         weights_hash=hash_of_files(weights, before),
+        notes=notes,
     )
+    if not asked.ours:
+        _refuse_what_fails(checkpoint)
+    return checkpoint
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
     """Bytes that the weights of a local checkpoint will take; 0 where nothing can be read, which opening it says."""
     try:
-        stored = stored_weights(weight_files(local(name), name, HEAD_FILE))
+        folder = local(name)
+        if not config.within(folder):
+            return 0
+        stored = stored_weights(weight_files(folder, name, HEAD_FILE))
     except (OSError, ValueError, RuntimeError, CheckpointError):
         return 0
     return stored.bytes_as(stored.opened_as(dtype))
@@ -125,13 +151,9 @@ def choose_device(device: str) -> str:
     return chosen
 
 
-def _maps_taken(folder: Path) -> int:
-    """Bytes of all maps of an input of WHOLE tokens; 0 where the config cannot be read, which loading it says."""
-    try:
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        sets = head_sets(config, family_of(config.model_type))
-    except Exception:  # each family's config fails with classes of its own
-        return 0
+def _maps_taken(settings: Any) -> int:
+    """Bytes of all maps of an input of WHOLE tokens."""
+    sets = head_sets(settings, family_in(settings))
     return sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
 
 
@@ -177,7 +199,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
 
 
 def _checked(folder: Path, name: str) -> Path:
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").is_file() and not (folder / "adapter_config.json").is_file():
         raise CheckpointError(
             f"A checkpoint folder must hold config.json; {name} has none: give the folder that save_pretrained wrote."
         )
@@ -192,73 +214,127 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
     return folder
 
 
+def _base_folder(adapter: Adapter, name: str, on_progress: Progress | None) -> Path:
+    """The folder of the checkpoint that an adapter was trained on: on this machine, otherwise from the hub."""
+    beside = adapter.base_beside()
+    if beside is not None and config.within(beside):
+        return _checked(beside, name)
+    try:
+        return locate(adapter.base, revision=adapter.revision, on_progress=on_progress)
+    except AtlasError as error:
+        raise CheckpointError(
+            f"{name} is a LoRA adapter, and its base {adapter.base[:120]} cannot be opened ({error}) Put the base into "
+            "a folder next to the adapter, or write its folder as base_model_name_or_path in adapter_config.json."
+        ) from error
+
+
 # ---------------------------------------------------------------- loading
 
 
-def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class _Asked:
+    """What is opened: folder and files of the checkpoint, its config, the requested head and dtype."""
+
+    name: str
+    folder: Path
+    settings: Any
+    head: HeadKind
+    dtype: torch.dtype
+    weights: tuple[Path, ...]
+    stored: Stored
+    adapter: Adapter | None
+    ours: bool
+
+
+def _config(folder: Path, name: str) -> Any:
     quiet_loading()
-    beside = head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
-    head = "none" if beside else head
+    with _as_sentences(name):
+        return transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+@contextmanager
+def _as_sentences(name: str) -> Iterator[None]:
+    """What fails in the block is a CheckpointError: each family, tokenizer and config fails with its own classes."""
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        refuse_windows(config, name)
-        refuse_wild_rules(folder, name)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        opener: Any = _auto_class(head, config.model_type)
-        source: dict[str, Any] = {"pretrained_model_name_or_path": folder}
-        if cut := cut_heads(config, name):
-            opener = opener._model_mapping[type(config)]  # an Auto class takes no weights without a folder
-            source = {"pretrained_model_name_or_path": None}
-            source["state_dict"] = restored(weight_files(folder, name), config, cut)
-        model, report = opener.from_pretrained(
-            **source,
-            config=config,
-            dtype=dtype,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            # None: SDPA where transformers has it for the family, else eager
-            attn_implementation=None if family_of(config.model_type).interceptable else "eager",
-        )
-        model = with_head(folder, model, tokenizer) if beside else model
-    except CheckpointError:
+        yield
+    except AtlasError:
         raise
     except SafetensorError as error:
         raise CheckpointError(
             f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
             "short: copy or download it again."
         ) from error
-    except BaseException as error:  # each family, tokenizer and config check fails with classes of its own
+    except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(
-            f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
+            f"{name} cannot be opened as a Transformer checkpoint: {_in_a_line(error)} "
             "Check its config.json and tokenizer files."
         ) from error
-    _refuse_missing(report, name, head)
-    return model, tokenizer
 
 
-def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Raises CheckpointError for a tokenizer whose pieces are not those that the model has rows for."""
-    transformer = model if hasattr(model, "get_input_embeddings") else model.base  # under a head of ours
-    rows = transformer.get_input_embeddings().num_embeddings
+def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
+    """The model, its tokenizer, and what was left out or replaced."""
+    name, folder, settings = asked.name, asked.folder, asked.settings
+    beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
+    head: HeadKind = "none" if beside else asked.head
+    adapter = None if asked.adapter is None else (asked.adapter, read_weights(asked.adapter, name))
+    with _as_sentences(name):
+        refuse_windows(settings, name)
+        where = folder if adapter is None or not has_tokenizer(adapter[0].folder) else adapter[0].folder
+        refuse_wild_rules(where, name)
+        tokenizer, notes = tokenizer_of(where, name, ours=asked.ours)
+        if adapter is not None and head == "classifier" and (classes := classes_of(adapter[1])):
+            settings.num_labels = classes
+        kind: Any = _auto_class(head, settings)
+        # None: SDPA where transformers has it for the family, else eager
+        how = None if family_in(settings).interceptable else "eager"
+        if not asked.ours:
+            refuse_other_sizes(lambda: kind.from_config(settings, attn_implementation=how), asked.stored, name)
+        source: dict[str, Any] = {"pretrained_model_name_or_path": folder, "variant": variant_of(asked.weights[0])}
+        if cut := cut_heads(settings, name):
+            kind = kind._model_mapping[type(settings)]  # an Auto class takes no weights without a folder
+            source = {"pretrained_model_name_or_path": None}
+            source["state_dict"] = restored(weight_files(folder, name), settings, cut)
+        model, report = kind.from_pretrained(
+            **source,
+            config=settings,
+            dtype=asked.dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            attn_implementation=how,
+        )
+        whole = set() if adapter is None else merge(model, *adapter, name)
+        notes += refuse_unread(model, report["unexpected_keys"], tensors_in(asked.weights), name)
+        refuse_missing(report, name, head, given=whole)
+        if not asked.ours:
+            refuse_no_numbers(model, name)
+        model = with_head(folder, model, tokenizer) if beside else model
+    return model, tokenizer, notes
+
+
+def _refuse_what_fails(checkpoint: Checkpoint) -> None:
+    """Run a checkpoint on a short sentence. Raises CheckpointError where it fails or computes no numbers."""
+    name = checkpoint.name
     try:
-        numbers = list(tokenizer.get_vocab().values())
-        split(tokenizer, "A short sentence.")
-    except BaseException as error:  # the tokenizers library panics with a class of its own above Exception
+        encoding = checkpoint.encode("A short sentence.")
+    except InputError:  # an alphabet without these letters
+        return
+    try:
+        with torch.no_grad():
+            output = checkpoint.model(**checkpoint.inputs([encoding]))[0]
+    except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
-        raise CheckpointError(f"The tokenizer of {name} cannot split a sentence; save or download it again.") from error
-    if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
-            f"A tokenizer knows pieces, each under a number of its own; that of {name} knows {len(numbers)} under "
-            f"{len(set(numbers))} numbers: save the one that the checkpoint was trained with."
-        )
-    if not 0 <= min(numbers) <= max(numbers) < rows:
+            f"A checkpoint must run on a sentence; {name} fails: {_in_a_line(error)} Check that config.json belongs to "
+            "these weights."
+        ) from error
+    if isinstance(output, torch.Tensor) and not torch.isfinite(output).all():
         raise CheckpointError(
-            f"A tokenizer's pieces have numbers below the model's {rows} embeddings; that of {name} goes up to "
-            f"{max(numbers)}: save the one that the checkpoint was trained with."
+            f"What a checkpoint computes must be finite; {name} computes NaN or infinite values as {checkpoint.dtype}. "
+            "Open it as float32, and check config.json (layer_norm_eps, scale factors)."
         )
 
 
@@ -269,35 +345,18 @@ def quiet_loading() -> None:
     transformers.utils.logging.set_verbosity_error()
 
 
-def _auto_class(head: HeadKind, model_type: str) -> Any:
+def _auto_class(head: HeadKind, settings: Any) -> Any:
     if head == "classifier":
         return transformers.AutoModelForSequenceClassification
-    family = family_of(model_type)
+    family = family_in(settings)
     if head == "language" and family.translates:
         return transformers.AutoModelForSeq2SeqLM
     if head == "language":
-        return transformers.AutoModelForCausalLM if family.causal else transformers.AutoModelForMaskedLM
+        masked = not family.causal and type(settings) in transformers.MODEL_FOR_MASKED_LM_MAPPING
+        return transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     return transformers.AutoModel
 
 
-def _refuse_missing(report: dict[str, Any], name: str, head: HeadKind) -> None:
-    """transformers fills weights it does not find at random; only a pooler that nobody reads may be filled."""
-    missing = [key for key in report["missing_keys"] if "pooler" not in key]
-    if not missing and not report["mismatched_keys"]:
-        return
-    if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):
-        raise CheckpointError(
-            f"A classifier must have a trained classification head; {name} has none: fine-tune it "
-            "on a task first, or choose a fine-tuned checkpoint."
-        )
-    shown = (missing or [str(key) for key in report["mismatched_keys"]])[0]
-    raise CheckpointError(
-        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing) or 'some'} of "
-        f"them, {shown} first: save it again with save_pretrained."
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    line = text[0] if text else type(error).__name__
+def _in_a_line(error: BaseException) -> str:
+    line = " ".join(str(error).split())[:240] or type(error).__name__
     return line if line.endswith(".") else line + "."

@@ -7,12 +7,16 @@ time, and what it fails with is a sentence.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+import transformers
+from tokenizers import Tokenizer
+
 from core.errors import CheckpointError
+from core.models.config_files import CONFIG, read_config
 
 LARGEST_SETTINGS, LARGEST_VOCABULARY = 16 << 20, 96 << 20  # bytes; the largest vocabularies of today have 35 MB
 SETTINGS = (
@@ -31,7 +35,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 def refuse_unbounded(folder: Path, name: str) -> None:
     """Look at a checkpoint's files before anything of them is read.
 
-    Raises CheckpointError for a file past its bound, or a config.json that is no JSON object.
+    Raises CheckpointError for a file past its bound, or a config.json that no model has.
     """
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
@@ -40,8 +44,8 @@ def refuse_unbounded(folder: Path, name: str) -> None:
                     f"A checkpoint's {file.name} has at most {most >> 20} MB; that of {name} has "
                     f"{file.stat().st_size >> 20} MB: save or download it again."
                 )
-    if not isinstance(_parsed(folder / "config.json", name), dict):
-        raise CheckpointError(f"A checkpoint's config.json is a JSON object; that of {name} is none: save it again.")
+    if (folder / CONFIG).is_file():  # a LoRA adapter has none
+        read_config(folder, name)
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
@@ -100,6 +104,88 @@ def _growth(rule: dict[str, Any]) -> float:
     return 1.0 + len(content)
 
 
+# ---------------------------------------------------------------- the rules of tokenizer.json
+
+_PROBES = (
+    "the small engine ran all night", "The House of Lords, NASA and McDonald", "x = foo(bar) in the House",
+    "it's 3.14159, 2024-11-26, 1000000 and 42!", "well-known; (see p. 7) [sic] #tag @name a/b", "a  b   c",
+    " leading", "line\nbreak\ttab", "caf\u00e9 na\u00efve \u00c5ngstr\u00f6m \ufb01", "\u6211\u559c\u6b22\u732b\u3002",
+    "\u3042\u306e\u30ab\u30bf", "\uac00\ub098\ub2e4", "\u0e2b\u0e21\u0e32", "\u041f\u0440\u0438\u0432\u0435\u0442",
+    "\U0001f602",
+)  # fmt: skip
+_SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
+    """The tokenizer of a folder, with the rules of its tokenizer.json.
+
+    transformers rebuilds some tokenizer classes from their vocabulary alone, without the normalizer and pre-tokenizer
+    in tokenizer.json. If the rebuilt tokenizer splits probe texts in another way, tokenizer.json is used as it is,
+    except where tokenizer_config.json declares the difference (do_lower_case, add_prefix_space and the like).
+
+    Returns:
+        The tokenizer, and a sentence if another class was replaced.
+    """
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    file, kind = folder / "tokenizer.json", type(tokenizer).__name__
+    whole = kind in ("TokenizersBackend", "PreTrainedTokenizerFast")  # these take tokenizer.json as it is
+    if ours or whole or not getattr(tokenizer, "is_fast", False) or not file.is_file():
+        return tokenizer, ()
+    settings = folder / "tokenizer_config.json"
+    told = _parsed(settings, name) if settings.is_file() else {}
+    told = told if isinstance(told, dict) else {}
+    reference = Tokenizer.from_file(str(file))
+    probes = _undeclared(told)
+    specials = (False,) if {"add_bos_token", "add_eos_token"} & set(told) else (False, True)
+    backends = (tokenizer.backend_tokenizer, reference)
+    built, written = _in_time(lambda: [_pieces(one, probes, specials) for one in backends])
+    if built == written:
+        return tokenizer, ()
+    other = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    for special in _SPECIAL:
+        token = getattr(tokenizer, special)
+        if getattr(other, special) is None and token is not None and reference.token_to_id(str(token)) is not None:
+            setattr(other, special, token)
+    other.model_input_names = list(tokenizer.model_input_names)
+    other.model_max_length = tokenizer.model_max_length
+    _declare(other.backend_tokenizer, told)
+    return other, (f"{kind} would split texts otherwise than tokenizer.json, so tokenizer.json is used.",)
+
+
+def _undeclared(told: dict[str, Any]) -> list[str]:
+    """Probe texts that what tokenizer_config.json declares does not change."""
+    probes = list(_PROBES)
+    if any(told.get(key) is not None for key in ("do_lower_case", "strip_accents", "keep_accents")):
+        probes = [probe.lower() for probe in probes if probe.isascii() or not probe[0].isascii()]
+    if any(told.get(key) is not None for key in ("tokenize_chinese_chars", "handle_chinese_chars")):
+        probes = [probe for probe in probes if probe.isascii() or probe[0].isascii()]
+    if told.get("add_prefix_space") is not None:
+        probes = [f" {probe.lstrip()}" for probe in probes]
+    return probes
+
+
+def _pieces(tokenizer: Tokenizer, probes: list[str], specials: tuple[bool, ...]) -> list[list[int]]:
+    return [tokenizer.encode(probe, add_special_tokens=added).ids for probe in probes for added in specials]
+
+
+def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
+    """Give the rules of tokenizer.json what tokenizer_config.json declares about case, accents and leading spaces."""
+    rules = json.loads(backend.to_str())
+    normalizer, splitter = rules.get("normalizer"), rules.get("pre_tokenizer")
+    for _, rule in _rules([part for part in (normalizer, splitter) if part]):
+        if rule.get("type") == "BertNormalizer":
+            names = {"do_lower_case": "lowercase", "strip_accents": "strip_accents",
+                     "tokenize_chinese_chars": "handle_chinese_chars"}  # fmt: skip
+            rule |= {own: told[key] for key, own in names.items() if isinstance(told.get(key), bool)}
+        if rule.get("type") == "ByteLevel" and isinstance(told.get("add_prefix_space"), bool):
+            rule["add_prefix_space"] = told["add_prefix_space"]
+    changed = Tokenizer.from_str(json.dumps({**rules, "added_tokens": [], "post_processor": None}))
+    if normalizer:
+        backend.normalizer = changed.normalizer
+    if splitter:
+        backend.pre_tokenizer = changed.pre_tokenizer
+
+
 # ---------------------------------------------------------------- a call's time
 
 
@@ -114,12 +200,17 @@ def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:
         raise _too_long()
+    return _in_time(lambda: tokenizer(*texts, **options), lambda: _STUCK.add(tokenizer))
+
+
+def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) -> Any:
+    """What a call gives; `stuck` is called where it takes too long, and the thread goes on for nobody."""
     answers: list[Any] = []
-    asking = threading.Thread(target=_ask, args=(answers, tokenizer, texts, options), name="tokenizing", daemon=True)
+    asking = threading.Thread(target=_ask, args=(answers, call), name="tokenizing", daemon=True)
     asking.start()
     asking.join(SECONDS)
     if not answers:
-        _STUCK.add(tokenizer)
+        stuck()
         raise _too_long()
     answer, error = answers[0]
     if is_panic(error):
@@ -138,9 +229,9 @@ def is_panic(error: BaseException | None) -> bool:
     return error is not None and type(error).__name__ == "PanicException"
 
 
-def _ask(answers: list[Any], tokenizer: Any, texts: Any, options: Any) -> None:
+def _ask(answers: list[Any], call: Callable[[], Any]) -> None:
     try:
-        answers.append((tokenizer(*texts, **options), None))
+        answers.append((call(), None))
     except BaseException as error:  # handed to who asked
         answers.append((None, error))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 from core import config
 from core.errors import CheckpointError
+from core.models.config_files import read_config
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # as transformers looks for them, in this order
 HEAD_FILE = "head.safetensors"  # of a classifier of ours, beside the plain Transformer
 LARGEST_JSON = 64 * 2**20  # bytes of an index or a config
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.tiktoken", "*.bpe")
+_VARIANT = re.compile(r"model\.([A-Za-z]\w*)\.safetensors")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -36,6 +39,19 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
         return [folder / WHOLE, *extra]
     if (folder / INDEX).is_file():
         return [*_shards(folder, name), *extra]
+    variants = sorted(file for file in folder.glob("model.*.safetensors") if file.is_file() and variant_of(file))
+    if len(variants) == 1:
+        return [*variants, *extra]
+    others = sorted(file.name for file in folder.glob("*.safetensors") if file.is_file() and file not in extra)
+    if others:
+        raise CheckpointError(
+            f"Weights must be in {WHOLE}, or in parts that {INDEX} names; {name} has only {', '.join(others[:3])}. "
+            + (
+                "Keep one of the variants."
+                if variants
+                else "Save the checkpoint again with save_pretrained, or download its index too."
+            )
+        )
     pickled = [file.name for pattern in _PICKLES for file in folder.glob(pattern)]
     if pickled:
         raise CheckpointError(
@@ -43,6 +59,28 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True)."
         )
     raise CheckpointError(f"A checkpoint must hold {WHOLE}; {name} has no weights: save it again.")
+
+
+def variant_of(file: Path) -> str | None:
+    """The variant in a file name such as model.fp16.safetensors, as transformers takes it; None of other names."""
+    match = _VARIANT.fullmatch(file.name)
+    return match[1] if match else None
+
+
+def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The dtype and shape of each tensor by its name, from the headers of safetensors files that can be read."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                size = min(int.from_bytes(stream.read(8), "little"), 2**26)
+                tensors = json.loads(stream.read(size))
+            for name, tensor in tensors.items():
+                if name != "__metadata__":
+                    found[name] = (str(tensor["dtype"]), tuple(int(wide) for wide in tensor["shape"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    return found
 
 
 def _shards(folder: Path, name: str) -> list[Path]:
@@ -78,17 +116,18 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
     """Raises CheckpointError where config.json names weights of its own, or where there is no vocabulary."""
-    try:
-        said = _json(folder / "config.json")
-    except (OSError, ValueError, RecursionError):
-        said = {}  # opening it says what is wrong
-    if isinstance(said, dict) and said.get("transformers_weights"):
+    if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(f"Weights are those of {WHOLE}; config.json of {name} names another file: remove that.")
-    if not any(file.is_file() for pattern in _VOCABULARIES for file in folder.glob(pattern)):
+    if not has_tokenizer(folder):
         raise CheckpointError(
             f"A checkpoint needs the tokenizer that it was trained with; {name} has none, so every word would be "
             "unknown: save the tokenizer into the same folder."
         )
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds a vocabulary."""
+    return any(file.is_file() for pattern in _VOCABULARIES for file in folder.glob(pattern))
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:

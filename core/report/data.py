@@ -1,6 +1,5 @@
 """What a report can be made of: the rows, lists and trees in a data folder, and what kind of checkpoint it is given."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def rows_in_both(task: str, folder: str | None) -> int:
 def facts_of(checkpoint: str) -> Facts:
     """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
-    model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type", "")
+    model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))
     preset = preset_for(checkpoint)
     return Facts(family_of(model_type).causal, "small" if preset == "paper" and size <= SMALL else preset)

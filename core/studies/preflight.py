@@ -1,17 +1,17 @@
 """What a study needs of its checkpoint, asked before a job is started and not by the job after a minute."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from core import config
 from core.errors import CheckpointError, InputError
+from core.models.config_files import classifies, read_config
 from core.studies.contract import Need, Study
 from core.tasks import own
 from core.tasks.glue import HUB, must_have_labels, task_of
 from core.tasks.labels import label_order
-from core.tuning.saved_checkpoints import LOG, shown_folder
+from core.tuning.saved_checkpoints import shown_folder, training_log
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
@@ -28,8 +28,8 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
             must_have_labels(name)
     if Need.CLASSIFIER not in needs or not checkpoint or (folder := _folder(str(checkpoint))) is None:
         return
-    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if "SequenceClassification" not in " ".join(known.get("architectures") or []) and not _tuned_on(folder):
+    known = read_config(folder, str(checkpoint))
+    if not classifies(known) and not _tuned_on(folder):
         raise InputError(
             f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tuning page "
             "(about a minute with the small recipe), or choose a fine-tuned one."
@@ -76,5 +76,4 @@ def _folder(name: str) -> Path | None:
 
 
 def _tuned_on(folder: Path) -> str | None:
-    file = folder / LOG
-    return json.loads(file.read_text(encoding="utf-8")).get("task") if file.is_file() else None
+    return training_log(folder).get("task")

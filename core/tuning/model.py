@@ -93,12 +93,6 @@ def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: 
         layers[layer].load_state_dict(new[layer].state_dict())
 
 
-def uses_segments(base: Checkpoint) -> bool:
-    """Whether the model takes token types."""
-    takes = getattr(base.model.config, "type_vocab_size", 2)
-    return "token_type_ids" in base.tokenizer.model_input_names and bool(takes)
-
-
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
     """The loss of a batch, in float32.
 
@@ -132,7 +126,7 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
     with torch.no_grad():
         for chosen in by_length([len(example) for example in examples], EVALUATED_AT_ONCE):
             inputs, _ = collate(
-                [examples[k] for k in chosen], padding=padding_id(base), segments=uses_segments(base), device=device
+                [examples[k] for k in chosen], padding=padding_id(base), segments=base.takes_token_types, device=device
             )
             logits |= dict(zip(chosen, model(**inputs).logits.float().cpu(), strict=True))
     model.train(was_training)

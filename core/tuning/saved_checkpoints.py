@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from core import config
+from core.config import read_text
 
 LOG = "training.json"
+LARGEST_LOG = 16 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,26 @@ class Tuned:
         return str(self.facts["task"])
 
 
-def training_log(folder: Path) -> dict[str, Any]:
-    """What fine-tuning wrote beside its weights; {} where there is none that can be read.
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "kind": str, "base": str, "base_hash": str, "task": str, "date": str, "recipe": dict, "seeds": dict, "rows": dict,
+    "train_rows_hash": str, "dev_rows_hash": str, "metrics": dict, "constant_predictions": bool, "held": dict,
+}  # fmt: skip
 
-    Args:
-        folder: of the checkpoint.
-    """
+
+def training_log(folder: Path) -> dict[str, Any]:
+    """The facts that fine-tuning wrote beside its weights; {} where there are none, or one has another type."""
     try:
-        facts = json.loads(folder.joinpath(LOG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        facts = json.loads(read_text(folder / LOG, most=LARGEST_LOG))
+    except (OSError, ValueError, RecursionError):
         return {}
-    return facts if isinstance(facts, dict) else {}
+    if not isinstance(facts, dict) or not isinstance(facts.get("recipe", {}), dict):
+        return {}
+    if any(facts.get(name) is not None and not isinstance(facts[name], kind) for name, kind in _TYPES.items()):
+        return {}
+    counts = (facts.get("recipe", {}).get("train_limit"), facts.get("seeds", {}).get("rows"))
+    if any(count is not None and (isinstance(count, bool) or not isinstance(count, int)) for count in counts):
+        return {}
+    return facts
 
 
 def tuned_checkpoints(root: Path) -> list[Tuned]:
@@ -47,9 +58,10 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
     tuned = []
     for log in root.glob(f"*/{LOG}"):
         facts = training_log(log.parent)
-        if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
+        whole = facts.get("kind") == "fine-tuned" and facts.get("task")
+        if whole and not log.parent.name.endswith((".part", ".old")):
             tuned.append(Tuned(log.parent.name, log.parent, facts))
-    return sorted(tuned, key=lambda checkpoint: (checkpoint.facts.get("date", ""), checkpoint.name), reverse=True)
+    return sorted(tuned, key=lambda checkpoint: (checkpoint.facts.get("date") or "", checkpoint.name), reverse=True)
 
 
 def shown_folder(folder: Path) -> str:

@@ -20,7 +20,7 @@ from core.models.classifier import padding_id
 from core.tasks.glue import Task
 from core.tasks.metrics import is_constant, metrics
 from core.tuning.batches import Example, batches, collate
-from core.tuning.model import logits_of, loss_of, predictions, uses_segments
+from core.tuning.model import logits_of, loss_of, predictions
 from core.tuning.recipe import Recipe
 from core.tuning.state import load_state, save_state
 
@@ -193,7 +193,7 @@ class Fit:
         inputs, labels = collate(
             [self.train[k] for k in chosen],
             padding=padding_id(self.base),
-            segments=uses_segments(self.base),
+            segments=self.base.takes_token_types,
             pad_to=self.recipe.pad_to,
             device=self.device,
         )

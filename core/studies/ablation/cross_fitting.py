@@ -230,7 +230,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
         studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
     log = training_log(run.folder)
     _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
-    return TunedPart(shown_folder(run.folder), len(others), bool(log["constant_predictions"]), plain(constant))
+    return TunedPart(shown_folder(run.folder), len(others), bool(log.get("constant_predictions")), plain(constant))
 
 
 def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossedPart:

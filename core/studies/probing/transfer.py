@@ -177,9 +177,8 @@ STUDY = TransferStudy()
 
 def layers_of(checkpoint: str) -> int:
     """How many layers a checkpoint has, by its config alone. Raises CheckpointError."""
-    told = json.loads((models.opening.locate(checkpoint) / "config.json").read_text(encoding="utf-8"))
-    known = (told.get(name) for name in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"))
-    return next((int(number) for number in known if number), 0)
+    folder = models.opening.locate(checkpoint)
+    return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
 
 def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:

@@ -4,7 +4,6 @@ Both checkpoints get the same pieces of the same dev rows. One or several fine-t
 checkpoint they came from; a row's task is the fine-tuned one's own unless a task is given for all.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from core.studies.headline import Headline, defined, percent
 from core.studies.options import Data, Dtype, Limit, Seed
 from core.studies.records import picked
 from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tuning.saved_checkpoints import LOG
+from core.tuning.saved_checkpoints import training_log
 
 if TYPE_CHECKING:
     pass
@@ -180,10 +179,8 @@ STUDY = Change()
 def task_tuned_on(checkpoint: str) -> str:
     """The task that a checkpoint of ours was fine-tuned on; InputError where its folder does not say."""
     for folder in filter(config.within, (Path(checkpoint).expanduser(), config.PROJECT / checkpoint)):
-        try:
-            return task_of(json.loads((folder / LOG).read_text())["task"]).key
-        except (OSError, ValueError, KeyError):
-            continue
+        if task := training_log(folder).get("task"):
+            return task_of(task).key
     raise InputError(
         f"The task of a comparison is read from the fine-tuned checkpoint's training.json; {checkpoint} has none that "
         "says it: choose a task."

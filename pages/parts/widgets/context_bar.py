@@ -1,6 +1,5 @@
 """The line at the top of every analysing page: the context, as far as the view reads it."""
 
-import json
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +9,8 @@ import streamlit as st
 
 from core import config
 from core.attention import all_heads
+from core.errors import AtlasError
+from core.models.config_files import heads_in, layers_in, read_config
 from core.tasks.glue import TASKS
 from pages.parts.shell import context, history, url
 from pages.parts.shell.context import CUT, FIELDS
@@ -173,17 +174,13 @@ def heads_of(name: str) -> list[str]:
         file = folder / "config.json"
         try:
             if file.is_file() and config.within(file):
-                return _heads_in(file, file.stat().st_mtime_ns)
-        except (OSError, ValueError, TypeError, RuntimeError):
+                return _heads_in(folder, file.stat().st_mtime_ns)
+        except (OSError, ValueError, RuntimeError, AtlasError):
             continue
     return []
 
 
 @lru_cache(maxsize=256)
-def _heads_in(file: Path, modified: int) -> list[str]:
-    config = json.loads(file.read_text(encoding="utf-8"))
-    layers, heads = (
-        next((int(config[name]) for name in names if name in config), 0)
-        for names in (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head"))
-    )
-    return [str(head) for head in all_heads(layers, heads)]
+def _heads_in(folder: Path, modified: int) -> list[str]:
+    found = read_config(folder, folder.name)
+    return [str(head) for head in all_heads(layers_in(found), heads_in(found))]

@@ -1,6 +1,5 @@
 """Inputs that several pages ask for in the same way; their state lives in the URL."""
 
-import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from core import config
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
+from core.models.config_files import read_config
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
 from core.tuning.saved_checkpoints import shown_folder
@@ -152,6 +152,6 @@ def _checkpoints_under(folder: Path) -> list[Path]:
 @lru_cache(maxsize=256)
 def _names_a_model(file: Path, modified: int) -> bool:
     try:
-        return "model_type" in json.loads(file.read_text())
-    except (OSError, ValueError):
+        return bool(read_config(file.parent, file.parent.name))
+    except CheckpointError:
         return False

@@ -1,0 +1,180 @@
+"""Folders that hold a LoRA adapter alone: its base checkpoint is opened, and the adapter is added to its weights.
+
+W + (alpha / r) B A for every pair of matrices (Hu et al. 2021), or alpha / sqrt(r) with rank-stabilised LoRA.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from core.errors import CheckpointError
+
+SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+OTHER_WEIGHTS = ("adapter_model.bin", "adapter.safetensors", "pytorch_adapter.bin", "adapters.safetensors")
+_BEFORE = "base_model.model."
+_UNREAD = ("alpha_pattern", "use_dora", "lora_bias", "trainable_token_indices", "layer_replication", "megatron_config")
+_HEADS: dict[str, Literal["classifier", "language"]] = {
+    "SEQ_CLS": "classifier", "CAUSAL_LM": "language", "SEQ_2_SEQ_LM": "language",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A LoRA adapter in a folder of its own.
+
+    Attributes:
+        folder: where it is.
+        base: name of the checkpoint that it was trained on, as its settings have it.
+        revision: of a base on the hub.
+        alpha: what its products are multiplied by, before they are divided by the rank.
+        stabilised: whether they are divided by the square root of the rank.
+        head: the head that it was trained with.
+    """
+
+    folder: Path
+    base: str
+    revision: str | None
+    alpha: float
+    stabilised: bool
+    head: Literal["none", "classifier", "language"]
+
+    @property
+    def file(self) -> Path:
+        """The file of its weights."""
+        return self.folder / WEIGHTS
+
+    def base_beside(self) -> Path | None:
+        """The base where it is on this machine: the path in the settings, or a folder of that name next to this one."""
+        named = Path(self.base)
+        for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
+            if (place / "config.json").is_file():
+                return place
+        return None
+
+
+def adapter_in(folder: Path, name: str) -> Adapter | None:
+    """The LoRA adapter of a folder that has no weights of a model; None where the folder has no adapter.
+
+    Raises CheckpointError for an adapter beside the weights of a model, one of another kind, or damaged settings.
+    """
+    found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
+    if not found:
+        return None
+    if any((folder / file).is_file() for file in ("model.safetensors", "model.safetensors.index.json")):
+        raise CheckpointError(
+            f"A folder must hold a model or an adapter; {name} holds model.safetensors and {found[0]}, so it is not "
+            f"clear whether the adapter is merged already. Delete {found[0]} if it is. Otherwise move the adapter "
+            "into a folder of its own, and name this folder as base_model_name_or_path in adapter_config.json."
+        )
+    if WEIGHTS not in found or SETTINGS not in found:
+        raise CheckpointError(
+            f"A LoRA adapter must have {SETTINGS} and {WEIGHTS}; {name} has {', '.join(found)}. Merge the adapter into "
+            "its base with the library that trained it, and save the merged model."
+        )
+    told = _settings(folder, name)
+    unread = [key for key in _UNREAD if told.get(key)]
+    if told.get("peft_type") != "LORA" or unread:
+        kind = f"LoRA with {unread[0]}" if unread else repr(told.get("peft_type"))[:40]
+        raise CheckpointError(
+            f"Only plain LoRA adapters can be merged here; the adapter in {name} is {kind}. Merge it with peft "
+            "(model.merge_and_unload()), and save the merged model with its tokenizer."
+        )
+    head = _HEADS.get(str(told.get("task_type")), "none")
+    alpha, base, revision = told.get("lora_alpha"), told.get("base_model_name_or_path"), told.get("revision")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not math.isfinite(alpha):
+        raise CheckpointError(f"lora_alpha in {SETTINGS} of {name} must be a number; got {alpha!r}. Correct it.")
+    if not isinstance(base, str) or not base or not (revision is None or isinstance(revision, str)):
+        raise CheckpointError(
+            f"base_model_name_or_path in {SETTINGS} of {name} must name the checkpoint that the adapter was trained "
+            f"on; got {base!r}. Write its folder or its hub ID there."
+        )
+    return Adapter(folder, base, revision, float(alpha), told.get("use_rslora") is True, head)
+
+
+def _settings(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        told = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{SETTINGS} of {name} cannot be read as JSON. Save the adapter again.") from error
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{SETTINGS} of {name} must be a JSON object. Save the adapter again.")
+    return told
+
+
+def classes_of(weights: dict[str, Tensor]) -> int | None:
+    """How many classes the classification head has that was saved with an adapter; None where none was saved."""
+    for key, value in weights.items():
+        if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
+            return int(value.shape[0])
+    return None
+
+
+def read_weights(adapter: Adapter, name: str) -> dict[str, Tensor]:
+    """The adapter's tensors by the name of what they change in the model."""
+    try:
+        weights = load_file(adapter.file)
+    except Exception as error:  # the library's own class, and those of the system
+        raise CheckpointError(f"{WEIGHTS} of {name} cannot be read ({error}). Save the adapter again.") from error
+    return {key.removeprefix(_BEFORE): value.float() for key, value in weights.items()}
+
+
+def merge(model: nn.Module, adapter: Adapter, weights: dict[str, Tensor], name: str) -> set[str]:
+    """Add an adapter to a model's weights, in place.
+
+    Args:
+        model: the opened base.
+        adapter: its settings.
+        weights: of `read_weights`.
+        name: of the adapter, for errors.
+
+    Returns:
+        The names of the model's parameters that the adapter holds whole (a classification head).
+
+    Raises:
+        CheckpointError: a tensor that no weight of the model takes.
+    """
+    own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
+
+    def parameter(asked: str) -> str | None:
+        """Its name in this model, which may have another head than the one that the adapter was trained with."""
+        return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
+
+    whole: set[str] = set()
+    with torch.no_grad():
+        for key, value in weights.items():
+            path, marked, kind = key.replace(".default", "").rpartition(".lora_")
+            found = parameter(
+                f"{path}.weight" if marked else key.replace(".default", "").replace(".modules_to_save", "")
+            )
+            if not marked and (found is None or own[found].shape != value.shape):
+                if found is not None or "lora" in key:
+                    raise _unread(name, key)
+            elif not marked and found is not None:
+                own[found].copy_(value)
+                whole.add(found)
+            elif kind in ("A.weight", "embedding_A"):
+                other = weights.get(key.replace(".lora_A.", ".lora_B.").replace("lora_embedding_A", "lora_embedding_B"))
+                if found is None or other is None or value.ndim != 2 or other.ndim != 2 or other.shape[1] != len(value):
+                    raise _unread(name, key)
+                change = other @ value * (adapter.alpha / (math.sqrt(len(value)) if adapter.stabilised else len(value)))
+                if not isinstance(model.get_submodule(found.rpartition(".")[0]), nn.Linear):
+                    change = change.T  # Conv1D and embeddings are stored the other way round
+                if change.shape != own[found].shape:
+                    raise _unread(name, key)
+                own[found].add_(change.to(own[found].dtype))
+            elif kind not in ("B.weight", "embedding_B"):
+                raise _unread(name, key)
+    return whole
+
+
+def _unread(name: str, key: str) -> CheckpointError:
+    return CheckpointError(
+        f"Every weight of a LoRA adapter must belong to a weight of its base; {key[:120]} of {name} does not. Merge "
+        "the adapter with peft (model.merge_and_unload()), and save the merged model."
+    )

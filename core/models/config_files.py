@@ -1,0 +1,133 @@
+"""config.json, read and checked before anything is built from it. Needs no torch."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.errors import CheckpointError
+
+CONFIG = "config.json"
+LARGEST_CONFIG = 16 << 20  # bytes
+MOST_LAYERS, MOST_HEADS = 1_000, 50_000  # of a model; those of the largest public ones are 126 and 16,128
+MOST_CLASSES, LARGEST_SIZE = 100_000, 50_000_000
+DEEPEST = 4  # configs within configs
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+_MORE_LAYERS = ("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers")
+_MORE_HEADS = ("encoder_attention_heads", "decoder_attention_heads", "num_key_value_heads", "num_kv_heads")
+_SIZES = (
+    "vocab_size", "hidden_size", "d_model", "n_embd", "dim", "embedding_size", "intermediate_size", "d_ff", "d_inner",
+    "ffn_dim", "n_inner", "hidden_dim", "head_dim", "d_kv", "max_position_embeddings", "n_positions", "n_ctx",
+    "max_seq_len", "type_vocab_size", "encoder_ffn_dim", "decoder_ffn_dim", "attention_window", "sliding_window",
+)  # fmt: skip
+
+
+def read_config(folder: Path, name: str) -> dict[str, Any]:
+    """The config.json of a checkpoint's folder.
+
+    Raises CheckpointError where it cannot be read, is no object, or has a size, class or label that no model has.
+    """
+    try:
+        with (folder / CONFIG).open("rb") as stream:
+            data = stream.read(LARGEST_CONFIG + 1)
+        if len(data) > LARGEST_CONFIG:
+            raise ValueError(f"it is larger than {LARGEST_CONFIG >> 20} MB")
+        config = json.loads(data, parse_constant=_constant)
+    except (OSError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:120] or type(error).__name__
+        raise CheckpointError(
+            f"config.json of {name} cannot be read as JSON ({why}). Save or download the checkpoint again."
+        ) from error
+    if not isinstance(config, dict):
+        raise CheckpointError(
+            f"config.json of {name} must be a JSON object; got a {type(config).__name__}. Save the checkpoint again."
+        )
+    for part in _objects(config, name):
+        _check_sizes(part, name)
+    _check_names(config, name)
+    return config
+
+
+def layers_in(config: dict[str, Any]) -> int:
+    """How many layers a config names; 0 where it names none."""
+    return next((config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int)), 0)
+
+
+def heads_in(config: dict[str, Any]) -> int:
+    """How many heads a layer has by its config; 0 where it names none."""
+    return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
+
+
+def classifies(config: dict[str, Any]) -> bool:
+    """Whether a checkpoint was saved as a sequence classifier."""
+    return any("SequenceClassification" in kind for kind in config.get("architectures") or ())
+
+
+def _constant(text: str) -> float:
+    if text == "NaN":
+        raise ValueError("it has a value NaN")
+    return float(text.replace("Infinity", "inf"))  # states of Mamba-like families have no upper limit
+
+
+def _objects(config: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """The config and the configs of parts within it."""
+    waiting = [(config, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        yield part
+        for key, value in part.items():
+            if isinstance(value, dict) and (key.endswith("config") or key in ("encoder", "decoder")):
+                if depth == DEEPEST:
+                    raise _wrong(name, key, f"be at most {DEEPEST} configs deep", value)
+                waiting.append((value, depth + 1))
+
+
+def _check_sizes(config: dict[str, Any], name: str) -> None:
+    layers = [_size(config, key, MOST_LAYERS, name) for key in (*_LAYERS, *_MORE_LAYERS)]
+    heads = [_size(config, key, MOST_HEADS, name) for key in (*_HEADS, *_MORE_HEADS)]
+    if max(layers) * max(heads) > MOST_HEADS:
+        raise CheckpointError(
+            f"A model must have at most {MOST_HEADS:,} heads; config.json of {name} names {max(layers):,} layers of "
+            f"{max(heads):,} heads. Correct config.json, or save the checkpoint again."
+        )
+    for key in _SIZES:
+        _size(config, key, LARGEST_SIZE, name)
+    _size(config, "num_labels", MOST_CLASSES, name)
+
+
+def _size(config: dict[str, Any], key: str, most: int, name: str) -> int:
+    """A size by its name; 0 where it is not there, or a list with a size for each layer."""
+    value = config.get(key)
+    if value is None or isinstance(value, list):
+        return 0
+    least = 1 if key in (*_LAYERS, *_HEADS, "vocab_size", "hidden_size") else -1
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise _wrong(name, key, f"be a whole number from {max(least, 0)} to {most:,}", value)
+    return value
+
+
+def _check_names(config: dict[str, Any], name: str) -> None:
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or not kind:
+        raise _wrong(name, "model_type", "name the model's family", kind)
+    classes = config.get("architectures")
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(one, str) for one in classes)):
+        raise _wrong(name, "architectures", "be a list of class names", classes)
+    labels = config.get("id2label")
+    if labels is not None and not (
+        isinstance(labels, dict)
+        and len(labels) <= MOST_CLASSES
+        and all(key.isascii() and key.isdigit() and len(key) < 9 for key in labels)
+        and all(isinstance(label, str | int | float) and not isinstance(label, bool) for label in labels.values())
+    ):
+        raise _wrong(name, "id2label", "be an object from numbers to class names", labels)
+
+
+def _wrong(name: str, key: str, rule: str, value: Any) -> CheckpointError:
+    shown = json.dumps(value, default=str)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return CheckpointError(
+        f"{key} in config.json of {name} must {rule}; got {shown}. Correct config.json, or save the checkpoint again."
+    )
