@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from core import config
-from core.config import read_text
 
 LOG = "training.json"
 LARGEST_LOG = 16 << 20  # bytes
@@ -40,7 +39,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def training_log(folder: Path) -> dict[str, Any]:
     """The facts that fine-tuning wrote beside its weights; {} where there are none, or one has another type."""
     try:
-        facts = json.loads(read_text(folder / LOG, most=LARGEST_LOG))
+        with folder.joinpath(LOG).open("rb") as stream:
+            facts = json.loads(stream.read(LARGEST_LOG))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(facts, dict) or not isinstance(facts.get("recipe", {}), dict):
