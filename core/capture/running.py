@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from core import unit_progress
 from core.attention import SINK, AttentionMaps, attends
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import AttentionRun, ended_after
@@ -63,6 +64,7 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
         while stop < len(order) and stop - start < most and encodings[order[stop]].lengths == lengths:
             stop += 1
         yield order[start:stop]
+        unit_progress.advance(sum(sum(encodings[k].lengths) for k in order[start:stop]))
         start = stop
 
 

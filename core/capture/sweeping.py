@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from core import unit_progress
 from core.attention import Head, all_heads
 from core.capture.blocks import PartChange
 from core.capture.components import Component, LayerBlock
@@ -282,6 +283,7 @@ def _run_bucket(
                 logits = _finish(stack, y, layer + 1, part, fixed)
                 outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(encodings), -1)))
         x = block.after(joined)
+        unit_progress.within(len(encodings) * length * (layer + 1) / len(stack.blocks))
     outcomes += _walks(stack, x, last, walked)
     none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
     if last in masks:

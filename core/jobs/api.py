@@ -12,11 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core import unit_progress
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import JobPlacement
 from core.jobs.records import ACTIVE, BriefJob, JobProgress, jobs_of, one_job, progress
 from core.jobs.scheduler import Runner, keep
-from core.jobs.worker import complete, merged
+from core.jobs.worker import complete, merged, progress_folder
 from core.store import exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
@@ -37,7 +38,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """How a job is doing. rate: tokens a second since it was last started, None before the first unit ends."""
+    """How a job is doing. rate: tokens a second since it was last started, None before the first unit ends. under_way:
+    tokens that unfinished units have run so far."""
 
     job: str
     study: str
@@ -47,11 +49,15 @@ class JobStatus(JobProgress):
     run: str | None
     created: datetime
     rate: float | None
+    under_way: float = 0.0
 
     @property
     def share(self) -> float:
-        """Part of the tokens that is done, 0 to 1."""
-        return self.size_done / self.size if self.size else float(self.state == "done")
+        """Part of the work that is done, 0 to 1: of finished units, and of tokens that others have run."""
+        if not self.size:
+            return float(self.state == "done")
+        running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
+        return (self.size_done + running) / self.size
 
     @property
     def left(self) -> float | None:
@@ -167,6 +173,7 @@ def status(db: Database, job: str) -> JobStatus:
         created=known.created,
         error=known.error or keeper.trouble(job),
         rate=keeper.rate(job, counted.size_done),
+        under_way=unit_progress.tokens_under_way(progress_folder(known.study, known.options)) if known.active else 0.0,
         **asdict(counted),
     )
 

@@ -11,14 +11,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from core import models
-from core.config import code_version
+from core import models, unit_progress
+from core.config import code_version, settings
 from core.errors import AtlasError, JobError
 from core.jobs.records import DividedUnit
 from core.store.rows import Row, plain
-from core.studies.contract import Study, Unit, as_json
+from core.studies.contract import Study, Unit, as_json, identity
 from core.studies.lookup import find_study
 from core.studies.preflight import check_paths
 from core.studies.transport import decode, encode
@@ -66,6 +67,11 @@ def more(name: str, options: Row, rows: list[Row]) -> Outcome:
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
+def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
+    """Where workers on this machine say how far they are with the units of a job of these options."""
+    return settings().runs / "progress" / identity(name, options)[:24]
+
+
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     """One unit's partial result as a row: {"rows": [{"partial"}], "provenance"}.
 
@@ -75,7 +81,8 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     chosen = study.read(options)
     check_paths(study, chosen)  # again, as another machine may have other folders
     piece = Unit(divided.key, decode(study.arguments, divided.arguments), divided.size)
-    done = study.run(chosen, piece)
+    with unit_progress.counting(progress_folder(name, options)):
+        done = study.run(chosen, piece)
     provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
     return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
 

@@ -47,6 +47,8 @@ def progress_line(now: JobStatus) -> str:
         f"{now.done} of {counted(now.units, 'units')}",
         f"{now.size_done:,} of {now.size:,} {word}",
     ]
+    if now.active and now.under_way:
+        parts.append(f"{now.under_way:,.0f} tokens run in unfinished units")
     if now.active and now.rate:
         parts.append(f"{now.rate:,.0f} {word}/s")
     if now.left is not None:
