@@ -46,7 +46,7 @@ def within(tokens: float) -> None:
 
 @contextmanager
 def counting(folder: Path) -> Iterator[None]:
-    """Count what `advance` is told in this block, in a file of this process in `folder`, which the block's end removes."""
+    """Count the tokens of this block in a file of this process in `folder`; the file is removed when the block ends."""
     file = folder / str(os.getpid())
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
