@@ -123,7 +123,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _OUTPUT:
             raise
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
         if error.errno == errno.EPIPE:
             sys.exit(CLOSED)
         _stop(f"What a command prints must go somewhere, but standard output cannot take it ({error.strerror}).")

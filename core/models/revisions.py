@@ -111,7 +111,9 @@ def _revisions(name: str) -> dict[str, str]:
     if config.settings().offline:
         refs = Path(huggingface_hub.constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs"
         files = sorted(refs.rglob("*")) if refs.is_dir() else []
-        return {str(file.relative_to(refs)): file.read_text().strip() for file in files if file.is_file()}
+        return {
+            str(file.relative_to(refs)): file.read_text(encoding="utf-8").strip() for file in files if file.is_file()
+        }
     try:
         refs_of = huggingface_hub.HfApi().list_repo_refs(name)
     except Exception as error:

@@ -39,7 +39,7 @@ class Ragged:
         total = max(1, sum(int(np.prod(shape)) for shape in shapes))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.json").write_text(json.dumps([list(shape) for shape in shapes]))
+            (folder / f"{name}.json").write_text(json.dumps([list(shape) for shape in shapes]), encoding="utf-8")
             data = np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="w+", shape=(total,))
         except OSError as error:
             raise InputError(
@@ -51,7 +51,7 @@ class Ragged:
     @classmethod
     def open(cls, folder: Path, name: str) -> "Ragged":
         """What `create` made and `put` filled."""
-        shapes = [tuple(shape) for shape in json.loads((folder / f"{name}.json").read_text())]
+        shapes = [tuple(shape) for shape in json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))]
         return cls(folder, name, shapes, np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="r"))
 
     def __len__(self) -> int:

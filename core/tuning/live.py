@@ -28,10 +28,10 @@ class Live:
 def read_live(path: Path) -> dict[str, Any] | None:
     """What `Live` wrote last; None where there is nothing that can be read."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
 
 def _write(part: Path, text: str) -> None:
-    part.write_text(text)
+    part.write_text(text, encoding="utf-8")

@@ -43,6 +43,6 @@ def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: 
         model: Any = outcome.model
         model.save_pretrained(part, safe_serialization=True)
         base.tokenizer.save_pretrained(part)
-        (part / LOG).write_text(json.dumps(written, indent=1))
+        (part / LOG).write_text(json.dumps(written, indent=1), encoding="utf-8")
 
     replace_folder(folder, fill)

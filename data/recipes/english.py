@@ -166,7 +166,11 @@ def train(treebank: Path, work: Path, out: Path, recipe: Recipe) -> None:
     work.mkdir(parents=True, exist_ok=True)
     gold = {split: read_conllu(treebank / FILES[split]) for split in ("train", "dev")}
     state_file, last = work / "state.json", work / "last"
-    state = json.loads(state_file.read_text()) if state_file.exists() else {"step": 0, "best": 0.0, "seconds": 0.0}
+    state = (
+        json.loads(state_file.read_text(encoding="utf-8"))
+        if state_file.exists()
+        else {"step": 0, "best": 0.0, "seconds": 0.0}
+    )
     spacy.util.fix_random_seed(recipe.seed + state["step"])
     if last.exists():
         nlp = spacy.load(last)
@@ -189,7 +193,7 @@ def train(treebank: Path, work: Path, out: Path, recipe: Recipe) -> None:
                     state["best"] = score
                     finish(nlp, out, recipe, {"dev": figures, "step": state["step"]})
             seconds = state["seconds"] + time.time() - began
-            state_file.write_text(json.dumps({**state, "seconds": seconds}))
+            state_file.write_text(json.dumps({**state, "seconds": seconds}), encoding="utf-8")
             print(json.dumps({**state, **figures, "seconds": round(seconds)}), flush=True)
             losses = {}
         if state["step"] >= recipe.steps:
@@ -211,8 +215,10 @@ def finish(nlp: Language, out: Path, recipe: Recipe, figures: dict) -> None:
     kept |= {part for label in kept for part in label.split("||")} | {"ROOT", "dep"}
     kept |= {label.removeprefix("POS=") for label in nlp.get_pipe("morphologizer").labels}
     strings = out / "vocab" / "strings.json"
-    strings.write_text(json.dumps(sorted(kept), ensure_ascii=False, indent=0) + "\n")
-    (out / "recipe.json").write_text(json.dumps(asdict(recipe) | {"spacy": spacy.__version__}, indent=1) + "\n")
+    strings.write_text(json.dumps(sorted(kept), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    (out / "recipe.json").write_text(
+        json.dumps(asdict(recipe) | {"spacy": spacy.__version__}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 # ---------------------------------------------------------------- evaluation

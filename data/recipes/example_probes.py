@@ -59,7 +59,7 @@ def short(value: Any) -> Any:
 
 
 def main() -> None:
-    known = json.loads(FILE.read_text()) if FILE.is_file() else {}
+    known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
     for study in sys.argv[1:] or STUDIES:
         print(study, flush=True)
         known[study] = measured(study, STUDIES[study])

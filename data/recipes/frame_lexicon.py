@@ -101,7 +101,9 @@ def main() -> None:
         "frames": frames,
         "lexical_units": {name: by_count(units[name]) for name in sorted(units)},
     }
-    (SAMPLES / "frames/lexicon.json").write_text(json.dumps(out, ensure_ascii=False, separators=(",", ":")) + "\n")
+    (SAMPLES / "frames/lexicon.json").write_text(
+        json.dumps(out, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
     print(f"{len(out['lexical_units'])} lexical units of {len(frames)} frames")
 
 

@@ -52,8 +52,14 @@ def licence_of(package: str) -> str:
 
 def _file_titles(package: str) -> list[str]:
     files = [file for file in metadata.files(package) or [] if re.match(r"(LICEN[CS]E|COPYING)", file.name)]
-    lines = [line.strip() for file in files for line in file.read_text().splitlines()[:5] if line.strip()]
-    return [*lines, "BSD"] if any("Redistribution and use" in file.read_text() for file in files) else lines
+    lines = [
+        line.strip() for file in files for line in file.read_text(encoding="utf-8").splitlines()[:5] if line.strip()
+    ]
+    return (
+        [*lines, "BSD"]
+        if any("Redistribution and use" in file.read_text(encoding="utf-8") for file in files)
+        else lines
+    )
 
 
 def _spdx(words: str) -> str:

@@ -269,7 +269,7 @@ def train(
             speed = (step + 1 - first) * recipe.batch_tokens / (time.time() - began)
             log = dict(step=step + 1, of=total, tokens_per_second=round(speed), **held_out_loss(model, unseen))
             print(json.dumps(log), flush=True)
-            with (work / "log.jsonl").open("a") as out:
+            with (work / "log.jsonl").open("a", encoding="utf-8") as out:
                 out.write(json.dumps(log) + "\n")
     snapshot(model, work, 1.0)
     return model
@@ -297,8 +297,10 @@ def export(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, recipe: R
             setattr(model.config, name, 0.1)
     model.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
-    log = [json.loads(line) for line in (work / "log.jsonl").read_text().splitlines()]
-    (out / "training.json").write_text(json.dumps({"recipe": asdict(recipe), "log": log}, indent=1) + "\n")
+    log = [json.loads(line) for line in (work / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    (out / "training.json").write_text(
+        json.dumps({"recipe": asdict(recipe), "log": log}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def options() -> argparse.Namespace:

@@ -123,7 +123,7 @@ def main() -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(text.encode())
         sums.append(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n")
-    (options.out / "SHA256SUMS").write_text("".join(sums))
+    (options.out / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     print(f"{len(sums)} files under {options.out}")
 
 

@@ -142,7 +142,9 @@ def main() -> None:
     model = train(asked.steps, asked.seed)
     model.save_pretrained(asked.out)
     tokenizer().save_pretrained(asked.out)
-    (asked.out / "recipe.json").write_text(json.dumps({"steps": asked.steps, "seed": asked.seed, "batch": BATCH}))
+    (asked.out / "recipe.json").write_text(
+        json.dumps({"steps": asked.steps, "seed": asked.seed, "batch": BATCH}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compu
     shutil.rmtree(part, ignore_errors=True)
     try:
         compute(part)
-        (part / DONE).write_text(json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}))
+        (part / DONE).write_text(
+            json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}), encoding="utf-8"
+        )
         if not (place / DONE).is_file():  # else another worker was sooner
             shutil.rmtree(place, ignore_errors=True)
             part.rename(place)

@@ -25,8 +25,8 @@ ALTERNATIVES = 3  # other frames of a guess that are offered beside it
 _HERE = Path(__file__).resolve().parent
 _sentence = st.components.v2.component(
     "atlas_sentence",
-    js=(_HERE / "sentence.js").read_text(),
-    css=(_HERE / "sentence.css").read_text(),
+    js=(_HERE / "sentence.js").read_text(encoding="utf-8"),
+    css=(_HERE / "sentence.css").read_text(encoding="utf-8"),
     html='<div class="root"></div>\n',
 )
 

@@ -15,13 +15,15 @@ def drawing_component(name: str, folder: Path, *parts: str) -> Any:
 
     parts: names of further scripts in `folder`, put before its own.
     """
-    scripts = "".join((folder / f"{part}.js").read_text() for part in (*parts, name))
-    return _component(name, script("map_drawing") + scripts, (folder / f"{name}.css").read_text())
+    scripts = "".join((folder / f"{part}.js").read_text(encoding="utf-8") for part in (*parts, name))
+    return _component(name, script("map_drawing") + scripts, (folder / f"{name}.css").read_text(encoding="utf-8"))
 
 
 def workbench_component() -> Any:
     """Register the map workbench: in_streamlit.js behind the drawing."""
-    return _component("maps_grid", workbench_script() + (HERE / "in_streamlit.js").read_text(), workbench_style())
+    return _component(
+        "maps_grid", workbench_script() + (HERE / "in_streamlit.js").read_text(encoding="utf-8"), workbench_style()
+    )
 
 
 def _component(name: str, source: str, style: str) -> Any:

@@ -6,8 +6,10 @@ import streamlit as st
 
 FRAME = Path(__file__).resolve().parent
 ICON = str(FRAME / "icon.png")  # a file: named icons are fetched from the network
-_STYLE = f"<style>{(FRAME / 'page.css').read_text()}</style>"
-_window = st.components.v2.component("atlas_window", js=(FRAME / "sidebar.js").read_text(), html="<span></span>\n")
+_STYLE = f"<style>{(FRAME / 'page.css').read_text(encoding='utf-8')}</style>"
+_window = st.components.v2.component(
+    "atlas_window", js=(FRAME / "sidebar.js").read_text(encoding="utf-8"), html="<span></span>\n"
+)
 
 
 def dress() -> None:
