@@ -36,7 +36,8 @@ class RoleOrder:
     Attributes:
         heads: how many have the role in the end.
         earliest: the first snapshot of any of them.
-        median, low, high: of their snapshots, with its 95 % bootstrap interval over heads; NaN without any.
+        median, low, high: the first snapshot by which half of them have begun, with its 95 % bootstrap interval over
+            heads; NaN without any. All three are snapshots, never halfway between two.
         first: share of the bootstrap draws in which no other role's median is earlier. Ties count for all of them.
     """
 
@@ -66,7 +67,7 @@ def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, dr
     medians = np.full((draws, len(reached)), np.inf)
     for column, values in enumerate(reached.values()):
         if len(values):
-            medians[:, column] = np.median(values[chance.integers(len(values), size=(draws, len(values)))], axis=1)
+            medians[:, column] = _middle(values[chance.integers(len(values), size=(draws, len(values)))], 0.5)
     least = medians.min(1, keepdims=True)
     firsts = (np.isfinite(medians) & (medians == least)).mean(0)
     return {
@@ -78,5 +79,10 @@ def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, dr
 def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
     if not len(values):
         return RoleOrder(0, NEVER, float("nan"), float("nan"), float("nan"), 0.0)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return RoleOrder(len(values), int(values.min()), float(np.median(values)), float(low), float(high), first)
+    median, low, high = _middle(values, 0.5), _middle(medians, 0.025), _middle(medians, 0.975)
+    return RoleOrder(len(values), int(values.min()), float(median), float(low), float(high), first)
+
+
+def _middle(snapshots: np.ndarray, share: float) -> np.ndarray:
+    """The first snapshot by which such a share has begun, along the last axis."""
+    return np.quantile(snapshots, share, axis=-1, method="inverted_cdf")

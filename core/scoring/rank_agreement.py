@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from core.errors import InputError
+from core.scoring.rank_bootstrap import FEWEST
 
 RESAMPLES, HALVES = 500, 50
 
@@ -24,7 +25,8 @@ class RankAgreement:
 
     Attributes:
         tau: across halves of the rows, from sums over the halves.
-        low, high: 95 % percentile interval over heads: what other heads of such a kind would give, on as many rows.
+        low, high: 95 % percentile interval over heads: what other heads of such a kind would give, on as many rows. NaN
+            for fewer than FEWEST heads.
         same_rows: tau of means over all rows.
         n: rows.
     """
@@ -107,7 +109,7 @@ def operators_agree(
         for b in range(a, operators):
             drawn = _across(signs[a], signs[b], weights)
             finite = drawn[1:][np.isfinite(drawn[1:])]
-            ends = np.quantile(finite, [0.025, 0.975]) if len(finite) else (np.nan, np.nan)
+            ends = np.quantile(finite, [0.025, 0.975]) if len(finite) and heads >= FEWEST else (np.nan, np.nan)
             for cell in ((a, b), (b, a)):
                 tau[cell], low[cell], high[cell] = drawn[0], ends[0], ends[1]
                 agreement[cell] = float(tau_b(observed[a], observed[b]))

@@ -45,6 +45,17 @@ def test_the_earlier_role_comes_first_and_a_role_without_heads_never_does():
     assert np.isnan(orders["none"].median)
 
 
+def test_a_median_is_the_snapshot_by_which_half_of_the_heads_have_begun():
+    """Of two heads that began at n and n + 1, n, whatever n is; halves were rounded to even ones."""
+    for n in range(4):
+        order = role_order({"role": np.array([n, n + 1])}, seed=0)["role"]
+        assert (order.median, order.low, order.high) == (n, n, n + 1)
+    of_six = np.array([1, 1, 4, 5, 9, 9])
+    order = role_order({"role": of_six}, seed=0)["role"]
+    assert order.median == 4
+    assert {order.low, order.high} <= set(of_six.tolist())
+
+
 def test_roles_of_one_kind_are_first_as_often():
     rng = np.random.default_rng(1)
     firsts = [

@@ -38,3 +38,11 @@ def test_what_ranks_nothing_has_no_correlation():
     assert (two.n, constant.n) == (2, 5)
     with pytest.raises(InputError, match=r"seen \(3,\) and \(4,\)"):
         rank_correlation(np.ones(3), np.ones(4))
+
+
+def test_fewer_than_six_heads_have_a_correlation_without_an_interval():
+    order = np.arange(6.0)
+    five, six = (rank_correlation(order[:n], order[:n] ** 2) for n in (5, 6))
+    assert five.value == six.value == pytest.approx(1)
+    assert np.isnan([five.low, five.high]).all()
+    assert np.isfinite([six.low, six.high]).all()

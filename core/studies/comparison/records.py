@@ -188,7 +188,8 @@ class RoleBeginnings(Result):
     Attributes:
         heads: how many have it in the last snapshot.
         earliest: by which snapshot the first of them.
-        median, low, high: the median over heads, by name of the snapshot, with its 95 % bootstrap interval.
+        median, low, high: the first snapshot by which half of them have begun, by name, with its 95 % bootstrap
+            interval over heads.
         place: the median as a number, from 0.
         first: share of the draws over heads in which no other role is earlier.
     """
