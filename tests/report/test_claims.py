@@ -109,9 +109,23 @@ def test_frame_heads_that_survive():
     assert only(maps.survivors(evidence(found("frames", rows)))) == HOLDS
     assert only(maps.survivors(evidence(found("frames", frames_rows([[0.1, 0.4]]))))) == UNDECIDED  # none is clear
     assert only(maps.survivors(evidence(found("frames", frames_rows([[0.1, 0.12]]))))) == FAILS  # none can be seen
-    assert only(maps.element_first(evidence(found("frames", rows)))) == KNOWN_ERROR
+    assert only(maps.element_first(evidence(found("frames", rows)))) == HOLDS  # 19 of 20
+    few = [rows[0] | {"links_before": 10}, *rows[1:]]
+    assert only(maps.element_first(evidence(found("frames", few)))) == FAILS
     rows[0] = rows[0] | {"beat_places": None}  # a run of before there were four nulls
     assert only(maps.survivors(evidence(found("frames", rows)))) == UNTESTED
+
+
+def test_how_far_a_frame_head_lies_beyond_its_nulls_is_a_weight():
+    """MiniLM's L3H4: .1245 against .0978, where the null of other queries is .42 even shares away."""
+    rows = frames_rows([[0.1245, 0.1]], kept=("L1H1",))
+    rows[1] |= {"low": 0.1118, "high": 0.1378, "baseline": 0.0978, "exchanged": 0.07, "excess": 0.4231}
+    (one,) = maps.survivors(evidence(found("frames", rows)))
+    assert (one.statistic.value, one.statistic.low, one.statistic.high) == pytest.approx((0.0267, 0.014, 0.04))
+    none = frames_rows([[0.1, 0.12]])  # of the bundled encoder: no weight to be seen, and many even shares
+    none[1] |= {"excess": 0.8}
+    none[2] |= {"excess": 0.9}
+    assert only(maps.survivors(evidence(found("frames", none)))) == FAILS
 
 
 def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():
@@ -123,6 +137,13 @@ def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():
     ):
         one = evidence(found("frames", rows), found("heads", sweep_rows(losses, half), "rte"))
         assert only(maps.harmless_frame_heads(one)) == outcome
+    (told,) = maps.harmless_frame_heads(one)
+    assert "neither of L1H2 and L2H1 beyond the nulls" in told.said
+    one = evidence(
+        found("frames", frames_rows([[0.1, 0.4], [0.3, 0.1]], kept=("L1H2",))),
+        found("heads", sweep_rows(losses), "rte"),
+    )
+    assert "L1H2 of L1H2 and L2H1 beyond the nulls" in maps.harmless_frame_heads(one)[0].said
 
 
 def feature_rows(layers, feature, *, statistic="max", checkpoint=CHECKPOINT, half=0.01):

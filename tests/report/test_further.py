@@ -68,12 +68,28 @@ def test_most_weights_change_little_by_heads(cosines, word):
     assert only(changes.most_change_little(evidence(found("change", rows, "rte")))) == word
 
 
-@pytest.mark.parametrize(("late", "word"), [(0.3, HOLDS), (0.0, FAILS), (0.11, UNDECIDED)])
-def test_stripes_of_the_last_layers(late, word):
-    rows = [
+def striped(table):
+    """Features' rows of these effects [layer, head], by feature."""
+    return [
         row | {"effect": row["value"], "effect_low": row["low"], "effect_high": row["high"]}
-        for name in ("separator", "punctuation")
-        for row in head_rows([[0.1], [0.5], [late]], statistic="max", feature=name, checkpoint=CHECKPOINT)
+        for name, effects in table.items()
+        for row in head_rows(effects, statistic="max", feature=name, checkpoint=CHECKPOINT)
     ]
+
+
+@pytest.mark.parametrize(
+    ("separator", "noun", "word"),
+    [
+        ([0.4, 0.3], [0.0, 0.0], HOLDS),
+        ([0.2, 0.2], [0.4, 0.4], FAILS),  # more than in the first layers, and most of it elsewhere
+        ([0.4, 0.0], [0.0, 0.4], UNDECIDED),  # half of them
+        ([0.4, 0.399], [0.0, 0.4], UNDECIDED),
+        ([0.05, 0.0], [0.0, 0.05], UNTESTED),  # no stripe
+    ],
+)
+def test_stripes_of_the_last_layers_are_at_separators_and_punctuation(separator, noun, word):
+    """Of heads of the last third alone, whatever the first layers do."""
+    early = [[0.5, 0.5], [0.5, 0.5]]
+    rows = striped({"separator": [*early, separator], "noun": [*early, noun], "punctuation": [[0.0, 0.0]] * 3})
     assert only(further.late_stripes(evidence(found("features", rows, "rte")))) == word
     assert only(further.late_stripes(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED

@@ -209,7 +209,7 @@ PLANTED = (
     _world("random-below-untuned", "sst2", planted.tuned("untrained", "random"), 0.0, 0.02, -0.02, "twice"),
     _world("fifth-layer", "rte", planted.fifth_layer, 0.0, 0.02, -0.02, "twice"),
     _world("little-change", "heads", planted.little, 0.9, 0.95, 0.85, "twice"),
-    _world("late-stripes", "sst2", planted.late_stripes, 0.0, 0.1, -0.1, "twice"),
+    _world("late-stripes", "sst2", planted.late_stripes, 0.5, 1.0, 0.0, "twice"),
     *(
         _world(name, "sst2", planted.settings_beside(part), 0.0, -0.02, -0.005, "null", "inside")
         for name, part in (("classified-by-separator", "by-separator"), ("fresh-last-layers", "fresh-last-layers"))

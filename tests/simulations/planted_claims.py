@@ -410,9 +410,13 @@ def little(effect: float, rng: np.random.Generator) -> Evidence:
 
 
 def late_stripes(effect: float, rng: np.random.Generator) -> Evidence:
-    layers = [0.1, 0.1, 0.1, 0.1, 0.1 + effect, 0.1 + effect]
-    rows = beyond(looked_at({"separator": layers, "punctuation": layers}, rng, **LOOKING))
-    return evidence(found("features", rows, "sst2"))
+    """All heads have a stripe; in the last third so many of them at [SEP], the others at nouns, and below at nouns."""
+    late = HEADS[0] // 3
+    at_separator = np.zeros(HEADS, dtype=bool)
+    at_separator[-late:].flat[: round(effect * late * HEADS[1])] = True
+    tables = {"separator": np.where(at_separator, 0.4, 0.05), "noun": np.where(at_separator, 0.05, 0.4)}
+    rows = [row for name, table in tables.items() for row in heads_of(table, rng, feature=name, **LOOKING)]
+    return evidence(found("features", beyond(rows), "sst2"))
 
 
 def fifth_layer(effect: float, rng: np.random.Generator) -> Evidence:

@@ -1,10 +1,13 @@
 """Sentences of the sources' summaries, of a later blog and of the replication, as tests of rows that a report has."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from core.codebook.measures import NEARLY_UNIFORM
 from core.report import readings
 from core.report.claims.heads_and_layers import percent
-from core.report.claims.maps import NO_SPECIAL_TOKENS, over
+from core.report.claims.maps import NO_SPECIAL_TOKENS
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
@@ -13,6 +16,7 @@ from core.report.claims.outcomes import (
     UNTESTED,
     Decision,
     Outcome,
+    OutcomeWord,
     apart,
     decided,
     for_each,
@@ -26,8 +30,10 @@ from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds
 from core.report.estimates import as_share, bonferroni_widened, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
+from core.report.measures.maps import LOOKED_AT
 from core.report.published_values import PAPER, printed
 from core.studies.comparison.records import MatchSummary
+from core.studies.estimate import Estimate
 from core.studies.records import picked
 from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
@@ -35,6 +41,7 @@ from core.tasks.glue import TASKS
 MOST = 0.5  # of the heads
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 PRINTED_GAIN = 35.9
+SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last layers are said to be at
 
 # ---------------------------------------------------------------- scores
 
@@ -131,19 +138,41 @@ def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In the last third of the layers heads look more at [SEP] and punctuation, beyond other tokens nearby, than in the
-    first third."""
+    """Of the heads in the last third of the layers that have a stripe, a tenth of all weight more at some feature than
+    on other tokens nearby, more than half have the largest one at [SEP] or punctuation, above [CLS] and every other
+    feature, corrected over heads and features. The first and the last [SEP] of two sentences are not told apart."""
     scores = [
         score
-        for name in ("separator", "punctuation")
-        for score in picked(result.scores, statistic="max", feature=name, checkpoint=evidence.checkpoint)
-        if score.effect is not None and score.layer is not None
+        for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
+        if score.effect is not None and score.layer is not None and score.feature in LOOKED_AT
     ]
-    third = (max((score.layer or 0 for score in scores), default=0) + 1) // 3
-    if not third:
+    depth = max((score.layer or 0 for score in scores), default=0) + 1
+    by_head: dict[str, dict[str, Estimate]] = {}
+    for score in scores:
+        if (score.layer or 0) >= depth - max(1, depth // 3):
+            by_head.setdefault(score.name, {})[score.feature or ""] = score.effect_estimate
+    late = {name: effects for name, effects in by_head.items() if {*SAID_OF_LATE} & effects.keys()}
+    several = sum(map(len, late.values()))
+    words = [word for effects in late.values() if (word := _stripe_word(effects, several))]
+    if not words:
+        return Outcome(UNTESTED, f"no head of the last third surely has a stripe ({NEARLY_UNIFORM} more)", result.task)
+    named, others = (sum(word[1] == side for word in words) for side in (True, False))
+    sure, never = (sum(word[0] == side for word in words) for side in (HOLDS, FAILS))
+    share = Estimate(named / len(words), sure / len(words), 1 - never / len(words))
+    sentence = f"of {len(words)} heads of the last third with a stripe {named} have most of it at [SEP] or punctuation "
+    sentence += f"({sure} surely), {others} elsewhere ({never} surely)"
+    return found_by(result, decided(share, MOST), sentence, result.n)
+
+
+def _stripe_word(effects: Mapping[str, Estimate], several: int) -> tuple[OutcomeWord, bool] | None:
+    """Whether a head's largest effect at a named feature lies above all others: by intervals, and by the numbers.
+
+    None where no effect surely is a stripe.
+    """
+    wide = {feature: bonferroni_widened(effect, several) for feature, effect in effects.items()}
+    if not any(decided(effect, NEARLY_UNIFORM).word == HOLDS for effect in wide.values()):
         return None
-    last = max(score.layer or 0 for score in scores)
-    early = over([score.effect_estimate for score in scores if (score.layer or 0) < third])
-    late = over([score.effect_estimate for score in scores if (score.layer or 0) > last - third])
-    sentence = f"beyond tokens nearby, mean over heads and both: {said(early, 2)} early, {said(late, 2)} late"
-    return found_by(result, apart([late], [early]), sentence, result.n)
+    named = max((effect for name, effect in wide.items() if name in SAID_OF_LATE), key=lambda effect: effect.value)
+    rivals = [effect for name, effect in wide.items() if name not in SAID_OF_LATE]
+    is_named = all(named.value > rival.value for rival in rivals)
+    return (apart([named], rivals).word if rivals else HOLDS), is_named
