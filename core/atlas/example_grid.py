@@ -20,12 +20,8 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
     The maps of the bundled encoder are stored; those of another checkpoint are captured now.
 
     Args:
-        checkpoint: a bundled name, or a folder on this disk.
         weights_hash: what the checkpoint's weights must be; "" where that is not known.
         head: the enlarged one by name, as "L2H5"; "" for the most telling one.
-
-    Returns:
-        The grid that a page draws, its maps unpacked.
 
     Raises:
         CheckpointError: the checkpoint is not on this disk, or has other weights by now.

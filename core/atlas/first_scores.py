@@ -21,7 +21,6 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
     A study that this checkpoint cannot have (no values, no maps) is left out, unless all are.
 
     Args:
-        checkpoint: a bundled name, a folder or a hub id.
         task: whose dev rows; None for TASK.
         studies: names of studies; None for all of STUDIES.
 

@@ -24,8 +24,6 @@ class Shelved:
 
     Attributes:
         where: its place in the gallery's order, in words.
-        value: its score.
-        text: the input.
         tokens: its pieces, one a row and column of the map.
         weights: the head's map of it, weights 0 to 1.
         causal: whether queries see only keys up to their own.

@@ -21,7 +21,6 @@ def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: 
     Args:
         first: rows of the atlas of one checkpoint on one task: score, layer, head, value, low, high.
         head: whose rows of `first` are taken.
-        second: the like of another checkpoint (or the same).
         other: whose rows of `second` are taken.
 
     Returns:

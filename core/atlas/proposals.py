@@ -17,7 +17,6 @@ def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
     """Hypotheses that a head's scores suggest, the score furthest above its baseline first.
 
     Args:
-        scores: of the atlas, on one task.
         head: the head that they are looked up for, zero-based.
 
     Returns:

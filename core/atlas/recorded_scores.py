@@ -18,7 +18,6 @@ def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
     A run of other weights than the checkpoint's name leads to now gives none.
 
     Args:
-        checkpoint: as runs name it.
         task: only its scores and those that belong to no task; None for all.
 
     Returns:

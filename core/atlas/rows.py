@@ -16,15 +16,9 @@ class ScoreRow:
     """One score of one head; None where a score has no such thing.
 
     Attributes:
-        checkpoint: its name.
-        task: that the score is on.
         layer, head: zero-based.
         score: the study, what was measured, and of what, between slashes.
         value, low, high: with its 95 % interval.
-        n: inputs (or links) that it is a mean over.
-        baseline: what chance would give.
-        q: corrected p that it is above that.
-        source: the study, and the run, record or moment.
     """
 
     checkpoint: str

@@ -33,7 +33,6 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
     Args:
         db: the user's database; None where there is none to ask.
-        checkpoint: a bundled name, a folder or a hub id.
         task: only scores of this task, and those that belong to none; None for all.
         measure: where nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the
             bundled SST-2 ones).

@@ -62,7 +62,6 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
     The order in which labels were stored decides nothing but between two adjudications of a map.
 
     Args:
-        labels: a row for each label that stands.
         with_ties: whether maps with a tie have the first of the tied classes by name; else they are left out.
 
     Returns:
@@ -92,8 +91,6 @@ class Agreement:
     """Two raters on the maps that both labelled.
 
     Attributes:
-        first, second: their names.
-        maps: how many both labelled.
         share: of equal labels, 0 to 1.
         kappa: Cohen's, at most 1; NaN where both gave one and the same class to everything.
         low, high: its 95 % interval over inputs; NaN below two inputs.
@@ -110,15 +107,6 @@ class Agreement:
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
     """Cohen's kappa (scikit-learn) of two raters with its interval.
-
-    Args:
-        labels: a row for each label that stands.
-        first: name of one rater.
-        second: name of the other.
-        seed: of the resamples of inputs.
-
-    Returns:
-        Their agreement on the maps that both labelled.
 
     Raises:
         InputError: one of them has no labels, or no map has labels of both.
@@ -152,8 +140,6 @@ class PairAgreement:
     """Two raters on the maps that both gave one of two classes.
 
     Attributes:
-        classes: the two.
-        maps: how many there are.
         differ: of how many one rater gave one class and the other the other.
         kappa: Cohen's, at most 1; NaN where the raters used one class only.
     """
@@ -181,9 +167,6 @@ class ClassAgreement:
     """Two raters on one class against all others, over the maps that both labelled.
 
     Attributes:
-        name: of the class.
-        first, second: how many maps each gave it.
-        both: how many both gave it.
         kappa: Cohen's, at most 1; NaN where both gave it to every map.
     """
 

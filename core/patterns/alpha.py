@@ -17,7 +17,6 @@ class Alpha:
         alpha: at most 1, 0 at chance.
         low, high: ends of the interval; NaN below two maps, or two inputs where these are resampled.
         maps: those with two opinions or more, the only ones that count.
-        raters: who gave them.
     """
 
     alpha: float

@@ -21,14 +21,7 @@ FILE = config.ANNOTATIONS / "borders.json"
 
 @dataclass(frozen=True)
 class BorderMap:
-    """A bundled map near a border between two classes.
-
-    Attributes:
-        class_name: the class that its raters gave it.
-        weights: the map.
-        value: what the codebook measures of it.
-        source: folder of the bundled labels that it comes from.
-    """
+    """A bundled map near a border between two classes."""
 
     class_name: str
     weights: Map

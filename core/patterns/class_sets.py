@@ -37,7 +37,6 @@ class NewClassSet:
     Attributes:
         name, title, source: as in `ClassSet`.
         describes: whose maps it is for: "causal", "bidirectional" or "any".
-        classes: of the set.
     """
 
     name: str
@@ -64,14 +63,6 @@ def class_set_names(db: Database) -> list[str]:
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
     """Store a class set of one's own.
-
-    Args:
-        db: the store.
-        wanted: the set.
-        annotator: who makes it.
-
-    Returns:
-        The set as it is stored.
 
     Raises:
         InputError: the name is empty or taken, `describes` is none of the three, there are too few or too many classes,
@@ -149,10 +140,6 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
     """Give a class another title, eye, colour or key; what is empty stays as it was.
 
     Args:
-        db: the store.
-        classes: the set as it is now.
-        name: of the class.
-        annotator: who acts.
         told: the new title, eye, colour or key by these names.
 
     Raises:
@@ -175,15 +162,8 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
     """Delete a class.
 
     Args:
-        db: the store.
-        classes: the set as it is now.
-        name: of the class that goes.
-        annotator: who acts.
         into: name of the class that its labels are from now on. None: they are retired, and what each person thought
             before stands again.
-
-    Returns:
-        How many labels that was about.
 
     Raises:
         InputError: fewer than two classes would be left, or a project tells by this class whether people are right.

@@ -31,11 +31,6 @@ class Share:
 def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
     """Share of each class over all maps (Fig 2), intervals by resampling inputs.
 
-    Args:
-        counts: maps of each class in each input.
-        names: of the classes.
-        seed: of the draws.
-
     Returns:
         A share for each class, in their order.
     """
@@ -49,10 +44,8 @@ class MovedShare:
     """The change of a class's share.
 
     Attributes:
-        name: of the class.
         change: share after less share before, -1 to 1.
         low, high: its 95 % interval.
-        low_all, high_all: an interval that covers all classes at once.
     """
 
     name: str
@@ -76,10 +69,7 @@ def moved_shares(
     the classes: it may be read after looking for the class that moves most.
 
     Args:
-        before: maps of each class in each input.
         after: the same of the other checkpoint, inputs in the same order.
-        names: of the classes.
-        seed: of the draws.
 
     Returns:
         A change for each class, in their order.
@@ -108,8 +98,6 @@ def corrected_shares(
     Args:
         counts: maps in each input that were classified as each class.
         held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
-        names: of the classes.
-        seed: of the draws.
 
     Returns:
         A share for each class, in their order.

@@ -22,8 +22,6 @@ class Evaluated:
     95 % intervals are over heads where the maps say theirs, else over inputs. Rates are 0 to 1.
 
     Attributes:
-        classes: of the classifier.
-        maps, inputs: how many there are.
         accuracy: share of maps whose first choice is right.
         macro_f1: over classes of at least ten maps.
         low, high: interval of macro_f1.
@@ -33,11 +31,7 @@ class Evaluated:
         outside: share of maps beyond what was trained on.
         per_class: a row for each class, as in `Scores`.
         confusion: counts by true class, then predicted class, in the order of `classes`.
-        macro_f1_all: over every class with a map.
-        accuracy_low, accuracy_high: interval of accuracy.
-        ece_low, ece_high: interval of ece.
         sure_errors: share of maps that are wrong with more than .8.
-        groups: how many heads, or inputs, the intervals are over.
     """
 
     classes: tuple[str, ...]
@@ -74,15 +68,8 @@ def evaluated(
     """Judge a classifier on maps whose class is known.
 
     Args:
-        classifier: that is judged.
         maps: that it was not trained on, rows sum to 1.
-        labels: class of each map.
-        inputs: name of each map's input.
         heads: name of each map's head, which intervals are over; None: they are over inputs.
-        seed: of the resamples.
-
-    Returns:
-        Its figures on all maps.
 
     Raises:
         InputError: a class is none of the classifier's.
@@ -106,19 +93,7 @@ def figures_of(
     *,
     seed: int = 0,
 ) -> Evaluated:
-    """The figures of a classifier's judgements of maps whose class is known.
-
-    Args:
-        judgement: of the maps.
-        truth: class number of each map.
-        classes: names by number.
-        inputs: name of each map's input.
-        groups: name of each map's group, which intervals are over.
-        seed: of the resamples.
-
-    Returns:
-        Figures on all maps.
-    """
+    """The figures of a classifier's judgements of maps whose class is known."""
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure

@@ -33,9 +33,6 @@ class Scores:
         accuracy: share of maps that were predicted right.
         per_class: a row for each class with precision, recall, f1 and support (maps); None for the first three without
             maps.
-        confusion: counts by true class, then predicted class.
-        maps: how many there are.
-        inputs: how many groups the interval is over.
         macro_f1_all: macro F1 of every class with a map.
     """
 
@@ -53,9 +50,6 @@ class Scores:
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
     """Which classes macro F1 is over.
 
-    Args:
-        confusion: counts by true class, then predicted class.
-
     Returns:
         True for classes of at least FEWEST_MAPS maps; where fewer than two are, for all with a map.
     """
@@ -68,14 +62,7 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
     """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over groups.
 
     Args:
-        truth: true class number of each map.
-        predicted: predicted class number of each map.
         groups: name of each map's group: its input, or its head.
-        names: of the classes, by number.
-        seed: of the resamples.
-
-    Returns:
-        The scores of all maps.
     """
     everything = list(range(len(names)))
     precision, recall, f1, support = precision_recall_fscore_support(
@@ -110,11 +97,6 @@ def by_identity(
     A head without labels takes its layer's most frequent class, in a layer without any the most frequent of all; ties
     go to the class labelled first.
 
-    Args:
-        labels: class of each training map.
-        heads: (checkpoint, layer, head) of each training map.
-        identities: (checkpoint, layer, head) of each map that is guessed.
-
     Returns:
         A class for each of `identities`.
 
@@ -138,7 +120,6 @@ def macro_f1(
     """Mean F1 of the classes of each confusion, over classes with a true map.
 
     Args:
-        confusion: counts by true class, then predicted class.
         among: the classes it is over; None: all.
 
     Returns:
@@ -170,12 +151,6 @@ def by_group(
 ) -> Int[np.ndarray, "group class class"]:
     """The confusion of each group of maps (inputs, or heads).
 
-    Args:
-        truth: true class number of each map.
-        predicted: predicted class number of each map.
-        groups: name of each map's group.
-        classes: how many there are.
-
     Returns:
         Counts by true class, then predicted class; groups in order of first appearance.
     """
@@ -187,11 +162,6 @@ def by_group(
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
     """Sums of counts over groups drawn with replacement.
-
-    Args:
-        counts: of each group.
-        seed: of the draws.
-        samples: how many draws.
 
     Returns:
         *Shape:* (sample, *rest).
@@ -207,11 +177,7 @@ def macro_f1_interval(
     """Expanded percentile bootstrap (95 %) of macro F1 over groups.
 
     Args:
-        truth: true class number of each map.
-        predicted: predicted class number of each map.
         groups: name of each map's group: its input, or its head.
-        classes: how many there are.
-        seed: of the resamples.
 
     Returns:
         Low and high, 0 to 1, over the classes of `enough_maps`.
@@ -227,8 +193,6 @@ def accuracy_interval(right: Bool[np.ndarray, " map"], groups: Sequence[str], *,
 
     Args:
         right: whether each map was predicted right.
-        groups: name of each map's group.
-        seed: of the draws.
 
     Returns:
         Low and high, 0 to 1.
@@ -249,7 +213,6 @@ def calibration(
 
     Args:
         probabilities: rows sum to 1.
-        truth: true class number of each map.
 
     Returns:
         A row for each bin that has a map: mean confidence, accuracy and n; and the error, 0 to 1.
@@ -289,9 +252,6 @@ def calibration_interval(
 
     Args:
         probabilities: rows sum to 1.
-        truth: true class number of each map.
-        heads: name of each map's head.
-        seed: of the draws.
 
     Returns:
         Low and high, 0 to 1.
@@ -314,7 +274,6 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 
     Args:
         probabilities: rows sum to 1.
-        truth: true class number of each map.
 
     Returns:
         *Range:* 0 to 1.
@@ -330,8 +289,6 @@ def calibration_figures(
 
     Args:
         probabilities: rows sum to 1.
-        truth: true class number of each map.
-        heads: name of each map's head.
 
     Returns:
         ece, ece_low, ece_high and sure_errors, each 0 to 1.

@@ -38,8 +38,6 @@ class Growth:
     """How a forest is grown.
 
     Attributes:
-        trees: how many.
-        seed: they grow from.
         rounds: of boosting beside them; 0: none. None either where they do not help on maps that were left out.
     """
 
@@ -70,9 +68,6 @@ class Parts:
 
         Args:
             places: positions of these maps. *Shape:* (map,).
-
-        Returns:
-            Parts of these maps alone.
         """
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
@@ -83,10 +78,6 @@ class Parts:
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
         """The classes' shares of each map.
-
-        Args:
-            maps: how many there are, each with a part.
-            classes: how many there are.
 
         Returns:
             *Range:* 0 to 1; rows sum to 1.
@@ -100,8 +91,6 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
     """One part a map of its class; with soft labels one for each likely class, weighing its share.
 
     Args:
-        numbers: class number of each map.
-        classes: how many there are.
         soft: probability of each class; None: every map has one class.
 
     Returns:
@@ -145,8 +134,6 @@ def fit_forest(
 
     Args:
         maps: to train on, rows sum to 1.
-        numbers: class number of each.
-        classes: names by number.
         known: soft labels as `parts` makes them; None: one class a map.
         origins: what each map is calibrated apart from: its checkpoint; where all are of one, its head. With one origin
             only, the temperature is fitted on parts of the maps instead.

@@ -13,9 +13,6 @@ class Suspect:
     """A map whose label is in doubt.
 
     Attributes:
-        map_id: of the map.
-        given: the class of its label.
-        suggested: the class that the classifier is confident of instead.
         margin: its probability less that of the given class, over 0 up to 1.
     """
 
@@ -32,7 +29,6 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     its own threshold and exceeds the given one. A class nobody was given has no threshold and is never suggested.
 
     Args:
-        labels: class of each map, by map id.
         probabilities: of each class (columns) by map id, out of fold, so no map was trained on its own label.
 
     Returns:

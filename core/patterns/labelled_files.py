@@ -38,8 +38,6 @@ class GivenLabel:
     """One line of a label file.
 
     Attributes:
-        key: of the map.
-        name: of its class.
         length: tokens the map is said to have; None: it is not said.
         head: which head it is of; None: it is not said.
     """
@@ -189,8 +187,6 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
 
     Args:
         file: that is read, UTF-8.
-        classes: names that a label may have.
-        class_set: name of the set that they are of.
 
     Returns:
         The labels in the order of the lines, at least one.
@@ -256,10 +252,6 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
     """The map of each label.
-
-    Args:
-        maps: by key.
-        labels: of these maps.
 
     Returns:
         Maps in the order of the labels.

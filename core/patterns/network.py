@@ -82,14 +82,6 @@ class ReplicationNetwork(nn.Module):
 def build(name: str, classes: int, size: int) -> nn.Module:
     """A fresh network.
 
-    Args:
-        name: one of NETWORKS.
-        classes: how many scores it gives.
-        size: rows and columns of the maps.
-
-    Returns:
-        The network, in train mode.
-
     Raises:
         InputError: maps are smaller than SMALLEST, or there is no such network.
     """

@@ -33,10 +33,6 @@ NOTHING = Spread(float("nan"), float("nan"), float("nan"))
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
     """How much people differ in the share of others who agree with them, among labels of the same class.
 
-    Args:
-        votes: columns task (map), worker (person) and label (class).
-        seed: of the shuffles.
-
     Returns:
         The spread of shares, 0 to 1; NaN where no map has two votes, or fewer than two people's votes can be compared.
     """
@@ -55,10 +51,6 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Spread:
     """How much people differ in how often they give each class: the length of the difference from everybody's shares.
-
-    Args:
-        votes: columns worker (person) and label (class).
-        seed: of the shuffles.
 
     Returns:
         The spread of vectors of shares; NaN for fewer than two people.

@@ -14,7 +14,6 @@ def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float 
     Args:
         drawn: a figure in each resample; NaN is left out.
         groups: how many groups were resampled; of one, the interval goes from the least to the largest.
-        tail: of the law beyond either end.
 
     Returns:
         Low and high. *Shape:* (2, *rest).

@@ -25,10 +25,7 @@ def planted(
 
     Args:
         maps: labelled ones, whose parts are mixed; rows sum to 1.
-        labels: class of each.
-        classes: names of the set.
         enough: a class gets only as many as it lacks to this number of maps.
-        seed: of the draws.
 
     Returns:
         The maps and their classes; none for a class set that lacks these classes, or where the labelled maps lack the

@@ -28,7 +28,6 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
 
     Args:
         maps: weights, 0 to 1.
-        size: rows and columns of the array.
 
     Returns:
         The maps, 0 around them; and how many were cropped.

@@ -43,7 +43,6 @@ class Answers:
     """The classes that one classifier gave maps.
 
     Attributes:
-        predicted: class name of each map.
         probability: of each such class, 0 to 1; None: it is not stored.
     """
 
@@ -57,10 +56,6 @@ class RetrainingChange:
 
     Attributes:
         on: unseen checkpoints, heads, inputs, or maps that are new.
-        figure: its name.
-        before, after: the figure of each classifier.
-        change: after less before, paired by input.
-        maps, inputs: how many it is over.
     """
 
     on: str
@@ -95,10 +90,6 @@ def differences(
 
     Args:
         on: what the maps were left out by, as the figures name it.
-        judged: the maps' classes and inputs.
-        before: what the classifier before gave them.
-        after: what the new one gave them.
-        seed: of the resamples of inputs.
 
     Returns:
         A change for each figure; without those of classes where fewer than two have enough maps.
@@ -186,11 +177,6 @@ def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
 
     On maps that both have answers on without having been fitted to them, and on maps that the one before was not
     trained on at all.
-
-    Args:
-        db: the store.
-        before: name of the classifier before.
-        after: name of the new one, whose labels judge both.
 
     Returns:
         A change for each figure; empty where there is no such map.

@@ -262,9 +262,6 @@ def _marks(line: np.ndarray) -> Columns:
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
     """Mean mass of rows inside their own of two blocks on the diagonal, less its chance, at the best cut.
 
-    Args:
-        weights: maps of one length.
-
     Returns:
         At most 1; 0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

@@ -30,8 +30,6 @@ class Snapshot:
     """Labelled maps, one label each.
 
     Attributes:
-        class_set: name of the set.
-        classes: its names.
         facts: a row for each map. It has map_id, class, event, group, layer, head, checkpoint, headline and tied; and
             soft (probability of each class) where any map's labels part, or a method weighed them. headline means drawn
             at random, labelled with no suggestion shown, and no tie; only such maps are scored. tied means that as many
@@ -120,8 +118,6 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     scored by (its name here is the first of the tied ones). Adjudications stand above any method.
 
     Args:
-        db: the store.
-        name: of the class set.
         method: of `core.patterns.truth`, which weighs the labels instead of `consensus`; None: none does.
 
     Returns:

@@ -27,7 +27,6 @@ class Suggestion:
 
     Attributes:
         name: the most probable class.
-        probability: that it has.
         margin: first less second probability, 0 (unsure) to 1.
     """
 
@@ -43,7 +42,6 @@ class Judgement:
     Attributes:
         probabilities: rows sum to 1.
         outside: True where a map lies beyond what was trained on; all False of a classifier that cannot tell.
-        cropped: how many maps were too long for it.
     """
 
     probabilities: Float32[np.ndarray, "map class"]
@@ -62,9 +60,7 @@ def judged(
     """The `probabilities` of maps, and which of them the classifier should not be asked about.
 
     Args:
-        classifier: that is asked.
         maps: of any lengths, rows sum to 1.
-        dtype: of a network's arithmetic, one of DTYPES.
         measured: the maps' `shapes`, which trees look at, where they were measured before. *Shape:* (map, statistic).
 
     Returns:
@@ -84,7 +80,6 @@ def probabilities(
     """Class probabilities of each map.
 
     Args:
-        classifier: that is asked.
         maps: of any lengths, rows sum to 1.
         dtype: of a network's arithmetic. "bfloat16" is faster where the CPU has it, and gives the same class for nearly
             every map (the benchmark states how many); elsewhere float32 is used.
@@ -136,7 +131,6 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
     Args:
         classifier: that is asked, of at least two classes.
         maps: of any lengths, rows sum to 1.
-        dtype: of a network's arithmetic, one of DTYPES.
 
     Returns:
         A suggestion for each map, in their order.

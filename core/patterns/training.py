@@ -53,8 +53,6 @@ class ClassifierRecipe:
         class_weights: whether rare classes weigh more, as scikit-learn's "balanced".
         falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
         size: raster rows; None: those of the longest map.
-        folds: of the validation by input.
-        seed: of every draw.
     """
 
     kind: str = "paper"
@@ -96,11 +94,7 @@ class Classifier:
     """A fitted classifier.
 
     Attributes:
-        classes: names by number.
-        recipe: it was fitted by.
-        size: raster rows.
         tensors: weights by name. *Shape:* of the layer or array that each is of.
-        cropped: training maps that were too long.
     """
 
     classes: tuple[str, ...]
@@ -182,10 +176,8 @@ def folds(
     """Divide labelled maps into train and test, several times; classes are as even as the inputs allow.
 
     Args:
-        labels: class of each map.
         groups: name of each map's input; no input is on both sides.
         count: folds, at least 2 and at most as many as inputs.
-        seed: of the division.
 
     Returns:
         Of each fold the positions of train and of test maps. *Shape:* (map,) each.
@@ -226,7 +218,6 @@ class Course:
     """How a fit is followed and taken up again.
 
     Attributes:
-        on_epoch: told after each epoch; False stops the fit.
         state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
             ends with the same weights. None: no such file.
     """
@@ -248,11 +239,6 @@ def fit(
 
     Args:
         maps: to train on, rows sum to 1.
-        labels: class of each.
-        classes: names of the set.
-        recipe: how it is fitted.
-        known: what is known of the maps beside their class.
-        course: how the fit is followed and taken up again.
 
     Returns:
         The classifier, whose recipe has the size of its rasters.

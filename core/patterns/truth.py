@@ -25,8 +25,6 @@ class Person:
     """One person under a truth.
 
     Attributes:
-        name: of the person.
-        maps: how many they labelled.
         skill: 0 to 1. By MACE the probability that they do not guess, else the expected share of their labels that are
             right (their own vote counts in that truth, so a little high).
         expected: how many of their maps of each true class (rows) they gave each class (columns).
@@ -50,8 +48,6 @@ class Truth:
 
     Attributes:
         probabilities: what the votes say, [map, class]: rows sum to 1; by majority shares of votes, else posteriors.
-        people: the least skilled first, by the votes.
-        decisions: the class of each adjudicated map.
     """
 
     method: Method

@@ -23,7 +23,6 @@ def unmixing(
     Args:
         held_out: left-out labelled maps by group, true class and class that the classifier gave. A class without any is
             taken to be predicted right.
-        seed: of the draws.
 
     Returns:
         Of all held-out maps first, then of groups drawn with replacement; each is multiplied by counted shares from the
@@ -51,7 +50,6 @@ def true_changes(
         halves: of its interval over inputs; those of all classes are added, whatever they have in common.
         held_out: left-out labelled maps by group, true class and class that the classifier gave.
         several: classes that the interval of the confusions shall hold for at once (Bonferroni).
-        seed: of the draws of confusions.
 
     Returns:
         Value, low and high of each class; the errors of inputs and of confusions are independent, so the squares of
@@ -79,10 +77,8 @@ def true_shares(
 
     Args:
         counts: maps of each head that were classified as each class; every head has maps.
-        chosen: which classes are added.
         held_out: left-out labelled maps by group, true class and class that the classifier gave.
         least: halves of the counted share's interval, below and above, which its own maps leave at least.
-        seed: of the draws of confusions.
 
     Returns:
         Value, low and high of each head. *Range:* 0 to 1.

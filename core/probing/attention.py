@@ -26,7 +26,6 @@ class Sentences:
     Attributes:
         maps: of each sentence, (head, place, place) with the first special token before and the last one after its
             words.
-        heads: gold head of each word, the root its own.
         scored: whether each word's head counts. *Shape:* (word,) each.
         words: embeddings of each sentence's words, (word, dim); None: the probe reads attention alone.
     """
@@ -44,9 +43,6 @@ class Sentences:
 
         Args:
             seed: of their order; None: in the order of lengths and sentences.
-
-        Yields:
-            The numbers of one batch's sentences.
         """
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
@@ -63,9 +59,6 @@ class Sentences:
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Maps and embeddings of a batch, float32.
 
-        Args:
-            numbers: of sentences of one length.
-
         Returns:
             Maps; and embeddings, None where there are none.
             *Shape:* (sentence, head, place, place), (sentence, word, dim).
@@ -77,9 +70,6 @@ class Sentences:
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
         """The right candidate of each word of a batch.
-
-        Args:
-            numbers: of sentences of one length.
 
         Returns:
             0 for the root, else 1 + its head; -100 for words that do not count.
@@ -137,9 +127,7 @@ def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOC
 
     Args:
         train: sentences that it is trained on, at least one.
-        dev: sentences that choose the pass.
         seed: of the batches' order.
-        epochs: passes.
 
     Returns:
         The probe; as it starts where no pass has a finite loss on dev.
@@ -182,10 +170,6 @@ def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
     """Log probabilities of every word's candidates.
 
-    Args:
-        probe: that is asked.
-        sentences: of any lengths.
-
     Returns:
         Words x candidates of each sentence, in their order; candidates as in `AttentionProbe.forward`.
     """
@@ -202,9 +186,6 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
     Args:
         scores: of one sentence; candidate 0 is no governor, candidate j + 1 is word j.
-
-    Returns:
-        Positions of words; a root is its own head.
     """
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
@@ -215,10 +196,6 @@ def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[I
 
     How often each distance occurs stays; what it has to do with the words goes: a probe can learn no more than the best
     fixed distance.
-
-    Args:
-        heads: of each sentence, the head of each word.
-        seed: of the draws.
 
     Returns:
         Heads of sentences as long as those given, in their order.

@@ -28,10 +28,7 @@ class Examples:
 
     Attributes:
         vectors: of all rows, as they lie on disk. *Shape:* (row, layer, hidden).
-        rows: which of them are examples.
         labels: class number of each example; -1 for a class that train does not have.
-        groups: number of the sentence of each.
-        types: its word.
     """
 
     vectors: Any
@@ -100,9 +97,6 @@ class LayerProbe(nn.Module):
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
         """Scores of the classes by each layer's probe.
 
-        Args:
-            vectors: standardised.
-
         Returns:
             Logits.
         """
@@ -117,13 +111,7 @@ def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale
 
     Args:
         train: examples, whose labels are 0 or more.
-        classes: how many there are.
-        kind: one of PROBES.
-        seed: of the start and the batches.
         scale: of the vectors; None: that of `train`.
-
-    Returns:
-        The probes with their scale.
     """
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
@@ -188,8 +176,6 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
     Args:
         train: examples that the weights and the probe are learnt from.
-        classes: how many there are.
-        seed: of the batches.
         scale: of the vectors; None: that of `train`.
 
     Returns:
@@ -212,12 +198,6 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
     """Mixing weights of all sentences, then of sentences drawn again with replacement.
 
-    Args:
-        train: examples that the weights are learnt from.
-        classes: how many there are.
-        seed: of the draws and batches.
-        refits: how many times sentences are drawn again.
-
     Returns:
         *Shape:* (1 + refits, layer), float64. Rows sum to 1.
     """
@@ -239,11 +219,6 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
     """Labels of the control task (Hewitt and Liang 2019): each word type draws one by how often labels are in train.
 
-    Args:
-        train: whose labels are drawn from.
-        others: examples that get labels too.
-        seed: of the draws.
-
     Returns:
         Labels of train first, then of the others; a type has the same label everywhere.
     """
@@ -258,7 +233,6 @@ def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
 
     Args:
         train: examples that labels are counted in, none of them -1.
-        test: examples that are guessed.
 
     Returns:
         A label for each; the most frequent of all for a word that train does not have.

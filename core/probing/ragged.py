@@ -27,7 +27,6 @@ class Ragged:
 
         Args:
             folder: that is written into; made where it is not there.
-            name: of the files in it.
             shapes: of the arrays, in their order.
 
         Returns:
@@ -61,7 +60,6 @@ class Ragged:
         """Write one array.
 
         Args:
-            number: of the array.
             value: stored as float16. *Shape:* `shapes[number]`.
 
         Raises:
@@ -73,9 +71,6 @@ class Ragged:
 
     def get(self, number: int) -> np.ndarray:
         """One array as it lies on disk.
-
-        Args:
-            number: of the array.
 
         Returns:
             *Shape:* `shapes[number]`, float16.

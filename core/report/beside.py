@@ -27,9 +27,7 @@ def stored_beside(
     """Stored fine-tuning with other SETTINGS, on each task that `results` fine-tune on, from the same weights and rows.
 
     Args:
-        results: what the plan measured.
         stored: runs of `finetune`, as the store describes them, the newest first.
-        rows_of: the rows of a run.
 
     Returns:
         A result for each setting and task that a run was found for and that `results` lack; its rows are of that task.

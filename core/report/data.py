@@ -19,8 +19,6 @@ class Data:
 
     Attributes:
         glue: folder of the tasks; None for the bundled samples.
-        dev, train: tasks with rows of that split.
-        official: tasks whose dev rows are as many as GLUE's.
         sentences, replication: the papers' lists; None without one.
         treebank: a Universal Dependencies folder; None without one.
     """

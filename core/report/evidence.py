@@ -91,10 +91,7 @@ class Evidence:
     """All that is known of one checkpoint.
 
     Attributes:
-        checkpoint: its name.
         causal: whether it is a decoder.
-        official: tasks whose dev rows are GLUE's own.
-        results: of the report's steps.
         bundled: whether the tasks' rows are the samples that the project ships.
         learned: of tasks that were trained on, how many dev rows stand among the train rows, too, where there are any.
     """

@@ -18,13 +18,6 @@ class Exhibit:
     """A figure or table of a source.
 
     Attributes:
-        id: unique.
-        title, source, section: the source's own.
-        parts: of the plan, that measure it.
-        chart: how it is drawn.
-        measured: how ours came about.
-        quantity: what the axis of numbers says.
-        errors: known ones of the sources.
         causal: which checkpoints it is about, decoders (True) or encoders.
     """
 

@@ -77,7 +77,6 @@ class Sweep:
     """What `disable` says.
 
     Attributes:
-        metric: that ranks.
         variants: all, in order.
         held_out: the one that is best on half of the rows; None where its gain on the others is not known.
         mean: change over heads; None in rows of before it had an interval.

@@ -36,14 +36,8 @@ class ValueRecord:
     """A printed number and ours, or one of both.
 
     Attributes:
-        exhibit, task, item, condition: what both are of.
-        checkpoint: that ours is of.
         source, published, reading_error: the printed number, and the error of reading it off a picture.
         value, low, high: ours, with its 95 % interval.
-        n, of: what ours was averaged over, and what that counts.
-        run: that ours is from.
-        note: one more fact about it.
-        position: x in a picture.
         verdict, why: how the two agree; "" where nothing was printed.
     """
 
@@ -72,16 +66,9 @@ class ClaimRecord:
     """What one claim's test says of one checkpoint.
 
     Attributes:
-        claim, exhibit, source, section, sentence, known_error: the claim.
-        checkpoint, task: that it was tested on.
-        outcome: the word.
-        said: the numbers in a sentence.
-        n, run: of the numbers.
         needed: how many rows would decide what is undecided; None where it is decided, or no number would.
         statistic, low, high: what was tested with its interval, where it is one number.
-        margin: what it was tested against.
         seeds: of fine-tuning behind a sentence about what fine-tuning changes; None of others.
-        needed_seeds: how many would decide what more rows alone cannot.
     """
 
     claim: str

@@ -22,24 +22,17 @@ class ReportOptions:
     """What a report is asked for. A limit of None is all.
 
     Attributes:
-        checkpoints: their names.
         data: a folder; None for the bundled samples.
         hub: whether GLUE's rows come from the hub.
         tasks, parts: none for all there are.
         limit: dev rows of a task whose maps are looked at.
-        sweep_limit: dev rows on which heads are disabled and pruned.
         effective_limit: dev rows of effective attention and of score shares.
-        tree_limit: gold sentences of dev and of test.
-        train_limit: train rows that are learned, or looked at.
-        dev_limit: dev rows that fine-tuned scores are measured on.
-        seeds: of fine-tuning.
         random_seeds: of these, how many train random weights, too; None: all.
         folds: parts of the train rows of CROSSED that heads are swept on too, each by a model of the others; 0: none.
             With some, FEW_LINKS are looked for on these rows, too.
         preset: "auto" is bundled for the bundled encoder, small for small checkpoints, else paper.
         precision: of training, "float32" or "bfloat16".
         folder: where fine-tuned checkpoints go.
-        seed: of all that is drawn.
         unseen: whether heads are disabled on train rows, too, that the fine-tuning left out and that share nothing with
             the others (`core.tasks.unseen`).
     """

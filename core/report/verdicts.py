@@ -30,11 +30,6 @@ class Measured:
     """One measured number.
 
     Attributes:
-        exhibit, task, item, condition: what it is of.
-        estimate: with its interval.
-        n, of: what it was averaged over, and what that counts.
-        run: that it is from.
-        note: one more fact about it.
         x: in a picture, where the item has no place of its own.
     """
 
@@ -57,13 +52,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """Where ours was measured.
-
-    Attributes:
-        checkpoint: the one before fine-tuning.
-        official: tasks with GLUE's own dev rows.
-        missing: why there is no number.
-    """
+    """Where ours was measured."""
 
     checkpoint: str
     official: tuple[str, ...] = ()

@@ -18,12 +18,7 @@ POOL = 50  # batches that are sorted by length together; order stays random beyo
 
 @dataclass(frozen=True)
 class Example:
-    """A row as the model takes it.
-
-    Attributes:
-        encoding: its pieces.
-        label: the classifier's output, or the score.
-    """
+    """A row as the model takes it."""
 
     encoding: Encoding
     label: int | float
@@ -36,8 +31,6 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
     """Rows as pieces; the error of a text that cannot be encoded names its row.
 
     Args:
-        checkpoint: whose tokenizer.
-        rows: of a task.
         max_length: pieces at most, special tokens included; longer texts are cut.
 
     Returns:
@@ -61,16 +54,11 @@ def batches(
     """The indices of all rows, each once, in batches in random order.
 
     Args:
-        lengths: of each row, in pieces.
         size: rows of a batch; the last of a pool may be shorter.
         seed: of the order.
         epoch: of the order too; equal (seed, epoch) give equal batches.
         bucketed: whether rows are shuffled, cut into pools, sorted by length within a pool (ties stay shuffled), cut
             into batches, and the batches shuffled; otherwise they are shuffled and cut.
-        pool: batches of a pool.
-
-    Returns:
-        Indices by batch.
     """
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))

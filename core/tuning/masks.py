@@ -34,7 +34,6 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     """Masks without the weights that are nearest to 0: of all layers together, or of each layer.
 
     Args:
-        model: whose prunable weights are compared by magnitude.
         share: of these weights, 0 to 1; exactly round(share x weights) go.
         scope: "global": of all layers together; "layer": of each layer.
 

@@ -27,12 +27,7 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
     Args:
         base: whose weights it starts from; it stays as it is.
         task: whose labels the head has; one output for a score.
-        initialisation: one of INITIALISATIONS.
-        recipe: pooling, dropout, and which layers learn or are reset.
         seed: of the head's weights, and of others that are drawn.
-
-    Returns:
-        The model, on which nothing has learnt yet.
 
     Raises:
         InputError: the initialisation is unknown, or the family's layers are shared and only some are asked for.
@@ -98,8 +93,6 @@ def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Te
 
     Args:
         task: says whether labels are scores.
-        logits: of the batch.
-        labels: outputs, or scores.
 
     Returns:
         Mean cross-entropy in nats; mean squared error of the one output for a score.
@@ -113,7 +106,6 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
     """Logits in eval mode and without gradients; the model's mode is put back.
 
     Args:
-        model: a classifier.
         base: what it was made from, for padding and token types.
         examples: encoded rows, one at least.
 
@@ -138,9 +130,5 @@ def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] 
 
     Args:
         task: says whether labels are scores.
-        logits: of a classifier for it.
-
-    Returns:
-        The likeliest label, or the score itself.
     """
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

@@ -33,8 +33,6 @@ class Seeds:
 
     Attributes:
         head: of initial weights of the head (and of the rest, from random weights).
-        rows: of which train rows are drawn.
-        order: of the batches, and of dropout's masks.
     """
 
     head: int
@@ -53,15 +51,12 @@ class Recipe:
 
     Attributes:
         learning_rate: peak; it warms up over the first `warm_up` share of the steps.
-        batch: rows of a batch.
-        epochs: passes over the train rows.
         warm_up: share of the steps, 0 to 1.
         decay: "linear": the rate falls to 0 behind the warm-up; "none": it stays at its peak.
         weight_decay: AdamW's, none on biases and LayerNorm.
         clip: the gradient's greatest l2 norm.
         dropout: rate, 0 to 0.99; None keeps the checkpoint's own.
         max_length: pieces of a row at most, special tokens included.
-        pooling: what the head reads, one of POOLINGS.
         train_last: only the last N layers (and pooler and head) learn; None is all.
         reset_last: the last N layers start from fresh N(0, 0.02) weights.
         train_limit: train rows at most, drawn with the seed; None is all.
@@ -169,15 +164,8 @@ def preset_for(checkpoint: str) -> str:
     """The preset that a checkpoint learns by when none is named: the bundled encoder's own, `small` for the other
     bundled ones, else the paper's.
 
-    Args:
-        checkpoint: bundled name, folder or hub id.
-
-    Returns:
-        A name of PRESETS.
-
     Source:
-        docs/fine-tuning.md, where the recipes were compared.
-    """
+        docs/fine-tuning.md, where the recipes were compared."""
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint

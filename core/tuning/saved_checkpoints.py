@@ -16,9 +16,7 @@ class Tuned:
     """A fine-tuned checkpoint on disk.
 
     Attributes:
-        name: as shown.
         folder: opens with `open_checkpoint(str(folder))`.
-        facts: what its training.json says.
     """
 
     name: str

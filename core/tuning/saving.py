@@ -18,7 +18,6 @@ def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: 
     Args:
         folder: where to; one that is there already is replaced only when the new one is complete.
         outcome: the model, its log and its metrics on dev.
-        base: what was fine-tuned, whose tokenizer is saved too.
         facts: task, initialisation, seed, recipe and what the rows were, as JSON can hold it.
 
     Raises:

@@ -37,9 +37,7 @@ class Log:
 
     Attributes:
         steps: of the whole run, 0 where nothing learns.
-        losses: on the batch, one a step.
         epochs: epoch, step and dev metrics after each epoch; the first entry is before training.
-        seconds: of training.
         best: the epoch whose weights are kept, from 1; 0 before any is.
     """
 
@@ -64,8 +62,6 @@ class TrainingOutcome:
     """A finished run.
 
     Attributes:
-        model: in eval mode, with the weights that are kept.
-        log: what happened.
         predicted: labels or scores of the dev rows, in order.
         metrics: on dev, by name; None where one is undefined.
         constant: whether all dev rows are predicted alike.
@@ -85,9 +81,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
     """The share of the peak rate at a step: it rises over the warm-up, then falls to 0 where decay is linear.
 
     Args:
-        recipe: the settings.
         step: 0 the first.
-        steps: of the whole run.
 
     Returns:
         *Range:* 0 to 1.
@@ -114,16 +108,11 @@ class Fit:
 
     Attributes:
         base: what `model` was made from.
-        task: says the loss and the metrics.
         model: what learns, where `requires_grad` is set.
-        train: rows to learn from.
-        dev: rows to measure on.
-        recipe: the settings.
         seed: of the batches' order, and of dropout's masks.
         state: the file that makes the run resumable; None: it is not.
         identity: what must be equal for a state on disk to be taken up.
         on_step: called with the log.
-        should_stop: asked before every step; True ends the run.
         save_every: seconds between two writes of the state.
     """
 
