@@ -9,12 +9,12 @@ import typer
 from core.commands.output import Form, database, show_rows, tell
 from core.commands.study_commands import of_record, with_form
 from core.errors import InputError
-from core.labelling import crowd
+from core.labelling import assignment_service, crowd
 from core.labelling.dataset import export_dataset, import_dataset
 from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.patterns.snapshot import retire_unknown
-from core.store import erasure, label_files, labels, projects, retiring
+from core.store import erasure, label_files, labels, projects
 from core.store.database import Database
 from core.studies.contract import Flag
 
@@ -115,7 +115,7 @@ def retire_command(asked: Retiring, form: Form) -> None:
         if asked.unknown:
             count = retire_unknown(db, asked.unknown, annotator=asked.annotator)
         else:
-            count = retiring.retire(db, asked.events or [], annotator=asked.annotator, why=asked.why).new
+            count = assignment_service.retire(db, asked.events or [], annotator=asked.annotator, why=asked.why).new
     if form != "table":
         provenance = {"class_set": asked.unknown, "annotator": asked.annotator}
         show_rows("labels-retire", provenance, [{"retired": count}], form)

@@ -4,9 +4,9 @@ A decision is a label event in the order "adjudication" and a pass of its own, s
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,68 +17,147 @@ from core.labelling.crowd import votes_of
 from core.patterns.agreement import disputed, rater
 from core.patterns.label_errors import Suspect, label_errors
 from core.patterns.snapshot import Snapshot, known_class_set
-from core.store import labels
+from core.store import labels, projects
 from core.store.database import Database
+from core.store.people import RightsError
 
 PASS = 100  # of decisions; people's own passes are 1 to 9
 FOLDS = 5
+DOUBTS = "doubts-"  # the batches of doubts; no browser may send one of this name
+
+
+class Doubt(NamedTuple):
+    """A class that a classifier is confident of instead of a label's. queued_by: who put it among what is decided on;
+    ordinal: of its event."""
+
+    suggested: str
+    queued_by: str
+    ordinal: int
 
 
 @dataclass(frozen=True)
 class Dispute:
     """A map to decide on. votes: (who, class) in the order given; notes: (who, words); doubt: the class that a
-    classifier is confident of instead, or None."""
+    classifier is confident of instead, or None; queued_by: who queued that doubt."""
 
     map_id: str
     votes: tuple[tuple[str, str], ...]
     notes: tuple[tuple[str, str], ...] = ()
     doubt: str | None = None
+    queued_by: str | None = None
 
 
-def disputes(db: Database, class_set: str, project: str | None = None) -> list[Dispute]:
-    """Maps that nobody has settled since: first those with most different classes, then those that are doubted."""
-    votes = votes_of(db, class_set, project)
-    doubts, notes = _doubts_and_notes(db, class_set)
-    settled = votes[votes.queue_order == "adjudication"].groupby("map_id")["happened"].max()
+def disputes(
+    db: Database,
+    class_set: str,
+    project: str | None = None,
+    *,
+    map_id: str | None = None,
+    without_decisions_of: str | None = None,
+) -> list[Dispute]:
+    """Maps that nobody has settled since: first those with most different classes, then those that are doubted.
+
+    Args:
+        db: where labels are stored.
+        class_set: its name.
+        project: only by the labels given in it; None for all.
+        map_id: only this map.
+        without_decisions_of: a person whose own decisions are left out, who may decide anew.
+    """
+    votes = votes_of(db, class_set, project, map_id=map_id)
+    if without_decisions_of is not None:
+        votes = votes[(votes.queue_order != "adjudication") | (votes.annotator != without_decisions_of)]
+    doubts, notes = _doubts_and_notes(db, class_set, map_id)
+    settled = votes[votes.queue_order == "adjudication"].groupby("map_id")["ordinal"].max()
     open_doubts = {
-        name: suggestion
-        for name, (suggestion, when) in doubts.items()
-        if not (name in settled.index and settled[name] >= when)
+        name: doubt for name, doubt in doubts.items() if not (name in settled.index and settled[name] > doubt.ordinal)
     }
     plain = votes[votes.queue_order != "adjudication"]
     disputed_votes = plain[plain.map_id.isin({*disputed(votes), *open_doubts})]
-    unsettled = [
-        Dispute(
-            str(name),
-            tuple(
-                (rater(who, number), cls)
-                for who, number, cls in map_votes[["annotator", "pass", "class"]].itertuples(False)
-            ),
-            tuple(notes.get(str(name), ())),
-            open_doubts.get(str(name)),
+    unsettled = []
+    for name, map_votes in disputed_votes.groupby("map_id", sort=True):
+        doubt = open_doubts.get(str(name))
+        cast = tuple(
+            (rater(who, number), cls)
+            for who, number, cls in map_votes[["annotator", "pass", "class"]].itertuples(index=False)
         )
-        for name, map_votes in disputed_votes.groupby("map_id", sort=True)
-    ]
+        about_doubt = (doubt.suggested, doubt.queued_by) if doubt else (None, None)
+        unsettled.append(Dispute(str(name), cast, tuple(notes.get(str(name), ())), *about_doubt))
     return sorted(
         unsettled, key=lambda dispute: (-len({cls for _, cls in dispute.votes}), dispute.doubt is None, dispute.map_id)
     )
 
 
 def _doubts_and_notes(
-    db: Database, class_set: str
-) -> tuple[dict[str, tuple[str, datetime]], dict[str, list[tuple[str, str]]]]:
-    """The newest doubt of each map (the class suggested, when), and its notes (who, words), oldest first."""
-    flagged = labels.flagged(db, class_set)
-    doubted = flagged[(flagged.kind == "flag") & flagged.suggestion.notna()].drop_duplicates("map_id")
+    db: Database, class_set: str, map_id: str | None
+) -> tuple[dict[str, Doubt], dict[str, list[tuple[str, str]]]]:
+    """The newest doubt of each map, and its notes (who, words), oldest first."""
+    flagged = labels.flagged(db, class_set, map_id=map_id)
+    is_doubt = (flagged.kind == "flag") & flagged.suggestion.notna() & flagged.batch.str.startswith(DOUBTS)
+    doubted = flagged[is_doubt].drop_duplicates("map_id")  # the newest one, as it came in
     doubts = {
-        map_id: (suggestion, happened)
-        for map_id, suggestion, happened in zip(doubted.map_id, doubted.suggestion, doubted.happened, strict=True)
+        name: Doubt(suggestion, who, int(ordinal))
+        for name, suggestion, who, ordinal in zip(
+            doubted.map_id, doubted.suggestion, doubted.annotator, doubted.ordinal, strict=True
+        )
     }
     notes: dict[str, list[tuple[str, str]]] = {}
     written = flagged[flagged.kind == "note"].iloc[::-1]
-    for map_id, who, note in zip(written.map_id, written.annotator, written.note, strict=True):
-        notes.setdefault(map_id, []).append((who, note))
+    for name, who, note in zip(written.map_id, written.annotator, written.note, strict=True):
+        notes.setdefault(name, []).append((who, note))
     return doubts, notes
+
+
+# ---------------------------------------------------------------- who may decide, and on what
+
+
+def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse decisions that are not due; those that are stored already are not looked at.
+
+    A map of a project that is open or paused is decided on by the project's own people (the named ones; everybody where
+    nobody is named) and by admins, and only if labels of such a project differ or a classifier doubts one. A person may
+    replace their own decision.
+
+    Args:
+        db: in the hands of who decides.
+        cursor: in the transaction that will store the decisions.
+        events: label events in the order "adjudication".
+
+    Raises:
+        InputError: a map is not in dispute.
+        RightsError: the person is not one of the people of a project that has the map.
+    """
+    new = [
+        event
+        for event in events
+        if all(isinstance(event.get(name), str) for name in ("map_id", "class_set", "annotator"))
+    ]
+    stored = labels.stored_events(cursor, [f"{event.get('batch')}:{event.get('sequence')}" for event in new])
+    for event in new:
+        if f"{event.get('batch')}:{event.get('sequence')}" not in stored:
+            _check_decision(db, cursor, event["map_id"], event["class_set"], event["annotator"])
+
+
+def _check_decision(db: Database, cursor: Any, map_id: str, class_set: str, person: str) -> None:
+    its_projects = projects.projects_with(cursor, class_set, map_id)
+    for project in its_projects:
+        about = projects.one_project(db, project)
+        named = about.rules.get("people", ())
+        if not db.person.may("admin") and (
+            (named and person not in named) or projects.is_excluded(cursor, project, person)
+        ):
+            raise RightsError(
+                f"A map of the project {about.title!r} must be decided on by its own people or an admin; "
+                f"{person[:60]!r} is not one of them. Ask an admin to be added."
+            )
+    if not any(
+        disputes(db, class_set, project, map_id=map_id, without_decisions_of=person)
+        for project in its_projects or [None]
+    ):
+        raise InputError(
+            f"A decision needs a map whose labels differ or are doubted; {map_id[:60]!r} is not in dispute, or "
+            "somebody else has decided on it. Open Adjudication again to see what is left."
+        )
 
 
 # ---------------------------------------------------------------- labels a classifier doubts
@@ -121,7 +200,7 @@ def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, a
             "on the classes as they are now."
         )
     text = "\n".join(f"{suspect.map_id} {suspect.given} {suspect.suggested}" for suspect in suspects)
-    batch = f"doubts-{hashlib.sha256(f'{class_set} {annotator} {text}'.encode()).hexdigest()[:16]}"
+    batch = f"{DOUBTS}{hashlib.sha256(f'{class_set} {annotator} {text}'.encode()).hexdigest()[:16]}"
     events = [
         {
             "batch": batch,

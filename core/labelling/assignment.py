@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from core.labelling.assignment_state import Participant, Slot
+from core.labelling.assignment_state import Participant, Slot, holds
 from core.labelling.events import (
     Answered,
     Cause,
@@ -32,6 +32,7 @@ FEWEST_GOLD = 5  # answers on gold before they can pause anybody
 RECENT_GOLD = 20  # answers on gold that count
 REPEAT_AFTER = 10  # own answers between a map and its repeat
 REPEAT_PASS = 2
+CLOCKS_APART = 10.0  # seconds that a claim may begin in the future: a clock that was set back a little
 
 
 class Board:
@@ -63,7 +64,7 @@ class Board:
     # ------------------------------------------------------------ what happened
 
     def apply(self, happening: Happening) -> None:
-        """Take in one thing that happened; order between people and maps does not matter beyond claim before answer."""
+        """Take in one thing that happened, in the order in which they happened."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -220,7 +221,14 @@ class Board:
 
     def _firm(self, slot: Slot, now: float) -> list[str]:
         """Whose live claims hold a place against others: of people who have labelled here."""
-        return [person for person in slot.live(now) if self._person(person).has_labelled]
+        return [person for person in slot.live(now, self._latest(now)) if self._person(person).has_labelled]
+
+    def _latest(self, now: float) -> float:
+        """When a claim ends that begins now, or a little later."""
+        return now + self.rules.lapse + CLOCKS_APART
+
+    def _holds(self, until: float, now: float) -> bool:
+        return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
         """What this person was handed this map for, or None when they never were."""
@@ -237,8 +245,10 @@ class Board:
         participant = self._people.get(person)
         if participant is None:
             return []
-        special = [c for c, until in participant.special.items() if until > now and c not in participant.done]
-        return special + [Choice(map_id) for map_id, until in participant.open.items() if until > now]
+        special = [
+            c for c, until in participant.special.items() if self._holds(until, now) and c not in participant.done
+        ]
+        return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
         """The newest answers of this person that can be taken back, oldest of them first: event, what for, class."""
@@ -252,7 +262,9 @@ class Board:
             return []
         if standing.phase == "training":
             round_ = (Choice(name, "training", participant.round) for name in self.exemplars)
-            return [c for c in round_ if c not in participant.done and participant.special.get(c, 0) <= now][:count]
+            return [
+                c for c in round_ if c not in participant.done and not self._holds(participant.special.get(c, 0), now)
+            ][:count]
         ordinary = self._ordinary_for(person, participant, now)
         chosen: list[Choice] = []
         upcoming = next(ordinary, None)
@@ -284,9 +296,10 @@ class Board:
             for position in places:
                 name = self._names[position]
                 slot = self._slots[name]
-                if person in slot.answers or participant.open.get(name, 0) > now:
+                if person in slot.answers or self._holds(participant.open.get(name, 0), now):
                     continue
-                if len(slot.held) + len(slot.answers) < self.rules.k or len(slot.taken(now)) < self.rules.k:
+                few = len(slot.held) + len(slot.answers) < self.rules.k
+                if few or len(slot.taken(now, self._latest(now))) < self.rules.k:
                     yield name
 
     def _extra(self, person: str, participant: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
@@ -390,7 +403,7 @@ class Board:
 
     def waiting(self, now: float) -> int:
         """Places that live claims hold."""
-        return sum(until > now for person in self._people.values() for until in person.open.values())
+        return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())
 
 
 def _chance(seed: int, person: str, number: int) -> float:

@@ -5,21 +5,23 @@ only under its write lock; where anything fails they are thrown away.
 """
 
 import gc
+import heapq
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from core.errors import InputError
+from core.labelling import adjudicating
 from core.labelling.assignment import Board
 from core.labelling.events import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
 from core.patterns.snapshot import known_class_set
-from core.store import labels, projects
+from core.store import labels, projects, retiring
 from core.store.database import Database
-from core.store.label_checks import check_annotator, likely_time
+from core.store.label_checks import TAKES_BACK, check_annotator, likely_time
 from core.store.label_checks import now as utc_now
 
 UNDO_STEPS = 50
@@ -30,11 +32,13 @@ _GUARD = threading.Lock()
 
 @dataclass
 class _Kept:
-    """The books of one project and how far they have followed the store: to which marks, after how many writes."""
+    """The books of one project and how far they have followed the store: to which marks, after how many writes.
+    frozen: the last label event that counts, of a project that is closed or archived."""
 
     board: Board
     marks: projects.Marks
     writes: int = -1
+    frozen: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,8 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
     """Fill what a person holds up to the project's `ahead` maps. Raises InputError unless the project is open."""
     db.person.signs(person)
     check_annotator(person)
-    moment = now or utc_now()
     with _changing(db), db.write() as cursor:
+        moment = now or utc_now()  # under the lock, so that no claim begins later than the next look at it
         project_record = projects.one_project(db, project)
         if project_record.state != "open":
             raise InputError(
@@ -126,27 +130,80 @@ def record(
         The batch's highest number in the store, what to tell of exemplars, and where people stand by project.
 
     Raises:
-        InputError: a label of a map that its person was not handed in that project, or of another class set.
+        InputError: a label of a map that its person was not handed in that project, or of another class set; a decision
+            on a map that is not in dispute; an event sent again for another project.
+        RightsError: a decision by somebody who is not of the people of a project that has the map.
     """
     moment = now or utc_now()
     events = [{**event, "stored": moment, "happened": likely_time(event.get("happened"), moment)} for event in events]
-    if not any(event.get("project") for event in events):
+    _check_batches(events)
+    taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
+    if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
     with _changing(db), db.write() as cursor:
+        adjudicating.check_decisions(db, cursor, [event for event in events if _is_decision(event)])
         project_by_id = {project: projects.one_project(db, project) for project in _projects_of(events)}
+        answer_of = projects.projects_answered(cursor, [name for name in taken_back if isinstance(name, str)])
+        project_by_id |= {project: projects.one_project(db, project) for project in set(answer_of.values())}
         books = {project: _followed(db, cursor, project) for project in project_by_id}
         _check_class_sets(events, project_by_id)
+        stored_before = labels.stored_events(
+            cursor, [f"{event.get('batch')}:{event.get('sequence')}" for event in events]
+        )
         saved = labels.record_events(db, events, secret=secret)
         sent = {acted.event: acted for acted in map(_Acted.of, events)}
-        answered_before = projects.answered(cursor, list(sent)) if saved.new < len(events) else set()
+        _check_sent_again(cursor, [acted for acted in sent.values() if acted.event in stored_before])
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
-            if acted.project and acted.event not in answered_before:
+            if acted.event in stored_before:
+                continue
+            if acted.kind in TAKES_BACK:  # counts in the project of what it takes back, whatever it says itself
+                acted = replace(acted, project=answer_of.get(acted.undoes, ""))
+            if acted.project:
+                answer_of[acted.event] = acted.project
                 counting = project_by_id[acted.project].state in COUNTING
-                _answer(db, cursor, books[acted.project].board, acted, recorded, counting=counting)
+                _answer(db, cursor, books[acted.project], acted, recorded, counting=counting)
         for book in books.values():
             _wrote(db, cursor, book)
         return recorded
+
+
+def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
+    """Take back labels of others, as `core.store.retiring.retire`, and settle the places of their projects at once."""
+    with _changing(db), db.write() as cursor:
+        saved = retiring.retire(db, events, annotator=annotator, why=why)
+        for project in set(projects.projects_answered(cursor, list(events)).values()):
+            followed = _followed(db, cursor, project, inside=True)
+            _store_demoted(cursor, project, followed.board)
+            _wrote(db, cursor, followed)
+        return saved
+
+
+def _is_decision(event: Mapping[str, Any]) -> bool:
+    return event.get("kind") == "label" and event.get("queue_order") == "adjudication"
+
+
+def _check_batches(events: Sequence[Mapping[str, Any]]) -> None:
+    """InputError for the name of a batch that only this program gives: what is in such a batch counts as its own."""
+    for event in events:
+        if str(event.get("batch")).startswith(labels.OWN_BATCHES):
+            raise InputError(
+                f"An outbox of a browser must not be called {str(event.get('batch'))[:60]!r}: names that begin with "
+                f"{', '.join(labels.OWN_BATCHES)} are this program's own. Open the page again, which starts another."
+            )
+
+
+def _check_sent_again(cursor: Any, again: Sequence["_Acted"]) -> None:
+    """InputError where an event that is stored is said to answer another project than it does."""
+    answers = projects.projects_answered(cursor, [acted.event for acted in again if acted.kind in ("label", "skip")])
+    for acted in again:
+        stored = answers.get(acted.event, "")
+        if acted.kind in ("label", "skip") and acted.project not in ("", stored):
+            raise InputError(
+                f"An event is sent again as it was; {acted.event[:60]!r} is stored as an answer to "
+                f"{f'another project, {stored!r}' if stored else 'no project'}: open the page again, which starts a "
+                "new outbox."
+            )
 
 
 @dataclass(frozen=True)
@@ -189,19 +246,23 @@ def _check_class_sets(events: Sequence[Mapping[str, Any]], project_by_id: Mappin
 
 
 def _answer(
-    db: Database, cursor: Any, board: Board, acted: _Acted, recorded: Recorded, *, counting: bool = True
+    db: Database, cursor: Any, book: _Kept, acted: _Acted, recorded: Recorded, *, counting: bool = True
 ) -> None:
-    """Enter one stored event of a project into the record and the books. counting: whether labels still take places."""
-    project, person, now, class_name = acted.project, acted.person, acted.at, acted.given
-    if acted.kind == "undo":
-        board.apply(Undone(acted.undoes, now))
+    """Enter one stored event of a project into the record and the books; into the record alone where the books are
+    frozen. counting: whether labels still take places."""
+    project, person, now, class_name, board = acted.project, acted.person, acted.at, acted.given, book.board
+    is_frozen = book.frozen is not None
+    if acted.kind in TAKES_BACK:
+        if not is_frozen:
+            board.apply(Undone(acted.undoes, now))
     elif acted.kind in ("label", "skip"):
         choice = _handed(cursor, board, acted)
         counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.standing(person).phase != "paused"
         counted = counting and board.counts(person, choice.map_id, now)
         projects.add_answers(cursor, [projects.AnswerRow(acted.event, project, choice.purpose, counted)])
-        board.apply(Answered(acted.event, person, choice, class_name, counted, now))
+        if not is_frozen:
+            board.apply(Answered(acted.event, person, choice, class_name, counted, now))
         if choice.purpose == "training":
             recorded.feedback.append(_feedback(db, board, project, choice.map_id, class_name))
     _store_demoted(cursor, project, board)
@@ -264,21 +325,22 @@ def _books(db: Database) -> "dict[str, _Kept]":
         return _KEPT.setdefault(db.shared, {})
 
 
-def _followed(db: Database, cursor: Any, project: str) -> _Kept:
-    """The books of a project after everything the store has; called under the write lock."""
+def _followed(db: Database, cursor: Any, project: str, *, inside: bool = False) -> _Kept:
+    """The books of a project after everything the store has; called under the write lock. inside: this transaction has
+    written already."""
     books = _books(db)
     followed = books.get(project)
-    if followed is not None and followed.writes == db.writes:
+    if followed is not None and followed.writes == db.writes and not inside:
         return followed
     marks = projects.marks(cursor, followed.marks if followed else projects.Marks())
     if (
         followed is None
         or followed.marks.erasures != marks.erasures
-        or _ordered_anew(cursor, project, followed.marks, marks)
+        or (followed.marks != marks and projects.changed_since(cursor, project, followed.marks))
     ):
-        followed = _Kept(_new_board(db, project), projects.Marks())
+        followed = _Kept(_new_board(db, project), projects.Marks(), frozen=projects.frozen_at(cursor, project))
         with _no_collection(), followed.board.counting_after():
-            _follow(cursor, project, followed, anew=True)
+            _follow(cursor, project, followed, lapse=followed.board.rules.lapse)
         for person, count in projects.handed(cursor, project).items():
             followed.board.set_handed(person, count)
         books[project] = followed
@@ -303,10 +365,6 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _ordered_anew(cursor: Any, project: str, since: projects.Marks, until: projects.Marks) -> bool:
-    return since != until and projects.ordered_since(cursor, project, since)
-
-
 def _wrote(db: Database, cursor: Any, followed: _Kept) -> None:
     """The books have what this transaction wrote, and nobody else writes until it is committed."""
     followed.marks, followed.writes = projects.marks_after_own(cursor, followed.marks), db.writes + 1
@@ -322,18 +380,32 @@ def _new_board(db: Database, project: str) -> Board:
     return Board(rules_of(project_record), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
 
 
-def _follow(cursor: Any, project: str, followed: _Kept, *, anew: bool = False) -> None:
-    board, since = followed.board, followed.marks
-    for person, map_id, passing, purpose, until in projects.claims_since(cursor, project, since, answered=not anew):
-        board.apply(Claimed(person, Choice(map_id, purpose, passing), until))
-    for event, person, map_id, passing, purpose, class_name, counted, at in projects.answers_since(
-        cursor, project, since
-    ):
-        board.apply(Answered(event, person, Choice(map_id, purpose, passing), class_name, counted, at))
-    for event in projects.undone_since(cursor, since):
+def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None = None) -> None:
+    """Take in what the store has since, in the order in which it happened. lapse: as in `claims_since`.
+
+    Claims, answers and judgements count on one sequence. An undo counts on that of label events: it came before the
+    first answer whose label event is later.
+    """
+    board, since, last = followed.board, followed.marks, followed.frozen
+    undone = projects.undone_since(cursor, project, since, last=last)
+    entries = heapq.merge(
+        ((at, None, Claimed(person, Choice(map_id, purpose, passing), until))
+         for at, person, map_id, passing, purpose, until in projects.claims_since(cursor, project, since, lapse=lapse)),
+        ((at, label, Answered(event, person, Choice(map_id, purpose, passing), class_name, counted, when))
+         for at, label, event, person, map_id, passing, purpose, class_name, counted, when
+         in projects.answers_since(cursor, project, since, last=last)),
+        ((at, None, Judged(person, admitted))
+         for at, person, admitted in projects.judgements_since(cursor, project, since)),
+        key=lambda entry: entry[0],
+    )  # fmt: skip
+    position = 0
+    for _, label, happening in entries:
+        while label is not None and position < len(undone) and undone[position][0] < label:
+            board.apply(Undone(undone[position][1]))
+            position += 1
+        board.apply(happening)
+    for _, event in undone[position:]:
         board.apply(Undone(event))
-    for person, admitted in projects.judgements_since(cursor, project, since):
-        board.apply(Judged(person, admitted))
 
 
 def seconds(moment: datetime) -> float:

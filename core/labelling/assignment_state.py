@@ -21,13 +21,24 @@ class Slot:
         last = ((person, stack[-1]) for person, stack in self.answers.items())
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
-    def live(self, now: float) -> list[str]:
-        """Whose claims hold without an answer, in the order in which they were handed the map."""
-        return [person for person, until in self.held.items() if until > now and person not in self.answers]
+    def live(self, now: float, latest: float) -> list[str]:
+        """Whose claims hold without an answer, in the order in which they were handed the map.
 
-    def taken(self, now: float) -> set[str]:
+        latest: as in `holds`.
+        """
+        return [
+            person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
+        ]
+
+    def taken(self, now: float, latest: float) -> set[str]:
         """Who has a place, or was handed the map and may take one: labels that count, and live claims."""
-        return {*self.votes(), *self.live(now)}
+        return {*self.votes(), *self.live(now, latest)}
+
+
+def holds(until: float, now: float, latest: float) -> bool:
+    """Whether a claim holds now. latest: when one ends that begins now; a later end is of a claim that begins in the
+    future, because a clock was ahead when it was made."""
+    return now < until <= latest
 
 
 @dataclass(slots=True)

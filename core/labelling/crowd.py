@@ -33,23 +33,27 @@ def checked_method(name: str | None) -> Method | None:
     return name  # type: ignore[return-value]
 
 
-def votes_of(db: Database, class_set: str, project: str | None = None) -> pd.DataFrame:
+def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
     """Labels as `core.patterns.truth` and `agreement` read them, classes as they are called now.
 
     Args:
         db: where labels are stored.
         class_set: its name.
         project: only the labels given in it, surplus ones too, repeats as a second pass, with the adjudications of its
-            maps; gold and exemplars, whose class is known, are left out. None for all that stand in the class set.
+            maps; gold and exemplars, whose class is known, are left out. Of a project that is closed or archived what
+            stood when it was closed. None for all that stand in the class set.
+        map_id: only the labels of this map.
 
     Returns:
         A row a label, oldest first, with map_id, annotator, class and pass among the columns.
     """
-    standing = standing_labels(db, class_set)
     if project is None:
-        return standing
+        return standing_labels(db, class_set, map_id=map_id)
+    standing = standing_labels(db, class_set, map_id=map_id, last=projects.frozen_at(db.cursor(), project))
     votes = projects.project_labels(db, project, purpose=None)
     votes = votes[(votes.kind == "label") & votes.purpose.isin(["label", "repeat"])]
+    if map_id is not None:
+        votes = votes[votes.map_id == map_id]
     votes = votes.assign(**{"class": votes["class"].map(present_names(db, class_set))}).dropna(subset=["class"])
     settled = standing[(standing.queue_order == "adjudication") & standing.map_id.isin(votes.map_id)]
     return pd.concat([votes, settled], ignore_index=True).sort_values("ordinal", ignore_index=True)

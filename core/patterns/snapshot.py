@@ -78,9 +78,10 @@ def known_class_set(db: Database, name: str) -> ClassSet:
     return class_set(name, labels.class_events(db))
 
 
-def standing_labels(db: Database, name: str) -> pd.DataFrame:
-    """All labels that stand, their classes as they are called now; without those of `unknown_labels`."""
-    standing, names = labels.labels(db, name), present_names(db, name)
+def standing_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
+    """All labels that stand, their classes as they are called now; without those of `unknown_labels`. map_id, last: as
+    in `core.store.labels.labels`."""
+    standing, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
     return standing.assign(**{"class": standing["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 

@@ -29,6 +29,7 @@ from core.store.label_checks import (
 from core.store.label_rules import batch_owner, foreign_batch, owner_of, refusals
 from core.store.rows import FEW, Row, among, insert, marks, quoted, to_json
 
+OWN_BATCHES = ("doubts-", "retired-", "file-")  # of doubts that a classifier raised, retired labels, and files
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
 
 
@@ -138,6 +139,13 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
         return Saved(add_events(cursor, rows), max(row["sequence"] for row in rows))
 
 
+def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
+    """Those of these events that are stored."""
+    these, values = among("event", list(events))
+    stored = cursor.execute(f"SELECT event FROM label_event WHERE {these}", values)  # noqa: S608 - our column
+    return {event for (event,) in stored.fetchall()}
+
+
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
     """Add rows that `core.store.label_rules.refusals` has nothing against; returns how many were not there yet."""
     stored = _of_their_maps(cursor, rows)
@@ -207,13 +215,29 @@ def _link(stored: list[Row], rows: list[Row]) -> None:
 # ---------------------------------------------------------------- questions
 
 
-def labels(db: Database, class_set: str, *, annotator: str | None = None) -> pd.DataFrame:
-    """The labels that stand (not skips), oldest first, with the facts of their maps; classes as named when given."""
+def labels(
+    db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
+) -> pd.DataFrame:
+    """The labels that stand (not skips), oldest first, with the facts of their maps; classes as named when given.
+
+    annotator, map_id: only theirs. last: the ordinal of the last event that counts, so that what stood then is told.
+    """
+    newest = "standing"
+    if last is not None:
+        newest = f"""(SELECT * EXCLUDE (place) FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY class_set, map_id, annotator, pass ORDER BY ordinal DESC) AS place
+            FROM label_event AS target WHERE ordinal <= {int(last)} AND kind IN ('label', 'skip') AND NOT EXISTS (
+                SELECT 1 FROM label_event AS undo
+                WHERE undo.undoes = target.event AND undo.ordinal > target.ordinal AND undo.ordinal <= {int(last)}
+                  AND (undo.kind = 'retire' OR undo.kind = 'undo' AND undo.annotator = target.annotator))
+        ) WHERE place = 1) AS standing"""  # noqa: S608 - a number
     return db.read(
-        f"""SELECT standing.* EXCLUDE (stored), {_FACTS} FROM standing JOIN attention_map USING (map_id)
+        f"""SELECT standing.* EXCLUDE (stored), {_FACTS} FROM {newest} JOIN attention_map USING (map_id)
             WHERE kind = 'label' AND class_set = $class_set AND ($annotator IS NULL OR annotator = $annotator)
+              AND ($map_id IS NULL OR map_id = $map_id)
             ORDER BY ordinal""",  # noqa: S608 - our columns
-        {"class_set": class_set, "annotator": annotator},
+        {"class_set": class_set, "annotator": annotator, "map_id": map_id},
     )
 
 
@@ -262,15 +286,15 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
     return rows.to_dict("records")
 
 
-def flagged(db: Database, class_set: str) -> pd.DataFrame:
-    """Flags and notes that stand, newest first, with their maps' facts."""
+def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> pd.DataFrame:
+    """Flags and notes that stand, newest first, with their maps' facts. map_id: only of this map."""
     return db.read(
-        f"""SELECT map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
+        f"""SELECT ordinal, batch, map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
-            WHERE class_set = ? AND kind IN ('flag', 'note')
+            WHERE class_set = $class_set AND kind IN ('flag', 'note') AND ($map_id IS NULL OR map_id = $map_id)
               AND event NOT IN (SELECT event FROM undone)
             ORDER BY ordinal DESC""",  # noqa: S608 - our columns
-        [class_set],
+        {"class_set": class_set, "map_id": map_id},
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from core.store.database import Database
+from core.store.projects import ANSWERS
 
 
 @dataclass(frozen=True)
@@ -18,14 +19,14 @@ class ProjectCounts:
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
     """How much of every project is done, in one statement for all of them."""
     rows = db.cursor().execute(
-        """WITH label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
-                labels AS (SELECT project, count(*) AS n FROM project_standing
+        f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
+                labels AS (SELECT project, count(*) AS n FROM newest_answers
                            WHERE purpose = 'label' AND counted AND kind = 'label' GROUP BY ALL),
                 people AS (SELECT project, count(DISTINCT person) AS n FROM (
                                SELECT project, annotator AS person FROM claim UNION ALL
                                SELECT project, person FROM project_event WHERE kind IN ('admit', 'exclude'))
                            GROUP BY ALL)
            SELECT project, label_maps.n, coalesce(labels.n, 0), coalesce(people.n, 0)
-           FROM label_maps LEFT JOIN labels USING (project) LEFT JOIN people USING (project)"""
+           FROM label_maps LEFT JOIN labels USING (project) LEFT JOIN people USING (project)"""  # noqa: S608 - ours
     )
     return {project: ProjectCounts(*counts) for project, *counts in rows.fetchall()}

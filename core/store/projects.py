@@ -12,13 +12,53 @@ import pyarrow as pa
 
 from core.errors import InputError
 from core.store.database import Database
-from core.store.label_checks import LONGEST_NAME, LONGEST_NOTE, now
+from core.store.label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
 from core.store.rows import Row, among, insert, to_json
 
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
 FROM = {"pause": ("open",), "open": ("paused", "closed"), "close": ("open", "paused")}
 FROM |= {"archive": ("open", "paused", "closed")}
+FREEZES = ("close", "archive")  # what counts in the project is from then on what stood at this moment
 MAP_KINDS = ("label", "gold", "exemplar")
+# For each project that is closed or archived: the last label event that counts in it (label), and the last of its own
+# entries (entry). A project that was closed before the first was stored has it by the time.
+FROZEN = """
+    frozen AS (
+        SELECT project, closing.ordinal AS entry,
+               coalesce(TRY_CAST(body->>'$[0]' AS BIGINT), (SELECT max(label_event.ordinal) FROM label_event
+                                                            WHERE label_event.stored <= closing.stored), 0) AS label
+        FROM (SELECT project, min(ordinal) AS ordinal FROM project_event
+              LEFT JOIN (SELECT project, max(ordinal) AS opened FROM project_event WHERE kind = 'open' GROUP BY ALL)
+              USING (project) WHERE kind IN ('close', 'archive') AND ordinal > coalesce(opened, 0) GROUP BY ALL)
+        JOIN project_event AS closing USING (project, ordinal)
+    )"""
+# Answers to projects that nobody took back, each with whether it counts: in a frozen project as they were when it was
+# closed.
+_ANSWERS = """
+    limits AS (SELECT project, coalesce(label, 4611686018427387904) AS label,
+                      coalesce(entry, 4611686018427387904) AS entry
+               FROM project LEFT JOIN frozen USING (project)),
+    answers AS (
+        SELECT answer.*, limits.label AS last_label
+        FROM (SELECT project, event, arg_max(purpose, ordinal) AS purpose, arg_max(counted, ordinal) AS counted
+              FROM project_label JOIN limits USING (project) WHERE ordinal <= entry GROUP BY ALL) AS answer
+        JOIN limits USING (project)
+    ),
+    standing_answers AS (
+        SELECT answers.project, answers.purpose, answers.counted, label_event.*
+        FROM answers JOIN label_event USING (event)
+        WHERE label_event.ordinal <= last_label AND kind IN ('label', 'skip') AND NOT EXISTS (
+            SELECT 1 FROM label_event AS undo
+            WHERE undo.undoes = label_event.event AND undo.ordinal > label_event.ordinal AND undo.ordinal <= last_label
+              AND (undo.kind = 'retire' OR undo.kind = 'undo' AND undo.annotator = label_event.annotator))
+    ),
+    newest_answers AS (
+        SELECT * EXCLUDE (place) FROM (
+            SELECT *, row_number() OVER (PARTITION BY project, map_id, annotator, pass ORDER BY ordinal DESC) AS place
+            FROM standing_answers)
+        WHERE place = 1
+    )"""
+ANSWERS = f"WITH {FROZEN}, {_ANSWERS}"
 # fmt: off
 _PROJECT_MAP = pa.schema([
     ("project", pa.string()), ("place", pa.int32()), ("map_id", pa.string()), ("kind", pa.string()),
@@ -91,9 +131,11 @@ def add_project(
         for position, entry in enumerate(maps)
     ]
     with db.write() as cursor:
-        if any(other.title == title.strip() and other.state != "archived" for other in projects(db)):
+        taken = [other.title for other in projects(db) if other.state != "archived"]
+        if alike := [other for other in taken if looks_like(other) == looks_like(title)]:
             raise InputError(
-                f"A project's title tells it from the others; {title.strip()[:60]!r} is taken: choose another."
+                f"A project must have a title of its own; {title.strip()[:60]!r} is taken (by {alike[0][:60]!r}): "
+                "choose another title."
             )
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
@@ -174,7 +216,9 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
                 f"{current.state}, by {current.changed_by or 'nobody named'} at {current.changed:%Y-%m-%d %H:%M} UTC: "
                 "nothing was changed."
             )
-        _event(cursor, project, kind, annotator)
+        is_frozen = kind in FREEZES and frozen_at(cursor, project) is None
+        body = to_json([marks(cursor, Marks()).label]) if is_frozen else None
+        _event(cursor, project, kind, annotator, body=body)
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
@@ -246,11 +290,16 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
         )
 
 
-def answered(cursor: Any, events: Sequence[str]) -> set[str]:
-    """Those of these events that are recorded as answers."""
+def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
+    """The project that each of these events answers; events of no project are left out."""
+    if not events:
+        return {}
     these, values = among("event", list(events))
-    recorded = cursor.execute(f"SELECT event FROM project_label WHERE {these}", values)  # noqa: S608 - our column
-    return {event for (event,) in recorded.fetchall()}
+    recorded = cursor.execute(
+        f"SELECT event, arg_max(project, ordinal) FROM project_label WHERE {these} GROUP BY event",  # noqa: S608 - our column
+        values,
+    )
+    return dict(recorded.fetchall())
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
@@ -301,24 +350,32 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
     return replace(since, ordinal=ordinal, label=label)
 
 
-def claims_since(cursor: Any, project: str, since: Marks, *, answered: bool = True) -> list[tuple[Any, ...]]:
-    """(annotator, map, pass, purpose, until in seconds since 1970), oldest first. answered: also those whose map
-    their holder has labelled or skipped."""
-    if answered:
+def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
+    """(ordinal, annotator, map, pass, purpose, until in seconds since 1970), oldest first.
+
+    lapse: seconds that a claim holds; given, claims are left out that lapsed before the project's newest entry and
+    whose map their holder has labelled or skipped.
+    """
+    if lapse is None:
         return cursor.execute(
-            """SELECT annotator, map_id, pass, purpose, epoch(until) FROM claim
+            """SELECT ordinal, annotator, map_id, pass, purpose, epoch(until) FROM claim
                WHERE project = ? AND ordinal > ? ORDER BY ordinal""",
             [project, since.ordinal],
         ).fetchall()
     return cursor.execute(
-        """SELECT annotator, map_id, pass, purpose, epoch(until) FROM claim
+        """WITH newest AS (
+               SELECT greatest((SELECT max(given) FROM claim WHERE project = $project),
+                               (SELECT max(label_event.stored) FROM project_label JOIN label_event USING (event)
+                                WHERE project = $project)) AS at)
+           SELECT ordinal, annotator, map_id, pass, purpose, epoch(until) FROM claim, newest
            WHERE project = $project AND ordinal > $since AND NOT EXISTS (
                SELECT 1 FROM project_label JOIN label_event USING (event)
                WHERE project_label.project = claim.project AND label_event.map_id = claim.map_id
                  AND label_event.annotator = claim.annotator AND label_event.pass = claim.pass
+                 AND epoch(label_event.stored) + $lapse < epoch(newest.at)
                  AND event NOT IN (SELECT event FROM undone))
            ORDER BY ordinal""",
-        {"project": project, "since": since.ordinal},
+        {"project": project, "since": since.ordinal, "lapse": lapse},
     ).fetchall()
 
 
@@ -329,43 +386,48 @@ def handed(cursor: Any, project: str) -> dict[str, int]:
     )
 
 
-def answers_since(cursor: Any, project: str, since: Marks) -> list[tuple[Any, ...]]:
-    """(event, annotator, map, pass, purpose, class or None for a skip, counted, seconds since 1970), oldest first."""
+def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
+    """(ordinal, ordinal of the label event, event, annotator, map, pass, purpose, class or None for a skip, counted,
+    seconds since 1970), oldest first. last: the last label event that counts; None for all."""
     return cursor.execute(
-        """SELECT event, annotator, map_id, pass, purpose, CASE WHEN kind = 'label' THEN class END, counted,
-                  epoch(label_event.stored)
+        """SELECT project_label.ordinal, label_event.ordinal, event, annotator, map_id, pass, purpose,
+                  CASE WHEN kind = 'label' THEN class END, counted, epoch(label_event.stored)
            FROM project_label JOIN label_event USING (event)
-           WHERE project = ? AND project_label.ordinal > ? AND kind IN ('label', 'skip')
+           WHERE project = $project AND project_label.ordinal > $since AND kind IN ('label', 'skip')
+             AND ($last IS NULL OR label_event.ordinal <= $last)
            ORDER BY project_label.ordinal""",
-        [project, since.ordinal],
+        {"project": project, "since": since.ordinal, "last": last},
     ).fetchall()
 
 
-def undone_since(cursor: Any, since: Marks) -> list[str]:
-    """Answers of any project that an undo took back, oldest undo first."""
-    rows = cursor.execute(
-        """SELECT undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
-           WHERE undo.kind IN ('undo', 'retire') AND undo.ordinal > ?
-             AND undo.undoes IN (SELECT event FROM project_label)
+def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
+    """(ordinal of the undo, event) of answers that were taken back since, or that came in since and were taken back
+    before; oldest undo first. last: as in `answers_since`."""
+    return cursor.execute(
+        """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
+           JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
+           ON answer.event = undo.undoes
+           WHERE undo.kind IN ('undo', 'retire') AND (undo.ordinal > $label OR answer.entry > $entry)
+             AND ($last IS NULL OR undo.ordinal <= $last)
            ORDER BY undo.ordinal""",
-        [since.label],
+        {"project": project, "label": since.label, "entry": since.ordinal, "last": last},
     ).fetchall()
-    return [event for (event,) in rows]
 
 
-def ordered_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Whether an admin gave the maps another order."""
+def changed_since(cursor: Any, project: str, since: Marks) -> bool:
+    """Whether an admin gave the maps another order, or opened, closed or archived the project."""
     rows = cursor.execute(
-        "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? AND kind = 'order'",
+        "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
+        "AND kind IN ('order', 'open', 'close', 'archive')",
         [project, since.ordinal],
     ).fetchall()
     return bool(rows[0][0])
 
 
-def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[str, bool]]:
-    """(person, whether they were let in) of what admins decided, oldest first."""
+def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
+    """(ordinal, person, whether they were let in) of what admins decided, oldest first."""
     return cursor.execute(
-        """SELECT person, kind = 'admit' FROM project_event
+        """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
         [project, since.ordinal],
     ).fetchall()
@@ -374,15 +436,62 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[str,
 # ---------------------------------------------------------------- questions
 
 
+def frozen_at(cursor: Any, project: str) -> int | None:
+    """The ordinal of the last label event that counts in a project that is closed or archived; None while it is open
+    or paused."""
+    rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
+    return rows[0][0] if rows else None
+
+
+def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
+    """The projects of a class set that are open or paused and have a map among those to label."""
+    rows = cursor.execute(
+        f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
+            WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
+            ORDER BY project.ordinal""",  # noqa: S608 - ours
+        [map_id, class_set],
+    )
+    return [project for (project,) in rows.fetchall()]
+
+
+def is_excluded(cursor: Any, project: str, person: str) -> bool:
+    """Whether an admin's last word on a person in a project is that they may not label in it."""
+    rows = cursor.execute(
+        """SELECT kind FROM project_event WHERE project = ? AND person = ? AND kind IN ('admit', 'exclude')
+           ORDER BY ordinal DESC LIMIT 1""",
+        [project, person],
+    ).fetchall()
+    return bool(rows) and rows[0][0] == "exclude"
+
+
+def history(db: Database, project: str) -> pd.DataFrame:
+    """What admins did in a project and which decisions on its maps stand, newest first: stored, annotator, what,
+    person, map_id, class."""
+    return db.read(
+        """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
+           WHERE project = $project
+           UNION ALL
+           SELECT label_event.stored, annotator, 'decide', NULL, map_id, label_event.class FROM label_event
+           JOIN project_map USING (map_id)
+           WHERE project = $project AND project_map.kind = 'label' AND label_event.kind = 'label'
+             AND queue_order = 'adjudication' AND class_set = (SELECT class_set FROM project WHERE project = $project)
+             AND event NOT IN (SELECT event FROM undone)
+           ORDER BY stored DESC""",
+        {"project": project},
+    )
+
+
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """The labels and skips that stand in a project, oldest first, with counted (not surplus) and their maps' facts.
+    """The labels and skips that stand in a project, oldest first, with counted (not surplus) and their maps' facts; of
+    a project that is closed or archived, those that stood when it was closed.
 
     purpose: label, gold, repeat or training; None for all.
     """
     return db.read(
-        """SELECT project_standing.* EXCLUDE (stored), checkpoint, task, split, row_id, layer, head, length
-           FROM project_standing JOIN attention_map USING (map_id)
-           WHERE project = $project AND ($purpose IS NULL OR purpose = $purpose) ORDER BY ordinal""",
+        f"""{ANSWERS}
+            SELECT newest_answers.* EXCLUDE (stored), checkpoint, task, split, row_id, layer, head, length
+            FROM newest_answers JOIN attention_map USING (map_id)
+            WHERE project = $project AND ($purpose IS NULL OR purpose = $purpose) ORDER BY ordinal""",  # noqa: S608 - ours
         {"project": project, "purpose": purpose},
     )
 
@@ -390,10 +499,7 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 def label_times(db: Database, project: str) -> pd.DataFrame:
     """The labels of a project that nobody took back, oldest first: map_id, annotator, class, counted, stored."""
     return db.read(
-        """SELECT map_id, annotator, class, counted, label_event.stored
-           FROM (SELECT event, arg_max(counted, ordinal) AS counted FROM project_label
-                 WHERE project = ? AND purpose = 'label' GROUP BY event) AS answer
-           JOIN label_event USING (event)
-           WHERE kind = 'label' AND event NOT IN (SELECT event FROM undone) ORDER BY label_event.ordinal""",
+        f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored FROM standing_answers
+            WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours
         [project],
     )

@@ -39,8 +39,9 @@ class Books(RuleBasedStateMachine):
         free = self.rules.ahead - len(self.board.claimed(person, self.now))
         for choice in self.board.choose(person, self.now, free):
             assert not self.stacks.get((person, choice.map_id)), "a map was given twice to one person"
-            places = self.places(choice.map_id)
-            assert len(places) < self.rules.k or not self.people_who_labelled() & (places - self.votes(choice.map_id))
+            votes, places = self.votes(choice.map_id), self.places(choice.map_id)
+            firm = self.people_who_labelled() & (places - votes)  # claims of newcomers hold no place against others
+            assert len(votes) + len(firm) < self.rules.k
             self.handed[person, choice.map_id] = True
             self.happen(Claimed(person, choice, self.now + LAPSE))
 
@@ -66,7 +67,7 @@ class Books(RuleBasedStateMachine):
         self.now += seconds
 
     def places(self, name):
-        return self.board._slots[name].taken(self.now)
+        return self.board._slots[name].taken(self.now, self.board._latest(self.now))
 
     def votes(self, name):
         return self.board._slots[name].votes().keys()
@@ -137,9 +138,30 @@ def test_a_late_label_takes_a_free_place_and_is_surplus_without_one():
     assert board.choose("bob", LAPSE - 1, 1) == []
     assert board.choose("bob", LAPSE + 1, 1) == [Choice("m")]
     assert board.counts("ada", "m", LAPSE + 1)
-    board.apply(Claimed("bob", Choice("m"), 3 * LAPSE))
+    board.apply(Claimed("bob", Choice("m"), 2 * LAPSE + 1))
     assert not board.counts("ada", "m", LAPSE + 1)
     assert board.counts("bob", "m", LAPSE + 1)
+
+
+@pytest.mark.parametrize("ahead", [LAPSE / 2, 2 * 86_400.0])
+def test_a_reservation_that_begins_in_the_future_has_expired(ahead):
+    board = Board(Rules(k=1, lapse=LAPSE, ahead=1), ["m"], exemplars={"e": "a"})
+    for choice in (Choice("m"), Choice("e", "training")):
+        board.apply(Claimed("ada", choice, ahead + LAPSE))
+    assert board.choose("bob", 0.0, 1) == [Choice("e", "training")]
+    board.apply(Judged("bob", admitted=True))
+    assert board.choose("bob", 0.0, 1) == [Choice("m")]
+    assert board.claimed("ada", 0.0) == []
+    assert board.choose("ada", 0.0, 1) == [Choice("e", "training")]
+    assert board.waiting(0.0) == 0
+
+
+def test_a_clock_that_was_set_back_a_little_takes_no_place_away():
+    board = Board(Rules(k=1, lapse=LAPSE, ahead=1), ["m", "before"])
+    board.apply(Answered("before", "ada", Choice("before"), "a", True, 0.0))
+    board.apply(Claimed("ada", Choice("m"), LAPSE + 5))
+    assert board.claimed("ada", 0.0) == [Choice("m")]
+    assert board.choose("bob", 0.0, 1) == []
 
 
 def test_a_label_that_an_undo_brings_back_is_surplus_where_its_place_was_given_away():

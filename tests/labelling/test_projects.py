@@ -184,6 +184,9 @@ def test_labels_that_wait_while_a_project_closes_are_kept(db):
     choice = hand.holds()[0]
     projects.change_project(db, project, "close", annotator="bob")
     hand.say(choice)
+    assert list(projects.project_labels(db, project)["map_id"]) == []
+    assert [event["map_id"] for event in labels.all_events(db)] == [choice.map_id]
+    projects.change_project(db, project, "open", annotator="bob")
     assert list(projects.project_labels(db, project)["map_id"]) == [choice.map_id]
 
 

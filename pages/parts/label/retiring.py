@@ -3,9 +3,9 @@
 import pandas as pd
 import streamlit as st
 
+from core.labelling.assignment_service import retire
 from core.patterns.snapshot import retire_unknown, unknown_labels
 from core.store.database import Database
-from core.store.retiring import retire
 from pages.parts.shell.messages import clear_errors, plain
 
 

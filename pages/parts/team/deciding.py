@@ -36,5 +36,6 @@ def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
     lines = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
     if dispute.doubt:
         title = next((labelled.title for labelled in classes.classes if labelled.name == dispute.doubt), dispute.doubt)
-        lines.append(f"A classifier that never saw this input is confident of {title}.")
+        by = f", queued by {dispute.queued_by}" if named and dispute.queued_by else ""
+        lines.append(f"A classifier that was not trained on this input predicts {title}{by}.")
     return lines

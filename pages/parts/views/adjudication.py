@@ -6,13 +6,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import adjudicating
+from core.labelling.crowd import votes_of
 from core.patterns.snapshot import known_class_set
+from core.store import projects
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled_labels import show_bundled_disputes
 from pages.parts.team.deciding import sheet_of
+from pages.parts.widgets.tables import show_table
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -31,6 +34,14 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_disputes(db, class_set)
         return
     db.person.must("annotator", "decide on maps")
+    if project is not None and projects.frozen_at(db.cursor(), project) is not None:
+        st.info(
+            "This project is closed, and its labels count as they were when it was closed. Open it again under "
+            "*Projects > Setup* to decide on its maps.",
+            icon=":material/lock:",
+        )
+        show_decisions(db, class_set, project)
+        return
     key = (class_set, project, annotator, shows_names, classes)
     cached_queue = st.session_state.get("queue")
     if (
@@ -52,3 +63,14 @@ def show(tools: DeltaGenerator) -> None:
             "note, Backspace undoes"
         )
     )
+    show_decisions(db, class_set, project)
+
+
+def show_decisions(db, class_set: str, project: str | None) -> None:
+    """The decisions that stand, newest first."""
+    votes = votes_of(db, class_set, project)
+    decisions = votes[votes.queue_order == "adjudication"].iloc[::-1]
+    if len(decisions):
+        with st.expander(f"Decisions when this page was opened: {len(decisions)}"):
+            shown = decisions[["happened", "annotator", "map_id", "class"]]
+            show_table(shown.rename(columns={"happened": "when, UTC", "annotator": "who", "map_id": "map"}))

@@ -61,10 +61,37 @@ def one_project(db, project, by: str) -> None:
     if project.state != "archived":
         making.people_of(db, project, by)
         making.order_again(db, project, by)
+    show_log(db, project)
     with st.expander("Rules and recipe"):
         left, right = st.columns(2)
         left.json(project.rules)
         right.json(project.recipe)
+
+
+DONE = {
+    "pause": "paused the project",
+    "open": "opened the project again",
+    "close": "closed the project: its labels count as they were then",
+    "archive": "archived the project",
+    "admit": "let {person} go on",
+    "exclude": "paused {person}",
+    "order": "ordered the maps by the classifier",
+    "decide": "decided that map {map_id} is {class}",
+}
+
+
+def show_log(db, project) -> None:
+    """What admins did in a project and the decisions on its maps, newest first."""
+    log = projects.history(db, project.project)
+    with st.expander(f"Log: {counted(len(log), 'entries')}"):
+        rows = [
+            {"when, UTC": entry["stored"], "who": entry["annotator"], "what": DONE[entry["what"]].format(**entry)}
+            for entry in log.to_dict("records")
+        ]
+        if rows:
+            show_table(pd.DataFrame(rows))
+        else:
+            st.caption("Nobody has changed this project or decided on one of its maps yet.")
 
 
 def show(tools: DeltaGenerator) -> None:
