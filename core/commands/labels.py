@@ -16,6 +16,7 @@ from core.labelling.label_studio import export_studio, import_studio
 from core.patterns.snapshot import retire_unknown
 from core.store import erasure, label_files, labels, projects
 from core.store.database import Database
+from core.store.label_checks import say_alike
 from core.studies.contract import Flag
 
 app = typer.Typer(help="Labels of attention maps, in and out; many people's labels as one.", no_args_is_help=True)
@@ -36,6 +37,7 @@ def export_command(
         raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
     with database() as db:
         count = _exported(db, file, class_set, weights)
+        _say_alike(db, class_set)
     noun = "tasks" if file.suffix.lower() == ".json" else "events"
     _say("labels-export", [{"file": str(file), noun: count}], form, f"{count} {noun} in {file}", class_set=class_set)
 
@@ -48,6 +50,12 @@ def _exported(db: Database, file: Path, class_set: str | None, weights: bool) ->
     if file.suffix.lower() == ".json":
         return export_studio(db, file, class_set)
     return export_dataset(db, file, class_set)
+
+
+def _say_alike(db: Database, class_set: str | None) -> None:
+    """Names among the labels that look alike, on standard error."""
+    if sentence := say_alike(labels.annotators(db, class_set)):
+        tell(sentence, err=True)
 
 
 def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, **provenance: object) -> None:
@@ -83,10 +91,12 @@ def import_command(asked: Importing, form: Form) -> None:
     if form != "table":
         rows = [{"row": number, "reason": reason} for number, reason in report.refused]
         counts = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}
-        show_rows("labels-import", counts | {"file": str(file)}, rows, form)
+        show_rows("labels-import", counts | {"notes": report.notes, "file": str(file)}, rows, form)
     else:
         for number, reason in report.refused:
             tell(f"row {number}: {reason}", err=True)
+        for note in report.notes:
+            tell(note, err=True)
         tell(
             f"{report.rows} rows: {report.new} new, {report.already} there already, {len(report.refused)} "
             f"refused; {report.maps} new maps"
@@ -164,6 +174,7 @@ def truth_command(asked: Judging, form: Form) -> None:
         class_set = project.class_set if project else asked.class_set
         judged = crowd.truth_of(db, class_set, chosen, project.project if project else None)
         pace = labels.pace(db, class_set)
+        _say_alike(db, class_set)
     table = crowd.people_table(judged, pace)
     if not asked.people:
         best = judged.labels.fillna("(tie)")

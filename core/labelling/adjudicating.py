@@ -19,7 +19,7 @@ from core.patterns.label_errors import Suspect, label_errors
 from core.patterns.snapshot import Snapshot, known_class_set
 from core.store import labels, projects
 from core.store.database import Database
-from core.store.people import RightsError
+from core.store.people import RightsError, person_name
 
 PASS = 100  # of decisions; people's own passes are 1 to 9
 FOLDS = 5
@@ -142,7 +142,7 @@ def _check_decision(db: Database, cursor: Any, map_id: str, class_set: str, pers
     its_projects = projects.projects_with(cursor, class_set, map_id)
     for project in its_projects:
         about = projects.one_project(db, project)
-        named = about.rules.get("people", ())
+        named = set(map(person_name, about.rules.get("people", ())))
         if not db.person.may("admin") and (
             (named and person not in named) or projects.is_excluded(cursor, project, person)
         ):

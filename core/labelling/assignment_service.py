@@ -23,6 +23,7 @@ from core.store import labels, projects, retiring
 from core.store.database import Database
 from core.store.label_checks import TAKES_BACK, check_annotator, likely_time
 from core.store.label_checks import now as utc_now
+from core.store.people import person_name
 
 UNDO_STEPS = 50
 COUNTING = ("open", "paused")  # states of a project in which labels of maps that were handed out take places
@@ -75,7 +76,7 @@ class Handed:
 
 def rules_of(project: projects.Project) -> Rules:
     """A stored project's rules."""
-    return Rules(**project.rules | {"people": tuple(project.rules.get("people", ()))})
+    return Rules(**project.rules | {"people": tuple(map(person_name, project.rules.get("people", ())))})
 
 
 def board_of(db: Database, project: str) -> Board:
@@ -86,6 +87,7 @@ def board_of(db: Database, project: str) -> Board:
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
     """Fill what a person holds up to the project's `ahead` maps. Raises InputError unless the project is open."""
+    person = person_name(person)
     db.person.signs(person)
     check_annotator(person)
     with _changing(db), db.write() as cursor:
@@ -135,7 +137,7 @@ def record(
         RightsError: a decision by somebody who is not of the people of a project that has the map.
     """
     moment = now or utc_now()
-    events = [{**event, "stored": moment, "happened": likely_time(event.get("happened"), moment)} for event in events]
+    events = [_stamped(event, moment) for event in events]
     _check_batches(events)
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
@@ -177,6 +179,13 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
             _store_demoted(cursor, project, followed.board)
             _wrote(db, cursor, followed)
         return saved
+
+
+def _stamped(event: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
+    """An event as it is stored: when, and by whom."""
+    person = event.get("annotator")
+    by = {"annotator": person_name(person)} if isinstance(person, str) else {}
+    return {**event, **by, "stored": moment, "happened": likely_time(event.get("happened"), moment)}
 
 
 def _is_decision(event: Mapping[str, Any]) -> bool:

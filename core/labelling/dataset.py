@@ -8,6 +8,7 @@ from core.config import code_version
 from core.errors import InputError
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.store.database import Database
+from core.store.label_checks import say_alike
 from core.store.label_files import Imported, exported, import_labels, write_rows
 from core.writing import write_whole
 
@@ -82,6 +83,7 @@ def card(db: Database, class_set: str, events: int) -> str:
             "|---|---|",
             *people_said,
             "",
+            *([_cell(alike), ""] if (alike := say_alike(people)) else []),
             f"Written by Attention Atlas {code_version()}. Choose a licence before you publish this, and ask the "
             "annotators whether their names may stand in it.",
             "",

@@ -7,10 +7,11 @@ or changed in Label Studio come back as new label events.
 import base64
 import html
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,10 @@ from core.errors import InputError
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set
 from core.store.database import Database
+from core.store.label_checks import TAKES_BACK, now, time_of
 from core.store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
+from core.store.labels import all_events
+from core.store.people import person_name
 from core.store.rows import Row
 from core.writing import write_whole
 
@@ -177,46 +181,59 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Read Label Studio's JSON; tasks of maps that are stored, or that our own export wrote.
+    """Read what Label Studio exports: its JSON (also of older versions and of a storage), or JSON-MIN.
 
-    An annotation that cannot be used (several choices, nobody known, no such class or map) is reported.
+    A list of records with map_id, class and annotator, as pandas writes it, is read too. What is ours is recognised by
+    map, person, class and time, so a project that nobody changed there brings nothing new. Of several labels by one
+    person the last by creation time stands, and none that is older than the label which stands here comes in. An
+    annotation that cannot be used (several choices, nobody known, no such class or map) is reported.
 
     Args:
         db: where labels are stored.
-        file: the JSON file, a list of tasks.
+        file: the JSON file.
         class_set: which the annotations' choices are classes of.
-        people: names by Label Studio's ids of users, where annotations have no e-mail address.
+        people: names by Label Studio's ids or e-mail addresses of users.
         keep_rest: take the other annotations where one cannot be used; otherwise one leaves the store as it was.
 
     Returns:
         What became of the annotations, with the reason for each that is refused.
 
     Raises:
-        InputError: the file is no such list, or has more than MOST_ROWS rows.
+        InputError: the file is none of these forms, has no label, or has more than MOST_ROWS rows.
         RightsError: one who is no admin asks.
     """
     db.person.must("admin", "import labels")
     content = read_bytes(file)
-    try:
-        tasks = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"Label Studio's export is JSON; {file.name[:80]} is not: export it again as JSON.") from error
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError(f"Label Studio's JSON is a list of tasks; {file.name[:80]} is none: export it again as JSON.")
+    tasks = _tasks(content, file.name[:80])
+    if _are_records(tasks):
+        return import_rows(db, tasks, batch_of(content), keep_rest=keep_rest, defaults={"class_set": class_set})
+    entries = list(_annotations(tasks))
     own_rows = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
+    if tasks and not entries and not own_rows:
+        raise InputError(_without_labels(tasks, file.name[:80]))
+    if len(own_rows) + len(entries) > MOST_ROWS:
+        raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
+    names = {str(user): name for user, name in (people or {}).items()}
     try:
         with db.write():
             imported = import_rows(
                 db, own_rows, batch_of(content), keep_rest=keep_rest
             )  # brings the classes that the rest names
             classes = known_class_set(db, class_set)
-            rows = list(_added_rows(tasks, classes, dict(people or {}), own_rows, batch_of(content)))
-            if len(own_rows) + len(rows) > MOST_ROWS:
-                raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
-            added = import_rows(db, rows, batch_of(content), keep_rest=keep_rest)
+            found = [_read(number, entry, classes, names) for number, entry in enumerate(entries, start=1)]
+            news = _news(db, classes, [one for one in found if isinstance(one, _Annotation)], own_rows)
+            wrong = [one for one in found if isinstance(one, InputError)]
+            rows = [one.as_row(classes, batch_of(content)) for one in news.new]
+            added = import_rows(db, [*wrong, *rows], batch_of(content), keep_rest=keep_rest)
             refused = [*imported.refused, *((len(own_rows) + number, why) for number, why in added.refused)]
-            total = Imported(len(own_rows) + len(rows), imported.new + added.new, imported.already + added.already,
-                             imported.maps + added.maps, refused)  # fmt: skip
+            total = Imported(
+                len(own_rows) + added.rows + news.known + news.older,
+                imported.new + added.new,
+                imported.already + added.already + news.known + news.older,
+                imported.maps + added.maps,
+                refused,
+                [*dict.fromkeys([*imported.notes, *added.notes, *_said(news, names, entries)])],
+            )
             if refused and not keep_rest:
                 raise _RefusedError
     except _RefusedError:
@@ -228,28 +245,87 @@ class _RefusedError(Exception):
     """Rolls the transaction back when nothing may be kept."""
 
 
-def _added_rows(
-    tasks: list[dict[str, Any]], classes: ClassSet, people: dict[str, str], own_rows: list[Row], batch: str
-) -> Iterator[Row | BaseException]:
-    """What Label Studio added to our own events, with numbers of the file's batch."""
-    own_by_event = {row.get("event"): row for row in own_rows}
-    number = 0
-    for task_number, task in enumerate(tasks, start=1):
-        annotations = task.get("annotations")
-        for annotation in annotations if isinstance(annotations, list) else []:
-            number += 1
-            try:
-                row = _added(task, annotation, classes, people, own_by_event)
-            except InputError as error:
-                yield InputError(f"Task {task.get('id', task_number)}: {error}")
-                continue
-            if row is not None:
-                yield row | {"batch": batch, "sequence": number, "way": "file"}
+def _tasks(content: bytes, name: str) -> list[dict[str, Any]]:
+    """The JSON objects of a file. InputError for a file of another form."""
+    try:
+        tasks = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        lines = " It looks like JSON lines: rename it to .jsonl." if content.lstrip()[:1] == b"{" else ""
+        raise InputError(
+            f"Label Studio's export must be JSON; {name} is not. Export it again as JSON or JSON-MIN.{lines}"
+        ) from error
+    if isinstance(tasks, dict) and ("data" in tasks or "result" in tasks):  # one file an annotation or task
+        tasks = [tasks]
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise InputError(
+            f"Label Studio's JSON must be a list of tasks; {name} is "
+            f"{'an object with ' + _keys([tasks]) if isinstance(tasks, dict) else 'none'}. Export it again as JSON or "
+            "JSON-MIN, or write records (pandas: orient='records')."
+        )
+    return tasks
+
+
+def _keys(tasks: list[dict[str, Any]]) -> str:
+    return "the keys " + (", ".join(sorted({str(key)[:30] for task in tasks[:20] for key in task}))[:200] or "(none)")
+
+
+def _are_records(tasks: list[dict[str, Any]]) -> bool:
+    """Whether these are labels as this program reads them from JSON lines, and no annotations of Label Studio."""
+    return bool(tasks) and all(
+        "map_id" in task and "annotation_id" not in task and isinstance(task.get("annotator"), str) for task in tasks
+    )
+
+
+def _without_labels(tasks: list[dict[str, Any]], name: str) -> str:
+    if any(task.get("predictions") for task in tasks):
+        what = f"Label Studio's JSON with predictions, which are no labels ({len(tasks)} tasks)"
+    elif any("data" in task for task in tasks):
+        what = f"Label Studio's JSON with {len(tasks)} tasks, and none of them has an annotation"
+    else:
+        what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}"
+    return (
+        f"A file of labels must have at least one label; {name} is {what}. Export annotated tasks as JSON or JSON-MIN, "
+        "or write records with map_id, class and annotator."
+    )
+
+
+_Entry = tuple[str, Any, Any]  # what to call its task, the task's data, and the annotation
+
+
+def _annotations(tasks: list[dict[str, Any]]) -> Iterator[_Entry]:
+    """The annotations of a file of any of the forms."""
+    for number, task in enumerate(tasks, start=1):
+        name = str(task.get("id", number))
+        listed = next((task[key] for key in ("annotations", "completions") if isinstance(task.get(key), list)), None)
+        home = task.get("task")
+        if listed is not None:
+            for annotation in listed:
+                yield name, task.get("data"), annotation
+        elif "result" in task and isinstance(home, dict):  # a storage writes annotations, each with its task
+            yield str(home.get("id", number)), home.get("data"), task
+        elif "map_id" in task and {"annotation_id", "annotator"} & set(task):  # JSON-MIN
+            yield name, task, _from_min(task)
+
+
+def _from_min(task: dict[str, Any]) -> dict[str, Any]:
+    """An annotation as the JSON form has it, of an entry of JSON-MIN, which names the choice by its question."""
+    given = task.get("class", next((value for value in task.values() if isinstance(value, dict)), None))
+    chosen = given.get("choices") if isinstance(given, dict) else [given]
+    result = [] if given in (None, "") else [_choice(chosen if isinstance(chosen, list) else [])]
+    return {
+        "completed_by": task.get("annotator"),
+        "created_at": task.get("created_at"),
+        "updated_at": task.get("updated_at"),
+        "lead_time": task.get("lead_time"),
+        "was_cancelled": given in (None, ""),
+        "result": result,
+    }
 
 
 def _own_rows(task: dict[str, Any]) -> list[Row]:
     """The events that our export put into a task, the first with its map."""
-    task_data = task.get("data")
+    home = task.get("task") if isinstance(task.get("task"), dict) else task
+    task_data = home.get("data", task)  # type: ignore[union-attr]
     atlas_data = task_data.get("atlas") if isinstance(task_data, dict) else None
     atlas: dict[str, Any] = atlas_data if isinstance(atlas_data, dict) else {}
     events = atlas.get("events")
@@ -262,31 +338,183 @@ def _own_rows(task: dict[str, Any]) -> list[Row]:
     return [facts | history | events[0], *(bare | event for event in events[1:])]
 
 
-def _added(
-    task: dict[str, Any], annotation: Any, classes: ClassSet, people: dict[str, str], own_by_event: dict[Any, Row]
-) -> Row | None:
-    """A new event of an annotation, None for one that says what an event of ours said already."""
-    if not isinstance(annotation, dict):
-        raise InputError("An annotation is a JSON object; this one is not: export it again.")
-    task_data = task.get("data") if isinstance(task.get("data"), dict) else {}
-    map_id = task_data.get("map_id")  # type: ignore[union-attr]
-    if not isinstance(map_id, str):
-        raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
-    chosen = _chosen(annotation, classes)
-    meta = annotation.get("meta")
-    ours = own_by_event.get(meta.get("atlas")) if isinstance(meta, dict) else None
-    before = None if ours is None else _Event.of(ours)
-    if before is not None and (before.given if before.kind == "label" else None) == chosen:
+@dataclass(frozen=True)
+class _Annotation:
+    """An annotation that can be used. given: a class, None for a skip; created, updated: in UTC, None where it does not
+    say; ours: the id of our event that it is of, where it says so."""
+
+    number: int
+    map_id: str
+    person: str
+    given: str | None
+    created: datetime | None
+    updated: datetime | None
+    seconds: Any
+    ours: Any
+    passing: int = 1
+
+    def as_row(self, classes: ClassSet, batch: str) -> Row:
+        """As a row of labels, with a number of the file's batch."""
+        row = {"map_id": self.map_id, "class_set": classes.name, "annotator": self.person, "pass": self.passing}
+        row |= {"happened": self.created, "seconds": self.seconds}
+        row |= {"kind": "skip"} if self.given is None else {"kind": "label", "class": self.given}
+        return row | {"batch": batch, "sequence": self.number, "way": "file"}
+
+
+def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, str]) -> "_Annotation | InputError":
+    """An annotation, or why it cannot be used."""
+    task, data, annotation = entry
+    try:
+        if not isinstance(annotation, dict):
+            raise InputError("An annotation is a JSON object; this one is not: export it again.")
+        map_id = data.get("map_id") if isinstance(data, dict) else None
+        if not isinstance(map_id, str):
+            raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
+        meta = annotation.get("meta")
+        created, updated = (_time(annotation.get(name)) for name in ("created_at", "updated_at"))
+        return _Annotation(
+            number,
+            map_id,
+            person_name(_who(annotation.get("completed_by"), people)),
+            _chosen(annotation, classes),
+            created,
+            updated,
+            annotation.get("lead_time"),
+            meta.get("atlas") if isinstance(meta, dict) else None,
+        )
+    except InputError as error:
+        return InputError(f"Task {task}: {error}")
+
+
+def _time(given: Any) -> datetime | None:
+    """A time as the store keeps it; old versions wrote seconds since 1970."""
+    if given is None:
         return None
-    annotator = _who(annotation.get("completed_by"), people)
-    event = {
-        "map_id": map_id,
-        "class_set": classes.name,
-        "annotator": annotator,
-        "happened": annotation.get("created_at"),
-    }
-    event |= {"seconds": annotation.get("lead_time"), "pass": before.passing if before else 1}
-    return event | ({"kind": "skip"} if chosen is None else {"kind": "label", "class": chosen})
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        given = datetime.fromtimestamp(given, UTC) if 0 <= given < 2**33 else str(given)
+    return time_of(given, "an annotation")
+
+
+class _News(NamedTuple):
+    """What of a file's annotations is new. known: how many were stored already; older: how many are older than what the
+    same person said later."""
+
+    new: list[_Annotation]
+    known: int
+    older: int
+
+
+def _news(db: Database, classes: ClassSet, annotations: list[_Annotation], own_rows: list[Row]) -> _News:
+    """The annotations that say something new, oldest first."""
+    in_file = {str(row.get("event")) for row in own_rows}
+    said = _Stored(db, classes, {annotation.map_id for annotation in annotations})
+    exported = _Exported(classes, own_rows)
+    new: list[_Annotation] = []
+    known = older = 0
+    for annotation in sorted(annotations, key=lambda one: (one.created or datetime.max, one.number)):
+        before = said.same_time(annotation) or (said.events.get(annotation.ours) if annotation.ours else None)
+        if exported.has(annotation) or (before and before.given == annotation.given and before.event in in_file):
+            continue  # the file's own events say it
+        if before and before.given == annotation.given:
+            known += 1
+            continue
+        if before:  # ours, with another class: changed there, and later than it was made
+            updated = annotation.updated if annotation.updated != annotation.created else None
+            annotation = replace(annotation, passing=before.passing, created=updated)
+        standing = said.standing.get((annotation.map_id, annotation.person, annotation.passing))
+        if standing and standing.given == annotation.given:
+            known += 1
+        elif standing and annotation.created and annotation.created <= standing.happened:
+            older += 1
+        else:
+            new.append(annotation)
+            said.add(annotation)
+    return _News(new, known, older)
+
+
+class _Said(NamedTuple):
+    """A label (given: its class) or skip (None) of a person."""
+
+    event: str
+    given: str | None
+    passing: int
+    happened: datetime
+
+
+class _Stored:
+    """What people have said of these maps in a class set, classes as they are called now. standing: by map, person and
+    pass."""
+
+    def __init__(self, db: Database, classes: ClassSet, maps: Collection[str]) -> None:
+        self.events: dict[Any, _Said] = {}
+        self.standing: dict[tuple[str, str, int], _Said] = {}
+        self._by_time: dict[tuple[str, str, datetime], _Said] = {}
+        undone: set[str] = set()
+        rows = [row for row in all_events(db, classes.name) if row["map_id"] in maps]
+        for row in rows:
+            undone |= {row["undoes"]} if row["kind"] in TAKES_BACK else set()
+        for row in rows:
+            if row["kind"] in ("label", "skip"):
+                given = classes.present(row["class"]) if row["kind"] == "label" else None
+                said = _Said(row["event"], given, row["pass"], row["happened"])
+                person = person_name(row["annotator"])
+                self.events[row["event"]] = said
+                self._by_time[row["map_id"], person, _second(row["happened"])] = said
+                if row["event"] not in undone:
+                    self.standing[row["map_id"], person, row["pass"]] = said
+
+    def same_time(self, annotation: _Annotation) -> _Said | None:
+        """What this person said of this map in the second in which the annotation was created."""
+        if annotation.created is None:
+            return None
+        return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
+
+    def add(self, annotation: _Annotation) -> None:
+        """Take in an annotation that is new, so that it is known if it comes again."""
+        said = _Said("", annotation.given, annotation.passing, annotation.created or now())
+        self.standing[annotation.map_id, annotation.person, annotation.passing] = said
+        if annotation.created is not None:
+            self._by_time[annotation.map_id, annotation.person, _second(annotation.created)] = said
+
+
+class _Exported:
+    """What stood when our export wrote the file: an annotation that says the same was not changed there."""
+
+    def __init__(self, classes: ClassSet, own_rows: list[Row]) -> None:
+        undone = {str(row.get("undoes")) for row in own_rows if row.get("kind") in TAKES_BACK}
+        standing: dict[Any, Any] = {}
+        for row in own_rows:
+            if row.get("kind") in ("label", "skip") and row.get("event") not in undone:
+                opinion = tuple(str(row.get(name)) for name in ("map_id", "annotator", "pass"))
+                standing[opinion] = classes.present(str(row.get("class"))) if row.get("kind") == "label" else None
+        self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
+
+    def has(self, annotation: _Annotation) -> bool:
+        """Whether the file's own events say what this annotation says."""
+        return (annotation.map_id, annotation.person, annotation.given) in self._said
+
+
+def _second(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)
+
+
+def _said(news: _News, people: Mapping[str, str], entries: list[_Entry]) -> list[str]:
+    """What people should know of the annotations that did not come in, and of names that were given for nobody."""
+    users = {user for _, _, annotation in entries for user in _users(annotation)}
+    strangers = sorted(set(people) - users)
+    notes = []
+    if news.older:
+        notes.append(
+            f"{news.older} annotations are older than what the same people said of these maps later, which stands."
+        )
+    if strangers:
+        notes.append(f"No annotation is by the user {', '.join(strangers)[:200]}; check --person.")
+    return notes
+
+
+def _users(annotation: Any) -> list[str]:
+    by = annotation.get("completed_by") if isinstance(annotation, dict) else None
+    return [str(by.get(name)) for name in ("id", "email")] if isinstance(by, dict) else [str(by)]
 
 
 def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
@@ -316,13 +544,17 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
     return chosen
 
 
-def _who(completed_by: Any, people: dict[str, str]) -> str:
+def _who(completed_by: Any, people: Mapping[str, str]) -> str:
+    """The name that was given for a user (by id or e-mail address), otherwise the e-mail address."""
+    users = [completed_by]
     if isinstance(completed_by, dict):
-        completed_by = completed_by.get("email") or completed_by.get("id")
-    name = people.get(str(completed_by), completed_by if isinstance(completed_by, str) else None)
+        users = [completed_by.get("id"), completed_by.get("email")]
+    name = next((people[str(user)] for user in users if str(user) in people), None)
+    name = name or next((user for user in users if isinstance(user, str) and user), None)
     if not name:
+        user = next((user for user in users if user is not None), None)
         raise InputError(
-            f"A label carries the name of who gave it; {str(completed_by)[:40]!r} is nobody known here: say who it is "
+            f"A label carries the name of who gave it; {str(user)[:40]!r} is nobody known here: say who it is "
             "(--person ID=NAME)."
         )
     return name

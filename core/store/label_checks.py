@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from core.errors import InputError
+from core.store.people import person_name
 from core.store.rows import Row
 
 KINDS = ("label", "skip", "flag", "note", "undo", "retire")
@@ -68,6 +69,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
         "stored": time_of(event.get("stored"), subject),
         "happened": time_of(event.get("happened"), subject),
     }
+    if isinstance(row["annotator"], str):
+        row["annotator"] = person_name(row["annotator"])
     for column in EVENT:
         row[column.name] = _fitting(column, row[column.name], subject, least=1)
     if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
@@ -165,7 +168,26 @@ def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | No
 def looks_like(name: str) -> str:
     """What people see of a name: no case, no space around it, no characters that do not show, one way to write é."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
-    return visible.strip().casefold()
+    return " ".join(visible.split()).casefold()
+
+
+def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Groups of different names that people cannot tell apart: by case, space, or characters that do not show."""
+    groups: dict[str, set[str]] = {}
+    for name in names:
+        groups.setdefault(looks_like(name), set()).add(name)
+    return sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1)
+
+
+def say_alike(names: Iterable[str]) -> str:
+    """A sentence about the names that look alike; "" if there are none."""
+    groups = "; ".join(" and ".join(map(repr, group)) for group in alike(names))
+    return (
+        f"These names look alike and count as different people: {groups}. If a person has labelled under both, their "
+        "agreement is counted as that of two people."
+        if groups
+        else ""
+    )
 
 
 def check_name(what: str, value: Any, subject: str) -> None:

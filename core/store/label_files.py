@@ -24,7 +24,17 @@ from core.errors import InputError
 from core.reading import decoded, encoding_of, lines_of, open_file, read_text
 from core.store.class_names import add_history, class_history
 from core.store.database import Database
-from core.store.label_checks import EVENT, MAP, checked_event, checked_map, contradiction, time_of, whole_numbers
+from core.store.label_checks import (
+    EVENT,
+    MAP,
+    checked_event,
+    checked_map,
+    contradiction,
+    looks_like,
+    say_alike,
+    time_of,
+    whole_numbers,
+)
 from core.store.label_rules import refusals
 from core.store.labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
 from core.store.rows import Row, to_json
@@ -41,13 +51,14 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a file's rows. refused: (row number from 1, reason)."""
+    """What became of a file's rows. refused: (row number from 1, reason); notes: what else people should know."""
 
     rows: int
     new: int
     already: int
     maps: int
     refused: list[tuple[int, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 # ---------------------------------------------------------------- out
@@ -157,7 +168,11 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
-    rows = _parquet_rows(data, file) if ending == ".parquet" else _lines(data, file)
+    rows = list(_parquet_rows(data, file) if ending == ".parquet" else _lines(data, file))
+    if data and not rows and ending != ".parquet":
+        raise InputError(
+            f"A file of labels must have a JSON object on each line; {file.name[:80]} has only empty lines."
+        )
     return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 
@@ -320,7 +335,18 @@ def _stored(
             new = add_events(cursor, events)
     except _RefusedError:
         return Imported(total, 0, 0, 0, sorted(refused))
-    return Imported(total, new, len(events) - new, maps, sorted(refused))
+    return Imported(total, new, len(events) - new, maps, sorted(refused), _notes(db, rows))
+
+
+def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
+    """Names of the file that were read as another, and those that look like another name in the store."""
+    given = {str(row.row["annotator"]): str(row.event["annotator"]) for row in rows}
+    merged = sorted(f"{said!r} as {name!r}" for said, name in given.items() if said != name)
+    notes = [f"E-mail addresses are compared without case and spaces: {', '.join(merged)[:400]}."] if merged else []
+    people = db.cursor().execute("SELECT DISTINCT annotator FROM label_event").fetchall()
+    looks = {looks_like(name) for name in given.values()}
+    sentence = say_alike(name for (name,) in people if looks_like(name) in looks)
+    return notes + ([sentence] if sentence else [])
 
 
 def _without(rows: list[_Incoming], refused: list[tuple[int, str]]) -> list[_Incoming]:

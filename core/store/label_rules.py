@@ -10,7 +10,7 @@ from typing import Any
 
 from core.store.class_names import known_names
 from core.store.label_checks import TAKES_BACK
-from core.store.people import Person
+from core.store.people import Person, person_name
 from core.store.rows import Row, among, quoted
 
 _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
@@ -36,6 +36,9 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     """Why rows cannot be stored, by their place; each may build on those before it that can."""
     facts, refused = _known(cursor, rows), {}
     for index, row in enumerate(rows):
+        target = facts.events.get(row["undoes"]) if row["kind"] == "undo" else None
+        if target is not None and person_name(target["annotator"]) == row["annotator"]:
+            row["annotator"] = target["annotator"]  # of a version that stored addresses as they were typed
         if why := _why_not(row, facts):
             refused[index] = why
         else:
@@ -105,9 +108,9 @@ def _why_not(row: Row, facts: _Known) -> str | None:
 
 
 def _not_again(row: Row, stored: Mapping[str, Any]) -> str | None:
-    if stored["annotator"] != row["annotator"]:
+    if person_name(stored["annotator"]) != person_name(row["annotator"]):
         return _belongs(row["event"], stored, row)
-    if any(stored[name] != row[name] for name in _SAID):
+    if any(stored[name] != row[name] for name in _SAID if name != "annotator"):
         return (
             f"An event is sent again as it was; {row['event'][:60]!r} is stored and says something else: start a new "
             "outbox by opening the page again."

@@ -241,6 +241,15 @@ def labels(
     )
 
 
+def annotators(db: Database, class_set: str | None = None) -> list[str]:
+    """Every name that label events carry, of one class set or all."""
+    cursor = db.cursor().execute(
+        "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
+        {"class_set": class_set},
+    )
+    return [name for (name,) in cursor.fetchall()]
+
+
 def classes_given(db: Database, class_set: str) -> list[str]:
     """The classes that labels of a set carry, those that somebody took back too, as named when given."""
     cursor = db.cursor().execute(

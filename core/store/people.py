@@ -49,7 +49,7 @@ class Person:
     def signs(self, annotator: str) -> None:
         """RightsError unless this person may label as `annotator`: under one's own name; admins under any."""
         self.must("annotator", "label")
-        if self.name and self.role != "admin" and annotator != self.name:
+        if self.name and self.role != "admin" and person_name(annotator) != person_name(self.name):
             raise RightsError(
                 f"Labels carry the name of the one who is signed in, {self.name}, but {annotator[:60]!r} was given; "
                 "label under your own name."
@@ -108,13 +108,14 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
                 f"The [roles] of secrets.toml give lists of names for {', '.join(ROLES[1:])}, but {role[:40]!r} is not "
                 "such a list; correct it and start the app again."
             )
-        if name and _compared(name) in {_compared(entry) for entry in names}:
+        if name and person_name(name) in {person_name(entry) for entry in names}:
             listed.append(role)
     highest = max(listed, key=ROLES.index) if listed else str(roles.get("default", "none"))
     return Person(role=highest).role
 
 
-def _compared(name: str) -> str:
-    """As names compare: an address of ASCII without case; anything else as it is written."""
+def person_name(name: str) -> str:
+    """A name as labels carry it and as names compare: an e-mail address without case and without space around it;
+    anything else as it is written."""
     stripped = name.strip()
-    return stripped.lower() if _ADDRESS.fullmatch(stripped) else stripped
+    return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

@@ -24,6 +24,7 @@ from core.patterns.raster import from_float16
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import label_files, labels
 from core.store.database import Database
+from core.store.label_checks import say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
 from core.tasks.pasted_rows import read_pasted
 from pages.parts.shell import loading, resources, uploads, url
@@ -180,6 +181,7 @@ def files(db: Database, class_set: str) -> None:
             return file.read_bytes()
 
     st.download_button("Export labels", exported, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
+    say_names_alike(db, class_set)
     upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
     keep = st.toggle("Keep the other rows when one is bad", value=True)
     if upload and st.button("Import"):
@@ -191,12 +193,20 @@ def files(db: Database, class_set: str) -> None:
             say_imported(report)
 
 
+def say_names_alike(db: Database, class_set: str) -> None:
+    """A warning where names among the labels look alike."""
+    if sentence := say_alike(labels.annotators(db, class_set)):
+        st.warning(plain(sentence), icon=":material/group:")
+
+
 def say_imported(report: label_files.Imported) -> None:
     """How many labels came in, and what was refused."""
     st.success(
         f"{counted(report.rows, 'rows')}: {report.new} new, {report.already} there already; "
         f"{counted(report.maps, 'new maps')}."
     )
+    for note in report.notes:
+        st.info(plain(note))
     if report.refused:
         show_table([{"row": number, "reason": reason} for number, reason in report.refused])
 

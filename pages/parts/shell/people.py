@@ -17,7 +17,7 @@ from streamlit import config as server
 from core import config
 from core.sign_in import SignIn, sign_in
 from core.sign_in_sessions import SignInSessions
-from core.store.people import Person, name_of, role_of
+from core.store.people import Person, name_of, person_name, role_of
 from pages.parts.shell import remembered_choices
 from pages.parts.shell.messages import plain
 
@@ -137,7 +137,7 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
     typed = st.text_input(label, str(remembered_choices.recalled().get("name", ""))[:60], key=key, max_chars=60,
                           placeholder="Your name" if bare else "a name for your labels; it is taken on trust",
                           persist_state="session", label_visibility=shown)  # fmt: skip
-    name = unicodedata.normalize("NFC", typed or "").strip()
+    name = person_name(unicodedata.normalize("NFC", typed or "").strip())
     if name:
         remembered_choices.remember({"name": name}, key=f"remember_{key}")
     return name

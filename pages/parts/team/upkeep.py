@@ -9,7 +9,7 @@ from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database
-from pages.parts.label.label_tools import say_imported
+from pages.parts.label.label_tools import say_imported, say_names_alike
 from pages.parts.shell import uploads
 from pages.parts.shell.messages import clear_errors, counted, plain
 
@@ -40,6 +40,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
             return (Path(folder) / "labels.json").read_bytes()
 
     st.download_button("Export", exported, file_name=f"labels-{class_set}.json", on_click="ignore")
+    say_names_alike(db, class_set)
     upload = uploads.ask_file("Label Studio's JSON", ["json"])
     users = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
     people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)

@@ -11,7 +11,7 @@ from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.label.label_tools import pick_class_set, show_disputed
+from pages.parts.label.label_tools import pick_class_set, say_names_alike, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
@@ -82,6 +82,7 @@ def show(tools: DeltaGenerator) -> None:
         )
         return
     raters = agreement.raters_of(standing)
+    say_names_alike(db, class_set)
     if len(raters) < 2:
         st.info(
             "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",
