@@ -7,6 +7,7 @@ hashes alone: who reads it can neither sign in with it nor tell whose sessions t
 import contextlib
 import hashlib
 import json
+import logging
 import secrets
 import threading
 import time
@@ -17,8 +18,10 @@ from core.errors import AtlasError, InputError
 from core.reading import read_text
 from core.writing import replacing
 
+log = logging.getLogger(__name__)
 LASTS = 30 * 86_400  # seconds, as long as the browser keeps the cookie
-MOST = 10_000  # sessions; the ones that end first make room
+MOST = 10_000  # sessions; no more begin then, so that nobody can end those of others
+MOST_OF_ONE = 100  # sessions of one person since the app started; their own oldest one makes room
 LARGEST = 4 << 20  # bytes of the file
 
 
@@ -32,15 +35,26 @@ class SignInSessions:
     def __init__(self, file: Path, clock: Callable[[], float] = time.time):
         self._file, self._clock, self._lock = file, clock, threading.Lock()
         self._ends: dict[str, float] | None = None  # hash -> when it ends, in seconds since 1970
+        self._own: dict[str, list[str]] = {}  # person -> their sessions' hashes, oldest first; never written
 
     def begin(self, person: str) -> str:
-        """Begin a session of `person`; returns its secret, for the cookie."""
+        """Begin a session of `person`; returns its secret, for the cookie.
+
+        A sign-in ends no session of anybody else. A person with MOST_OF_ONE loses their own oldest one, and so does
+        anybody if there are MOST; a person who has none then gets a secret that opens nothing, which the log says.
+        """
         secret = secrets.token_urlsafe(32)
         with self._lock:
             ends = self._table()
-            for hashed in sorted(ends, key=ends.__getitem__)[: max(0, len(ends) - MOST + 1)]:
-                del ends[hashed]
-            ends[_hashed(secret, person)] = self._clock() + LASTS
+            own = [hashed for hashed in self._own.get(person, []) if hashed in ends]
+            while own and (len(own) >= MOST_OF_ONE or len(ends) >= MOST):
+                del ends[own.pop(0)]
+            if len(ends) >= MOST:
+                log.warning("A sign-in was refused: %d sessions hold, and no more than that can", len(ends))
+                return secret
+            hashed = _hashed(secret, person)
+            ends[hashed] = self._clock() + LASTS
+            self._own[person] = [*own, hashed]
             self._write()
         return secret
 

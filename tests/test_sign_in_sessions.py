@@ -111,3 +111,26 @@ def test_the_table_is_bounded(file, clock, monkeypatch):
         clock.now += 1
         secrets.append(table.begin("ada"))
     assert [table.holds(secret, "ada") for secret in secrets] == [False, False, True, True, True]
+
+
+def test_nobody_ends_the_sessions_of_others_by_signing_in(file, clock, monkeypatch, caplog):
+    monkeypatch.setattr(sign_in_sessions, "MOST", 6)
+    monkeypatch.setattr(sign_in_sessions, "MOST_OF_ONE", 3)
+    table = SignInSessions(file, clock)
+    first = table.begin("ada")
+    flood = [table.begin("admin") for _ in range(20)]
+    assert table.holds(first, "ada")
+    assert [table.holds(secret, "admin") for secret in flood] == [False] * 17 + [True] * 3
+    others = [table.begin(name) for name in ("bob", "cyd")]
+    assert [table.holds(secret, name) for secret, name in zip(others, ("bob", "cyd"), strict=True)] == [True, True]
+    assert not table.holds(table.begin("eve"), "eve")
+    assert "A sign-in was refused" in caplog.text
+    assert table.holds(first, "ada")
+
+
+def test_a_session_is_ended_by_its_own_secret_and_name_alone(file, clock):
+    table = SignInSessions(file, clock)
+    mine, admin = table.begin("ada"), table.begin("admin")
+    for secret, name in ((admin, "ada"), (mine, "admin"), (None, "ada"), ("", "ada"), ([mine], "ada")):
+        table.end(secret, name)
+    assert table.holds(mine, "ada")

@@ -7,16 +7,16 @@ import typer
 
 from core.commands.output import tell
 from core.config import settings
-from core.store.backup import back_up_now, restore
+from core.store.backup import back_up_now, restore, schema_of
 
 
 def backup(file: Annotated[Path, typer.Argument(help="a new file for the copy, like atlas-2026-11-21.duckdb")]) -> None:
     """Copy the database to FILE, whole, also while the app runs and labels arrive."""
     size = back_up_now(settings().database, file)
-    tell(f"{settings().database} is copied to {file} ({size / 1e6:.1f} MB).")
+    tell(f"{settings().database} is copied to {file} ({size / 1e6:.1f} MB, schema {schema_of(file)}).")
 
 
 def restore_backup(file: Annotated[Path, typer.Argument(help="a file that `backup` wrote")]) -> None:
     """Put the copy FILE where the database is to be; refused while one lies there (choose a place with ATLAS_DB)."""
-    events = restore(file, settings().database)
+    events = restore(file, settings().database, say=lambda notice: tell(notice, err=True))
     tell(f"{file} is restored to {settings().database} ({events} label events).")

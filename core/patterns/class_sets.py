@@ -68,6 +68,12 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
         InputError: the name is empty or taken, `describes` is none of the three, there are too few or too many classes,
             or classes look alike; nothing is stored then.
     """
+    db.person.must("admin", "change classes")
+    with db.write():  # of two admins who make one set at once, one is told
+        return _made(db, wanted, annotator)
+
+
+def _made(db: Database, wanted: NewClassSet, annotator: str) -> ClassSet:
     name = wanted.name.strip()
     taken = class_set_names(db)
     if not looks_like(name) or looks_like(name) in map(looks_like, taken):
@@ -123,7 +129,13 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class. Raises InputError where the set is full or another looks like it."""
+    """Add a class to the set as it is stored now. Raises InputError where it is full or another class looks like it."""
+    db.person.must("admin", "change classes")
+    with db.write():  # of two admins who add one class at once, one is told
+        _add(db, known_class_set(db, classes.name), new, annotator)
+
+
+def _add(db: Database, classes: ClassSet, new: PatternClass, annotator: str) -> None:
     check_unlike(new, classes.classes)
     if new.name in dict(classes.merged):
         raise InputError(
@@ -145,6 +157,12 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
     Raises:
         InputError: another class looks like it then.
     """
+    db.person.must("admin", "change classes")
+    with db.write():
+        _edit(db, known_class_set(db, classes.name), name, annotator, told)
+
+
+def _edit(db: Database, classes: ClassSet, name: str, annotator: str, told: Mapping[str, str]) -> None:
     before = classes.named(name)
     after = replace(before, **{what: value for what, value in told.items() if value.strip()})
     check_unlike(after, [pattern_class for pattern_class in classes.classes if pattern_class.name != before.name])
@@ -169,6 +187,12 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
         InputError: fewer than two classes would be left, or a project tells by this class whether people are right.
         RightsError: somebody who is no admin acts.
     """
+    db.person.must("admin", "change classes")
+    with db.write():
+        return _delete(db, known_class_set(db, classes.name), name, annotator, into)
+
+
+def _delete(db: Database, classes: ClassSet, name: str, annotator: str, into: str | None) -> int:
     if len(classes) <= FEWEST:
         raise InputError(
             f"A class set has at least {FEWEST} classes; {classes.title[:60]!r} has no more: add one first."
@@ -178,7 +202,6 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
         change = ClassChange("merge", name, into=into, title=classes.named(name).title)
         labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
         return count
-    db.person.must("admin", "change classes")
     names = _names_of(db, classes.name, name)
     _check_projects(db, classes.name, names)
     retired = 0

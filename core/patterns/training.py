@@ -6,6 +6,7 @@ kept, and no held-out map chooses an epoch), and splits are by input, because ma
 """
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -183,7 +184,9 @@ def folds(
         Of each fold the positions of train and of test maps. *Shape:* (map,) each.
     """
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
-    return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
+    with warnings.catch_warnings():  # a class may have fewer maps than folds: it is then in the test part of a few
+        warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
+        return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -22,7 +23,7 @@ from core.store import migrations
 from core.store.database import CONFIG, Database
 from core.store.exchange import runs_folder
 from core.store.file_blocks import damaged_blocks
-from core.store.recovery import LockedError, explain
+from core.store.recovery import LockedError, LogCopy, explain
 from core.store.rows import quoted
 from core.writing import replacing, write_whole
 
@@ -81,35 +82,104 @@ def _copy_held(source: Path, target: Path) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def restore(file: str | Path, database: Path) -> int:
-    """Put a copy where a database is to be.
+def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
+    """Put a copy where a database is to be, and open it there once.
 
     Args:
-        file: the copy, as `back_up` wrote it.
-        database: where nothing lies yet.
+        file: the copy, as `back_up` wrote it, or a database that was moved away; its log is read if it has one.
+        database: where nothing lies yet, also no log.
+        say: is told what people should know of a log that could be read in part only.
 
     Returns:
         How many events of labels it holds.
 
     Raises:
-        StoreError: `file` is no database of ours that opens whole, or something lies at `database`.
+        StoreError: `file` is no database of ours that opens whole, is of a newer version, or something lies at
+            `database`.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not source.is_file():
         raise StoreError(f"A backup is a file that `backup` wrote; there is none at {source}: give its path.")
     _must_be_new(target, "A restored database")
+    if log := next((log for log in _logs(target) if log.exists() or log.is_symlink()), None):
+        raise StoreError(
+            f"A database is restored where no log lies, because DuckDB would read {log} into it. That log belongs to "
+            f"the database that was here: move it beside that database, under its name with the ending "
+            f"{log.name.removeprefix(target.name)}, and restore again."
+        )
     with replacing(target, StoreError) as part:
-        shutil.copyfile(source, part)
-        return _checked(part, source)
+        part_logs = _logs(part)
+        try:
+            shutil.copyfile(source, part)
+            if _logs(source)[0].exists():
+                shutil.copyfile(_logs(source)[0], part_logs[0])
+            events = _checked(part, source, say)
+        finally:
+            for log in part_logs:
+                log.unlink(missing_ok=True)
+        _place_new(part, target)
+    _verify(target, events)
+    return events
 
 
-def _checked(part: Path, source: Path) -> int:
+def _logs(database: Path) -> list[Path]:
+    """Where DuckDB keeps the log of a database, and those of a log that is being folded."""
+    return [database.with_name(database.name + ending) for ending in (".wal", ".wal.checkpoint", ".wal.recovery")]
+
+
+def _place_new(part: Path, target: Path) -> None:
+    """Put the whole copy at its place, unless something lies there by now: of two who restore at once, one is told.
+
+    Raises OSError.
+    """
+    with part.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        _must_be_new(target, "A restored database")
+    except OSError:  # no hard links on this disk
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            _must_be_new(target, "A restored database")
+
+
+def _verify(target: Path, events: int) -> None:
+    """Open the restored database where it lies. Raises StoreError where it does not hold what was restored."""
+    try:
+        with duckdb.connect(str(target), config=CONFIG) as connection:
+            found = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
+    except duckdb.Error as error:
+        why = explain(error, target)
+        if isinstance(why, LockedError):  # the app was started meanwhile, and checks it itself
+            return
+        raise why from error
+    if found != events:
+        raise StoreError(
+            f"A restored database must hold what its backup holds, but {target} has {found} label events instead of "
+            f"{events}; something else has written to it. Move it away and restore again."
+        )
+
+
+def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
     """How many events of labels the copy holds. Raises StoreError where it is no sound database of ours."""
     try:
+        log = LogCopy(part)
         with duckdb.connect(str(part), config=CONFIG) as connection:
-            if not migrations.applied(connection):
+            connection.execute("SET enable_progress_bar = false")
+            if notice := log.check(connection):
+                say(notice)
+            applied = migrations.applied(connection)
+            if not applied:
                 raise StoreError(
                     f"A backup must be of an Attention Atlas database, but {source} has none of its tables."
+                )
+            newest = migrations.known()[-1].number
+            if max(applied) > newest:
+                raise StoreError(
+                    f"A backup must be of this version or an earlier one; {source} is of a newer version (schema "
+                    f"{max(applied)}, this one has {newest}). Update this program, then restore it."
                 )
             events = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:
@@ -159,6 +229,15 @@ def _fold(part: Path) -> None:
         if re.search(r"Could not (write|sync)|No space left|File too large|Disk quota", str(error)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise explain(error, part) from error
+
+
+def schema_of(file: str | Path) -> int:
+    """The newest step of the schema that a backup names. Raises StoreError."""
+    try:
+        with duckdb.connect(str(Path(file).expanduser()), read_only=True, config=CONFIG) as connection:
+            return max(migrations.applied(connection), default=0)
+    except duckdb.Error as error:
+        raise explain(error, Path(file)) from error
 
 
 # ---------------------------------------------------------------- while another process holds the file

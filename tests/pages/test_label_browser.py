@@ -162,6 +162,21 @@ def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
     assert list(decided.values()) == ["vertical"]
 
 
+def test_new_labels_are_counted_as_they_come_and_the_sheet_stays_where_it_is(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.get_by_role("button", name="0 new labels: retrain").wait_for(timeout=PATIENCE)
+        place = root.bounding_box()
+        for count, more in ((1, 1), (2, 1), (25, 23)):
+            for _ in range(more):
+                page.keyboard.press("1")
+            all_saved(root, count)
+            noun = "label" if count == 1 else "labels"
+            page.get_by_role("button", name=f"{count} new {noun}: retrain", exact=False).wait_for(timeout=PATIENCE)
+            assert root.bounding_box() == place
+
+
 @pytest.mark.slow  # 19 CPU seconds: a server and a training
 def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tmp_path):
     db = Database(tmp_path / "atlas.duckdb")

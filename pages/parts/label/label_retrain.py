@@ -19,7 +19,10 @@ OFTEN, SELDOM = 1.5, 5.0  # seconds between two looks, while something trains an
 
 
 def offer_retraining(db: Database, class_set: str) -> None:
-    """A button where labels are new since the newest classifier; a line while it trains and when it is done."""
+    """A button that says how many labels the newest classifier has not seen; a line while it trains and when it is done.
+
+    The button is there from the start, so that the sheet stays where it is when the first label comes.
+    """
     st.fragment(_watch, run_every=OFTEN if st.session_state.get("label_training") else SELDOM)(db, class_set)
 
 
@@ -35,9 +38,11 @@ def _watch(db: Database, class_set: str) -> None:
             offer(db, report)
         elif st.session_state.get("label_trained"):
             st.caption(st.session_state["label_trained"])
-        if new and st.button(
-            f"{new} new label{'s' if new > 1 else ''}: retrain",
+        if st.button(
+            f"{new} new label{'' if new == 1 else 's'}: retrain",
             icon=":material/model_training:",
+            key="retrain",
+            disabled=not new,
             help="Trains the pattern classifier on all labels; then it suggests, unless it is worse on something.",
         ):
             options = training_options(

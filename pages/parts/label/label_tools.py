@@ -27,7 +27,7 @@ from core.store.database import Database
 from core.store.label_checks import say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
 from core.tasks.pasted_rows import read_pasted
-from pages.parts.shell import loading, resources, uploads, url
+from pages.parts.shell import context, loading, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
@@ -120,7 +120,7 @@ def docked_codebook(db: Database, classes: ClassSet) -> None:
 
 def draw_maps() -> None:
     """A form that draws maps of a checkpoint on task rows or pasted sentences into the store."""
-    name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint")
+    name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint", usual=context.chosen().checkpoint)
     tasks = pickers.pick_tasks("mrpc")
     pasted = st.text_area("Or sentences of your own, one a line", height=68)
     left, middle, right, last = st.columns(4)

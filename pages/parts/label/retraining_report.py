@@ -139,8 +139,9 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
-        "On maps that neither was fitted to, judged by the labels of today; macro F1 over classes of at least ten "
-        "maps. 95 % over inputs, the change paired by input; *worse*: its whole interval is on the wrong side of 0."
+        "On maps that neither was fitted to, judged by the labels of today. Macro F1 is over classes of at least ten "
+        "maps, or over all classes if fewer than two have ten maps. 95 % over inputs, the change paired by input; "
+        "*worse*: its whole interval is on the wrong side of 0."
     )
 
 

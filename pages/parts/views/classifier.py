@@ -27,6 +27,7 @@ KINDS = {
     "replication": "the replication's strided network",
     "baseline": "logistic regression on hand-made statistics",
 }
+WITHOUT_EPOCHS = ("trees", "baseline")
 STUDY = "train-patterns"
 CLASS = "class"  # a column of labels
 
@@ -36,7 +37,7 @@ def start(db, class_set: str) -> None:
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
     kind = url.pick(left.selectbox, "Classifier", KINDS, key="kind")
     epochs = middle.number_input(
-        "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in ("trees", "baseline")
+        "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in WITHOUT_EPOCHS
     )
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
                                help="Parts of the cross-validation; no input is in two of them.")  # fmt: skip
@@ -75,7 +76,9 @@ def watch() -> None:
     """Trainings at work, with their loss."""
     for job in job_progress.jobs_under_way(STUDY)[:3]:
         job_progress.show_job(job, rows=False)
-        show_log(job_progress.options_of(job).get("log", ""), live=True)
+        options = job_progress.options_of(job)
+        if options.get("kind") not in WITHOUT_EPOCHS:
+            show_log(options.get("log", ""), live=True)
 
 
 def show(tools: DeltaGenerator) -> None:

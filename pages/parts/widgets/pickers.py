@@ -34,12 +34,13 @@ def checkpoint_names() -> list[str]:
     return bundled + [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 
-def pick_checkpoint(label: str = "Checkpoint", *, key: str) -> str | None:
-    """A select box over the known checkpoints that takes any other."""
+def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = None) -> str | None:
+    """A select box over the known checkpoints that takes any other. usual: what it starts with; None for the usual
+    encoder."""
     names = checkpoint_names()
-    linked_name = st.query_params.get(key) or st.session_state.get(key)
-    if linked_name and linked_name not in names:
-        names.append(linked_name)
+    for name in (usual, st.query_params.get(key) or st.session_state.get(key)):
+        if name and name not in names:
+            names.append(name)
     if not names:
         st.info("No checkpoint is bundled here: type a folder or a hub id.")
     chosen = url.pick(
@@ -47,7 +48,7 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str) -> str | None:
         label,
         names,
         key=key,
-        default=config.ENCODER if config.ENCODER in names or not names else names[0],
+        default=usual or (config.ENCODER if config.ENCODER in names or not names else names[0]),
         accept_new_options=True,
         help=CHECKPOINT_HELP,
         placeholder="a folder or a hub id",
