@@ -19,7 +19,7 @@ OFTEN, SELDOM = 1.5, 5.0  # seconds between two looks, while something trains an
 
 
 def offer_retraining(db: Database, class_set: str) -> None:
-    """A button that says how many labels the newest classifier has not seen; a line while it trains and when it is done.
+    """A button with the number of labels that the newest classifier has not seen; a line while it trains, and after.
 
     The button is there from the start, so that the sheet stays where it is when the first label comes.
     """
