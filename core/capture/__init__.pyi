@@ -12,6 +12,7 @@ from . import copying as copying
 from . import edge_attribution as edge_attribution
 from . import edge_names as edge_names
 from . import edges as edges
+from . import finite as finite
 from . import function as function
 from . import gating as gating
 from . import generating as generating

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
+from core.capture.finite import refuse_no_query
 from core.capture.interventions import Cut, HeadChange, changed, visible_keys
 from core.capture.masks import mask_of, rows_of, rule_of
 from core.errors import InterventionError
@@ -154,6 +155,8 @@ def attention(
     layer = run.next_layer()
     if run.opener is not None:
         run.opener(layer, query, key, attention_mask, options | {"scaling": scaling})
+    if _CURRENT.get() is not None:
+        refuse_no_query(layer, query)
     head_changes, cuts = run.head_changes.get(layer, []), run.cuts.get(layer, [])
     on_weights = [
         head_change for head_change in head_changes if head_change.operator != "zero" and head_change.given is None

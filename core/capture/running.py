@@ -18,12 +18,13 @@ from torch import Tensor
 from core import unit_progress
 from core.attention import SINK, AttentionMaps, attends
 from core.capture.blocks import PartChange, parts_changed
+from core.capture.finite import has_no_numbers, refuse_no_number
 from core.capture.function import AttentionRun, ended_after
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from core.capture.joining import MapsOfBatch
 from core.capture.masks import lazily
 from core.capture.reach import reach_of, reached
-from core.capture.streaming import STREAMED_FROM, refuse_no_number, streamer_for
+from core.capture.streaming import STREAMED_FROM, streamer_for
 from core.errors import CheckpointError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -273,8 +274,25 @@ def _forward(
         refuse_whole_maps("These measures, or this family's,", length, maps, str(checkpoint.device))
     asking = prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs)
     with asking as asked, ended_after(asked, None if whole else asked.watched):
-        return checkpoint.model(**inputs_of_model)
+        output = checkpoint.model(**inputs_of_model)
+        values = output[0]
+        if whole and isinstance(values, Tensor) and has_no_numbers(values):
+            row = next(k for k, own in enumerate(values) if has_no_numbers(own))
+            raise CheckpointError(
+                f"The outputs of {checkpoint.name} must be numbers; {_first_broken(checkpoint, some[row])} computes "
+                "NaN or infinite values. Open the checkpoint as float32, or check what was put in place of its heads."
+            )
+        return output
     return None
+
+
+def _first_broken(checkpoint: Checkpoint, encoding: Encoding) -> str:
+    """The first layer whose output is no number, or the head after the layers."""
+    model = checkpoint.model
+    states = getattr(model, "base", model)(**model_inputs(checkpoint, [encoding]), output_hidden_states=True)
+    hidden = getattr(states, "hidden_states", None) or ()
+    layer = next((k for k, after in enumerate(hidden) if has_no_numbers(after)), None)
+    return "its last step" if layer is None else f"layer {layer}" if layer else "its embedding"
 
 
 def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
@@ -346,7 +364,16 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
     Returns:
         NaN for the layers of a hybrid that have no attention.
+
+    Raises:
+        CheckpointError: a layer has another number of heads than the config says.
     """
+    for call in own.calls:
+        if len(kept[call]) != own.heads:
+            raise CheckpointError(
+                f"Every layer must have the {own.heads} heads of the model's config; layer {own.layer_of(call) + 1} "
+                f"has {len(kept[call])}. Load the model without pruning its heads, and disable the heads instead."
+            )
     stacked = np.full((own.layers, *kept[own.calls[0]].shape), np.nan, dtype=np.float32)
     for call in own.calls:
         stacked[own.layer_of(call)] = kept[call]

@@ -86,7 +86,7 @@ def _shape(checkpoint: Checkpoint, every: list[AttentionMaps]) -> tuple[bool, st
 
 
 def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
-    off = max(np.abs(maps.seen.sum(-1) - 1).max() for maps in every)
+    off = np.max([np.abs(maps.seen.sum(-1) - 1).max() for maps in every])
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
@@ -120,7 +120,7 @@ def _eager(checkpoint: Checkpoint, encoding: Encoding, every: list[AttentionMaps
     if not parts:
         return True, f"not compared, because {checkpoint.family.model_type} models give out no maps"
     pairs = zip(every, parts, strict=True)
-    off = max(np.abs(maps.seen[..., : eager.shape[-1]] - eager).max() for maps, eager in pairs)  # without a sink
+    off = np.max([np.abs(maps.seen[..., : eager.shape[-1]] - eager).max() for maps, eager in pairs])  # without a sink
     return bool(off <= EAGER_TOLERANCE.get(checkpoint.dtype, 1e-5)), f"largest difference {off:.1e}"
 
 
@@ -129,7 +129,7 @@ def _causality(every: list[AttentionMaps]) -> tuple[bool, str]:
     for maps in every:
         own = maps.seen[..., : len(maps)] if maps.sink else maps.seen
         above = float(np.triu(own, 1).sum(-1).max())
-        passed &= (above < 1e-6) == maps.causal
+        passed &= bool(np.isfinite(above)) and (above < 1e-6) == maps.causal
         kind = "causal" if maps.causal else "bidirectional"
         name = f"{PARTS[maps.part]} " if maps.part else ""
         seen.append(f"{name}declared {kind}; most weight on later tokens {above:.2g}")
@@ -150,6 +150,8 @@ def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
     plain, changed, again = states[0], states[1:-1], states[-1]
     noise = max(ROUNDING * float(plain.abs().max()), 10 * float((again - plain).abs().max()))
     moved = [float((logits - plain).abs().max()) for logits in changed]
+    if not np.isfinite([noise, *moved]).all():
+        return False, "the model computes NaN or infinite values"
     still = [str(head) for head, change in zip(heads, moved, strict=True) if change <= noise]
     if still:
         return False, f"disabling {still[0]} changed nothing"

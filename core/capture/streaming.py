@@ -15,10 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.attention import Head
+from core.capture.finite import refuse_no_number
 from core.capture.masks import visible_rows
 from core.capture.reach import is_interceptable
-from core.errors import CheckpointError
 from core.exponentials import exp_into, row_dots
 from core.map_sums import MapSums, Needs, Streamed, divided, together
 from core.models.checkpoint import Checkpoint
@@ -291,23 +290,3 @@ class _Block:
 
     def _refuse_no_number(self, total: Tensor, heads: slice) -> None:
         refuse_no_number(self.own.layer, total, heads.start, self.start)
-
-
-def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:
-    """Refuse scores that are no numbers, and name the row.
-
-    Args:
-        layer: from 0.
-        numbers: one of each row, NaN or infinite where one of its scores is no number.
-        head: the number of the first of these heads.
-        query: the position of the first of these queries, from 0.
-
-    Raises:
-        CheckpointError: one of them is NaN or infinite.
-    """
-    if not bool(torch.isfinite(numbers).all()):
-        row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
-        raise CheckpointError(
-            f"Attention scores must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
-            f"token {query + place + 1}: the weights are broken, or too large for this dtype; try float32."
-        )

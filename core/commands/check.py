@@ -27,6 +27,8 @@ def check(
     opened = models.opening.open_checkpoint(
         checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
     )
+    for note in opened.notes:
+        tell(note, err=True)
     findings: list[capture.selfcheck.Finding] = []
     for finding in capture.selfcheck.findings(opened):
         findings.append(finding)

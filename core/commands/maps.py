@@ -66,6 +66,8 @@ def maps(asked: MapsOptions, form: Form) -> None:
     opened = asked.open()
     if asked.part and opened.head_set(asked.part).part and second is None:
         second = capture.generating.translated(opened, first)  # what its decoder reads
+    for note in opened.notes:
+        tell(note, err=True)
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
         tell(f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer: its maps say little here.", err=True)

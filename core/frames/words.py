@@ -1,9 +1,15 @@
 """Words of a text as FrameNet's filter counts them, and where a word or phrase stands in it."""
 
 import re
+import unicodedata
 
 from core.errors import InputError
 from core.frames.records import Span, Spans
+
+_UNSPACED = frozenset(
+    ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "THAI", "LAO", "KHMER", "MYANMAR",
+     "TIBETAN", "JAVANESE", "BALINESE", "YI")
+)  # fmt: skip
 
 
 def word_spans(text: str) -> list[Span]:
@@ -29,10 +35,36 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Where a phrase stands in a text as whole words."""
-    before = r"(?<!\w)" if phrase[:1].isalnum() else ""
-    after = r"(?!\w)" if phrase[-1:].isalnum() else ""
-    return [match.span() for match in re.finditer(before + re.escape(phrase) + after, text)] if phrase else []
+    """Where a phrase stands in a text as whole words, or as characters in scripts that do not separate words.
+
+    Korean particles are written onto their word, so Hangul counts as such a script.
+    """
+    if not phrase:
+        return []
+    starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
+    spans = [(start, start + len(phrase)) for start in starts]
+    whole = [span for span in spans if not _joined(text, span[0]) and not _joined(text, span[1])]
+    return [span for k, span in enumerate(whole) if k == 0 or span[0] >= whole[k - 1][1]]
+
+
+def _joined(text: str, place: int) -> bool:
+    """Whether the characters before and after a place are of one word or of one character with its marks."""
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if unicodedata.category(after) in ("Mn", "Mc", "Me") or after in "\u200d\ufe0f":
+        return True
+    last = next(
+        (letter for letter in reversed(text[:place]) if not unicodedata.category(letter).startswith("M")), before
+    )
+    return all(letter.isalnum() or letter == "_" for letter in (last, after)) and not (
+        _unspaced(last) or _unspaced(after)
+    )
+
+
+def _unspaced(letter: str) -> bool:
+    """Whether a letter's script is written without spaces between words, or with particles on them."""
+    return unicodedata.name(letter, "").split(" ")[0].split("-")[0] in _UNSPACED
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:

@@ -23,7 +23,8 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
         The checkpoint; a loaded model's is named after what it was loaded from, else after its family.
 
     Raises:
-        CheckpointError: `model` is no Transformer of the transformers library, or its tokenizer is missing.
+        CheckpointError: `model` is no Transformer of the transformers library that reads text, or its tokenizer is
+            missing or has tokens without an embedding.
     """
     if isinstance(model, str):
         return models.opening.open_checkpoint(model)
@@ -38,7 +39,10 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
             f"A loaded model needs its tokenizer to read a text; {type(tokenizer).__name__} was given: "
             "show(model, tokenizer, text)."
         )
-    return Checkpoint(str(getattr(model.config, "_name_or_path", "") or kind), model, tokenizer)
+    name = str(getattr(model.config, "_name_or_path", "") or kind)
+    models.refusals.refuse_no_text(model.config, name)
+    models.refusals.refuse_other_vocabulary(model, tokenizer, name)
+    return Checkpoint(name, model, tokenizer)
 
 
 @contextmanager
@@ -110,7 +114,7 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
     segments = given.get("token_type_ids") or [0] * len(ids)
     mark = getattr(tokenizer, "sep_token_id", None)
     mark = tokenizer.eos_token_id if mark is None else mark
-    return Encoding(
+    encoding = Encoding(
         text=text,
         pair=pair,
         ids=tuple(ids),
@@ -122,6 +126,7 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
         separators=tuple(k for k, token_id in enumerate(ids) if special[k] and token_id == mark),
         cut=len(whole) - len(ids),
     )
+    return checkpoint.fitted(encoding)
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:

@@ -138,10 +138,24 @@ def _on_rows() -> None:
     st.session_state.mode, st.session_state.what = "A task's rows", "groups"
 
 
+def _why_nothing(checkpoint: Any, encoding: Any) -> str:
+    """Why a checkpoint predicts no word of a sentence."""
+    if not hasattr(checkpoint.model, "get_output_embeddings") or checkpoint.model.get_output_embeddings() is None:
+        return (
+            f"{checkpoint.name} was saved without a head that predicts words, so only its maps are compared. Choose a "
+            "checkpoint with a language head, or a fine-tuned classifier."
+        )
+    if checkpoint.tokenizer.mask_token_id is None:
+        return f"The tokenizer of {checkpoint.name} has no mask token, so no word is predicted."
+    mask = checkpoint.tokenizer.mask_token
+    if checkpoint.tokenizer.mask_token_id not in encoding.ids:
+        return f"{checkpoint.name} predicts the word at {mask}: type {mask} into the sentence."
+    return f"{checkpoint.name} predicts no word here."
+
+
 def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:
     if not effects.choices:
-        requirement = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
-        st.info(f"This checkpoint predicts nothing here: it needs {requirement}, or a fine-tuned classifier.")
+        st.info(plain(_why_nothing(checkpoint, encoding)))
         return
     if effects.place is not None:
         after = "the last piece" if checkpoint.causal else f"position {effects.place + 1}"

@@ -67,7 +67,10 @@ def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
 def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> None:
     """Classes, or the likeliest words, of two runs."""
     if not choices:
-        st.info("This checkpoint predicts nothing here: type [MASK] into an input, or take a fine-tuned classifier.")
+        st.info(
+            "This checkpoint predicts nothing here: it needs a mask token in an input and a head that predicts words, "
+            "or a fine-tuned classifier."
+        )
         return
     table = pd.DataFrame(
         {

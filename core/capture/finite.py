@@ -1,0 +1,42 @@
+"""Numbers that are none: scores of attention that are NaN or infinite are an error that names layer and head."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.attention import Head
+from core.errors import CheckpointError
+
+
+def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:
+    """Refuse scores that are no numbers, and name the row.
+
+    Args:
+        layer: from 0.
+        numbers: one of each row, NaN or infinite where one of its scores is no number.
+        head: the number of the first of these heads.
+        query: the position of the first of these queries, from 0.
+
+    Raises:
+        CheckpointError: one of them is NaN or infinite.
+    """
+    if not bool(torch.isfinite(numbers).all()):
+        row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
+        raise CheckpointError(
+            f"Attention scores must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
+            f"token {query + place + 1}: the weights are broken, or too large for this dtype; try float32."
+        )
+
+
+def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) -> None:
+    """Raises CheckpointError where a query is NaN or infinite: on the CPU, SDPA would answer it with 0."""
+    if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
+        for sums in query.sum(-1, dtype=torch.float64):
+            refuse_no_number(layer, sums)
+
+
+def has_no_numbers(values: Tensor) -> bool:
+    """Whether a value is NaN or +infinity; -infinity is the logit of a token that a model never predicts."""
+    if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
+        return False
+    return bool((torch.isnan(values) | (values == float("inf"))).any())
