@@ -21,14 +21,17 @@ GIVES = {  # what the page calls what these give
 TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model again for every head
 
 
-def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set: str) -> list[Asked]:
+def missing(
+    checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
+) -> list[Asked]:
     """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
 
     Args:
         checkpoint: a name, a folder or a hub id.
-        task: whose rows are used; None for the bundled SST-2.
+        task: whose rows are used; None for SST-2.
         measured: names of studies that have scores.
         class_set: of the bundled classifier that names patterns.
+        data: the folder of the rows; None for the bundled samples.
 
     Returns:
         What one job is to do, in the order of LOOKING, CLASSES, WHY, EFFECTS.
@@ -36,7 +39,7 @@ def missing(checkpoint: str, task: str | None, *, measured: Set[str], class_set:
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
         names.remove("operators")
-    planned = [_asked(name, checkpoint, task or TASK, class_set) for name in names]
+    planned = [_asked(name, checkpoint, task or TASK, class_set, data) for name in names]
     return [study for study in planned if study is not None]
 
 
@@ -45,7 +48,7 @@ def gives(study: str) -> str:
     return GIVES.get(study) or find_study(study).gives
 
 
-def _asked(name: str, checkpoint: str, task: str, class_set: str) -> Asked | None:
+def _asked(name: str, checkpoint: str, task: str, class_set: str, data: str | None) -> Asked | None:
     study_options: dict[str, object] = {"checkpoint": checkpoint}
     try:
         if name in LOOKING:
@@ -61,6 +64,7 @@ def _asked(name: str, checkpoint: str, task: str, class_set: str) -> Asked | Non
         else:
             study_options |= {"task": task, "limit": FEWER, "operators": ["zero", "mean"]}
         study = find_study(name)
+        study_options["data"] = data
         check_runnable(study, study_options)
         return Asked(name, json.dumps(as_json(study.read(study_options))))
     except AtlasError:

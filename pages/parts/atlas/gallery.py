@@ -9,6 +9,7 @@ from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
 from core.studies.attention import norms, statistics
 from core.studies.score_records import find_score
+from core.tasks.glue import drawn
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports import attending
@@ -17,6 +18,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
 
+MOST_ROWS = 300  # as many as the bundled samples have
 LONGEST = 48  # pieces of a small map
 TASK_ROWS, OWN = "task rows", "own sentences"
 OFFERED = [
@@ -33,8 +35,10 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
         source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
         is_on = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
-    texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
-    if not is_on or not texts:
+    texts = ()
+    if is_on:
+        texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
+    if not texts:
         st.info(
             "Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
             icon=":material/gallery_thumbnail:",
@@ -72,7 +76,8 @@ def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> n
 
 
 def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
-    return tuple((row.text, row.pair) for row in pickers.task_rows(task, "dev"))
+    rows = drawn(pickers.task_rows(task, "dev", pickers.data_folder()), MOST_ROWS, seed=0)
+    return tuple((row.text, row.pair) for row in rows)
 
 
 def _own_sentences() -> tuple[tuple[str, str | None], ...]:

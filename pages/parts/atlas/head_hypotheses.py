@@ -24,7 +24,7 @@ from core.tasks.glue import TASKS
 from pages.parts.reports.result_list import show_briefly
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets import job_progress
+from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.tables import show_table
 
 ROWS = 100  # that a proposal is thought of on, and as many that judge it
@@ -153,8 +153,8 @@ def _numbers(criterion: Criterion) -> dict[str, str]:
 
 
 def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    thought = RowChoice(task if task and task in TASKS else "sst2", "dev", ROWS)
-    judged = RowChoice("mrpc" if thought.task != "mrpc" else "sst2", "dev", ROWS)
+    thought = RowChoice(task if task and task in TASKS else "sst2", "dev", ROWS, data=pickers.data_folder())
+    judged = RowChoice("mrpc" if thought.task != "mrpc" else "sst2", "dev", ROWS, data=thought.data)
     offered = proposals(scores, head)
     if not offered:
         return
@@ -186,8 +186,13 @@ def _show_form(checkpoint: str, head: Head) -> None:
     if st.button("Register and test", key="hypothesis_register", type="primary"):
         with clear_errors():
             proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})
-            _begin(checkpoint, proposal, RowChoice.parse(thought), RowChoice.parse(judged))
+            _begin(checkpoint, proposal, *(RowChoice.parse(rows, data=_data(rows)) for rows in (thought, judged)))
             st.rerun()
+
+
+def _data(rows: str) -> str | None:
+    """The folder of a task's rows; frames have none."""
+    return pickers.data_folder() if rows.partition(":")[0] in TASKS else None
 
 
 def _register(checkpoint: str, proposal: Proposal, thought: RowChoice, judged: RowChoice) -> None:

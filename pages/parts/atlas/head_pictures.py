@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.studies.score_records import label_of
+from pages.parts.atlas.choices import is_task
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
@@ -47,9 +48,9 @@ class OrderedInputs:
 
 
 def ordered_inputs(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> OrderedInputs:
-    """Some of a task's inputs, those of the bundled sst2 where the task is a file."""
+    """Some of a task's inputs, those of SST-2 where the task is a file."""
     role = strongest_role(scores, head)
-    rows = pickers.task_rows(task if task and not task.endswith((".csv", ".tsv")) else "sst2", "dev")
+    rows = pickers.task_rows(task if task and is_task(task) else "sst2", "dev", pickers.data_folder())
     short = [row for row in rows if len(row.text.split()) + len((row.pair or "").split()) <= LONGEST // 2]
     texts = tuple((row.text, row.pair) for row in (short or rows)[:INPUTS])
     values = resources.input_scores(checkpoint, texts, CHOSEN_BY[role])[:, head.layer, head.head]

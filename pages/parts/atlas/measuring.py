@@ -41,12 +41,12 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
         st.caption(EFFECTS)
         for study in chosen if tasks else ():
             st.markdown(f"**{study}**")
-            job_progress.say_time(study, {"checkpoint": checkpoint, "tasks": tasks})
+            job_progress.say_time(study, {"checkpoint": checkpoint, "tasks": tasks, "data": pickers.data_folder()})
         if st.button("Measure", key="measure_start", disabled=not (chosen and tasks)):
             with clear_errors():
                 for study in chosen:
-                    title = f"{study} of {checkpoint} on {pickers.named(tasks)}"
-                    options = {"checkpoint": checkpoint, "tasks": tasks}
+                    title = f"{study} of {checkpoint} on {pickers.named(tasks, pickers.data_folder())}"
+                    options = {"checkpoint": checkpoint, "tasks": tasks, "data": pickers.data_folder()}
                     started = job_progress.begin(study, options, title)
                     st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()
@@ -57,7 +57,8 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
 def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFrame, causal: bool) -> None:
     """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
     measured_studies = set(task_scores["score"].str.partition("/")[0])
-    unmeasured = missing(checkpoint, task, measured=measured_studies, class_set=shipped_set(causal=causal).name)
+    class_set, data = shipped_set(causal=causal).name, pickers.data_folder()
+    unmeasured = missing(checkpoint, task, measured=measured_studies, class_set=class_set, data=data)
     if unmeasured:
         st.markdown(f"Not measured yet: {', '.join(gives(measurement.study) for measurement in unmeasured)}.")
         st.caption(_time_of(checkpoint, unmeasured))

@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from core import config
 from core.studies.ablation.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
@@ -41,16 +40,10 @@ def shared_options() -> SweepInputs | None:
     limit = left.number_input(
         "Rows", 0, 100_000, 500, key="limit", bind="query-params", help="Dev rows, drawn with a fixed seed; 0 for all."
     )
-    folder = right.text_input(
-        "Data",
-        value=str(config.settings().glue or ""),
-        key="data",
-        bind="query-params",
-        placeholder="a folder in GLUE's TSV form; empty for the bundled samples",
-    )
+    folder = pickers.ask_folder(right)
     if not name:
         return None
-    return SweepInputs(name, task, limit or None, folder or None)
+    return SweepInputs(name, task, limit or None, folder)
 
 
 def start_sweep() -> None:
@@ -72,7 +65,7 @@ def start_sweep() -> None:
         "disable",
         asdict(shared) | chosen if shared else None,
         "Sweep",
-        title=lambda: f"{operator}: {WHAT[unit_kind]}, {pickers.named([str(context.now().rows)])}",
+        title=lambda: f"{operator}: {WHAT[unit_kind]}, {pickers.named([shared.task], shared.data) if shared else ''}",
         container=last,
     )
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")

@@ -59,7 +59,7 @@ def _start() -> None:
         "held",
         options if checkpoint and tasks else None,
         "Train",
-        title=lambda: f"Fixed patterns: {checkpoint} on {pickers.named(tasks)}",
+        title=lambda: f"Fixed patterns: {checkpoint} on {pickers.named(tasks, data_folder)}",
         container=last,
     )
 

@@ -128,7 +128,7 @@ def draw_maps() -> None:
     per_input = middle.number_input("Most maps per input", 1, 400, 4)
     seed = right.number_input("Seed", 0, 10**6, 0)
     longest = last.number_input("Longest input", 4, 512, 64)
-    folder = st.text_input("GLUE folder", placeholder="empty: the bundled samples")
+    folder = pickers.ask_folder(key="draw_folder", label="GLUE folder")
     if st.button("Draw", type="primary", disabled=name is None) and name:
         with clear_errors():
             pickers.named(tasks)  # says what is wrong with a file before anything is opened
@@ -141,7 +141,7 @@ def draw_maps() -> None:
                     "per_input": per_input,
                     "seed": seed,
                     "longest": longest,
-                    "data": folder.strip() or None,
+                    "data": folder,
                 },
             )
             st.session_state.pop("queue", None)

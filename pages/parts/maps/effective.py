@@ -95,12 +95,12 @@ def show_stored() -> None:
 def _start() -> None:
     name = context.now().checkpoint
     tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
-    options = {"checkpoint": name, "tasks": tasks}
+    options = {"checkpoint": name, "tasks": tasks, "data": pickers.data_folder()}
     job_progress.offer_start(
         "effective",
         options if name and tasks else None,
         "Run",
-        title=lambda: f"effective of {name} on {pickers.named(tasks)}",
+        title=lambda: f"effective of {name} on {pickers.named(tasks, pickers.data_folder())}",
         keep_as="job_effective",
         key="start_effective",
         type="secondary",

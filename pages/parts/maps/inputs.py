@@ -81,7 +81,7 @@ def pick_row() -> None:
     """A popover with rows of the bundled samples and a list of one's own; and the way through that list."""
     with st.popover("Rows", icon=":material/list:", help="Rows of a sample, or a list of your own"):
         sample_tab, own_tab = st.tabs(["Sample", "Your own"])
-        with sample_tab:
+        with sample_tab, clear_errors():
             _sample_row()
         with own_tab:
             _own_list()
@@ -102,9 +102,9 @@ def _fill(text: str, pair: str | None) -> None:
 
 
 def _sample_row() -> None:
-    task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key="row_task")
+    task = st.selectbox("Task", list(TASKS), format_func=pickers.rows_name, key="row_task")
     split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key="row_split")
-    rows = pickers.task_rows(task, split or "dev")
+    rows = pickers.task_rows(task, split or "dev", pickers.data_folder())
     number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"row_number_{task}_{split}")
     row = rows[number - 1]
     st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")

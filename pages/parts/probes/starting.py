@@ -7,7 +7,7 @@ import streamlit as st
 from core.studies.contract import declared
 from core.studies.lookup import find_study
 from pages.parts.shell import context
-from pages.parts.widgets import job_progress
+from pages.parts.widgets import job_progress, pickers
 
 
 def start_study(study: str, *, view: str) -> None:
@@ -39,10 +39,7 @@ def _trees(container: Any) -> dict[str, Any]:
 def _task(container: Any, study: str) -> dict[str, Any]:
     with container:
         task = str(context.now().rows)
-        folder = st.text_input(
-            "Data", key="data", bind="query-params", placeholder="a folder in GLUE's TSV form; empty for the samples"
-        )
-        options: dict[str, Any] = {"data": folder or None}
+        options: dict[str, Any] = {"data": pickers.ask_folder()}
         if study == "representation":
             return options | {"task": task}
         seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", bind="query-params", help="Runs of each fine-tuning.")

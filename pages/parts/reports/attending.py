@@ -216,20 +216,18 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         bind="query-params",
         help=limit.help,
     )
-    data_folder = places[1].text_input(
-        "Folder in GLUE's TSV form", key="folder", bind="query-params", placeholder="the bundled samples"
-    )
+    data_folder = pickers.ask_folder(places[1], key="folder", label="Folder in GLUE's TSV form")
     pipeline = places[2].text_input(
         "spaCy pipeline", key="pipeline", bind="query-params", placeholder="the bundled one"
     )
     study_options = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
-    study_options |= {"data": data_folder or None, "pipeline": pipeline or None}
+    study_options |= {"data": data_folder, "pipeline": pipeline or None}
     job_title = f"{study} of {name}" + (f" and {beside}" if beside else "")
     job_progress.offer_start(
         study,
         study_options if name and tasks else None,
         "Run",
-        title=lambda: f"{job_title} on {pickers.named(tasks)}",
+        title=lambda: f"{job_title} on {pickers.named(tasks, data_folder)}",
         keep_as=f"job_{study}",
         key=f"start_{study}",
     )

@@ -51,6 +51,6 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
         study,
         options if checkpoint else None,
         verb,
-        title=lambda: f"{title} {checkpoint} on {pickers.named([task])}",
+        title=lambda: f"{title} {checkpoint} on {pickers.named([task], data_folder)}",
         container=right,
     )

@@ -20,7 +20,7 @@ from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.short_names import short_names
-from pages.parts.widgets import job_progress
+from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import say_missing
 
@@ -40,6 +40,7 @@ def start() -> None:
         "checkpoint": view_context.checkpoint,
         "compare": view_context.beside,
         "tasks": [view_context.rows or "sst2"],
+        "data": pickers.data_folder(),
     }
     job_progress.offer_start(
         "match", options, f"Match the heads of {view_context.checkpoint} with those of {view_context.beside}"

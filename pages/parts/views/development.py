@@ -15,7 +15,7 @@ from pages.parts.charts.development import small_multiples
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets import job_progress
+from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
@@ -34,7 +34,7 @@ def start() -> None:
     names = [line.strip() for line in typed.splitlines() if line.strip()]
     if st.button("Measure", type="primary", disabled=not names):
         with clear_errors():
-            options = {"checkpoints": names, "tasks": [context.now().rows or "sst2"]}
+            options = {"checkpoints": names, "tasks": [context.now().rows or "sst2"], "data": pickers.data_folder()}
             job_progress.begin("development", options, f"Development from {names[0]} to {names[-1]}")
             st.rerun()
     job_progress.show_jobs("development")

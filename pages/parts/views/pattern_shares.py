@@ -6,7 +6,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.registry import codebook_of
-from core.config import settings
 from core.patterns.classifier_registry import about_best, classifying_options, keep_best_known
 from core.patterns.snapshot import known_class_set
 from core.studies.patterns.records import ClassNote, ClassShare, HeadClass
@@ -38,12 +37,11 @@ def start(db, class_set: str) -> None:
             "checkpoints": checkpoints,
             "tasks": tasks,
             "limit": limit,
-            "data": settings().glue and str(settings().glue),
+            "data": pickers.data_folder(),
         }
         job_progress.say_time(STUDY, job_options)
     if right.button("Classify", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
-            glue = settings().glue
             for task in tasks:
                 options = classifying_options(
                     db,
@@ -51,9 +49,9 @@ def start(db, class_set: str) -> None:
                     checkpoints=checkpoints,
                     task=task,
                     limit=limit,
-                    data=None if glue is None else str(glue),
+                    data=pickers.data_folder(),
                 )
-                job_progress.begin(STUDY, options, f"Class shares, {pickers.named([task])}")
+                job_progress.begin(STUDY, options, f"Class shares, {pickers.named([task], pickers.data_folder())}")
             st.rerun()
 
 

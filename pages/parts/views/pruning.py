@@ -41,7 +41,7 @@ def start() -> None:
     if not shared or not (weigh or prune):
         return
     with clear_errors():
-        task = pickers.named([shared.task])
+        task = pickers.named([shared.task], shared.data)
         if weigh:
             job_progress.begin("importance", asdict(shared), f"Importance of heads, {task}")
         else:

@@ -53,7 +53,7 @@ def start() -> None:
         "finetune",
         options if checkpoint and tasks and chosen else None,
         "Fine-tune",
-        title=lambda: f"Fine-tune {name} on {pickers.named(tasks)}",
+        title=lambda: f"Fine-tune {name} on {pickers.named(tasks, data_folder)}",
         container=right,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -123,20 +124,44 @@ def task_name(key: str) -> str:
 
 def rows_name(key: str) -> str:
     """A task's rows, as pickers name them: those of the bundled samples are only like the task's."""
-    return task_name(key) if config.settings().glue else sampled(task_name(key))
+    return task_name(key) if data_folder() else sampled(task_name(key))
 
 
-def named(tasks: Sequence[str]) -> str:
-    """Tasks by name, for a job's title. Errors: RightsError, InputError where a file cannot be used."""
+def data_folder() -> str | None:
+    """The folder with GLUE's tasks that pages read rows from: ATLAS_GLUE, or None for the bundled samples."""
+    glue = config.settings().glue
+    return None if glue is None else str(glue)
+
+
+def ask_folder(container: Any = st, *, key: str = "data", label: str = "Data") -> str | None:
+    """A field for the folder that a study reads its rows from, with `data_folder` as the default; None if empty."""
+    given = container.text_input(
+        label,
+        value=data_folder() or "",
+        key=key,
+        bind="query-params",
+        placeholder="a folder in GLUE's TSV form; empty for the bundled samples",
+    )
+    folder = (given or "").strip() or None
+    if bool(folder) != bool(data_folder()):  # the pickers' names go by ATLAS_GLUE
+        samples = "Rows of the bundled samples, which are only like the task's."
+        container.caption("Rows of this folder." if folder else samples)
+    return folder
+
+
+def named(tasks: Sequence[str], data: str | None = None) -> str:
+    """Tasks by the rows that are read, for a job's title. data: their folder, or None for the bundled samples. Errors:
+    RightsError, InputError where a file cannot be used."""
     if any(own.is_own(task) for task in tasks):
         resources.database().person.must("annotator", "name a file of your own")
-    return ", ".join(task_of(task).name for task in tasks)
+    names = [(task, task_of(task).name) for task in tasks]
+    return ", ".join(name if own.is_own(task) or data else sampled(name) for task, name in names)
 
 
 @lru_cache(maxsize=32)
-def task_rows(task: str, split: str) -> list:
-    """Rows of a bundled sample, read once."""
-    return read_rows(task, split)
+def task_rows(task: str, split: str, folder: str | None = None) -> list:
+    """Rows of a task in a folder (None: the bundled samples), read once."""
+    return read_rows(task, split, folder=folder)
 
 
 # ---------------------------------------------------------------- behind them
