@@ -73,7 +73,7 @@ def test_a_path_is_typed_on_the_fine_tune_page_and_an_error_names_the_column(db,
     button.click().run()
     ((options, title),) = started
     assert options["tasks"] == [mail, "sst2"]
-    assert title.endswith("on mail.csv, SST-2")
+    assert title.endswith("on mail.csv, SST-2-like")
 
 
 def test_a_viewer_cannot_have_a_file_of_the_server_read(db, mail, monkeypatch):

@@ -143,7 +143,7 @@ def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     assert study == "finetune"
     assert options["tasks"] == ["rte", "mrpc"]
     assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "bundled")
-    assert title.endswith("on RTE, MRPC")
+    assert title.endswith("on RTE-like, MRPC-like")
 
 
 def test_loss_is_seen_while_it_falls(db, done, tmp_path):
