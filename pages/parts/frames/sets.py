@@ -7,10 +7,10 @@ import streamlit as st
 
 from core import config
 from core.attention import Head
-from core.errors import InputError
 from core.frames.papers import parse_list
 from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
+from core.reading import decoded, lines_of
 from core.scoring.few_inputs import FEWEST
 from core.store import runs
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
@@ -78,7 +78,7 @@ def _sentences(source: str) -> dict[str, Any]:
     if source == "search":
         rows = st.session_state.get("frame_found", "")
         st.caption(
-            f"Taken over from the search: {counted(len(rows.splitlines()), 'sentences')}."
+            f"Taken over from the search: {counted(len(lines_of(rows)), 'sentences')}."
             if rows
             else "Nothing was taken over yet: search a release and press “Use as a set”."
         )
@@ -96,10 +96,7 @@ def _sentences(source: str) -> dict[str, Any]:
 def _as_rows(name: str, content: bytes) -> str | None:
     """The lines of an upload in our own form; a file of another form is refused in a sentence."""
     with clear_errors():
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name} must be UTF-8 text; {error.reason}: save it as UTF-8.") from error
+        text = decoded(content, name)
         reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
         for remark in (*reading.skipped, *reading.notes)[:10]:
             st.caption(f"{plain(remark.where)}: {plain(remark.why)}")

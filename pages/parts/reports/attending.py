@@ -110,6 +110,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
     )
     file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
+    if file:
+        own_rows.preview(lambda: own_rows.text_of(file))
     is_measuring = url.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
     if not name or not is_measuring:
         st.info(

@@ -1,0 +1,110 @@
+"""Files that people name: links that lead out, files that are exchanged after the check, and what is no file."""
+
+import os
+
+import pytest
+
+from core import config
+from core.errors import InputError
+from core.frames.papers import read_list
+from core.frames.rows import read_rows as read_frames
+from core.reading import encoding_of, read_text
+from core.studies.circuits.foils import columns_of
+from core.tasks.glue import read_rows
+from core.tasks.own import read_own
+from core.tasks.text_files import stretches
+from core.tasks.translation import read_translations
+from core.tasks.treebank import read_part
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """A folder that people may name, and beside it a secret."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("sentence,label\nsecret,a\n", "utf-8")
+    monkeypatch.setenv("ATLAS_FOLDERS", str(folder))
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "other" / "a.duckdb"))
+    return folder
+
+
+READERS = {
+    "rows.csv": lambda folder: read_own(str(folder / "rows.csv")),
+    "SST-2/dev.tsv": lambda folder: read_rows("sst2", "dev", folder=folder),
+    "x-dev.conllu": lambda folder: read_part(str(folder), "dev"),
+    "rows.tsv": lambda folder: read_translations(folder / "rows.tsv"),
+    "pairs.tsv": lambda folder: columns_of(str(folder / "pairs.tsv")),
+    "story.txt": lambda folder: stretches(str(folder / "story.txt")),
+    "frames.jsonl": lambda folder: read_frames(folder / "frames.jsonl"),
+    "list.json": lambda folder: read_list(folder / "list.json"),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_link_that_leads_out_is_refused(given, name):
+    (given / name).parent.mkdir(exist_ok=True)
+    (given / name).symlink_to(given.parent / "secret")
+    with pytest.raises(InputError, match="in none of them") as seen:
+        READERS[name](given)
+    assert "secret," not in str(seen.value)
+
+
+def test_a_folder_that_is_a_link_that_leads_out_is_refused(given):
+    (given.parent / "outside").mkdir()
+    (given.parent / "outside" / "rows.csv").write_text("sentence\nsecret\n", "utf-8")
+    (given / "in").symlink_to(given.parent / "outside")
+    with pytest.raises(InputError, match="in none of them"):
+        read_own(str(given / "in" / "rows.csv"))
+
+
+def test_a_link_inside_the_folder_is_followed(given):
+    (given / "real.csv").write_text("sentence\na\n", "utf-8")
+    (given / "rows.csv").symlink_to(given / "real.csv")
+    assert [row.text for row in read_own(str(given / "rows.csv")).rows] == ["a"]
+
+
+@pytest.mark.parametrize("moment", ["inside", "roots"])
+@pytest.mark.parametrize("part", ["file", "folder"])
+def test_what_is_exchanged_for_a_link_after_the_check_is_not_read(given, monkeypatch, moment, part):
+    file = given / "in" / "secret"
+    file.parent.mkdir()
+    file.write_text("harmless", "utf-8")
+    checked = getattr(config, moment)
+    calls = []
+
+    def exchanging(*arguments, **options):
+        answer = checked(*arguments, **options)
+        calls.append(moment)
+        if moment == "inside" or len(calls) == 2:  # `inside` asks for the folders before the file is opened
+            file.unlink()
+            if part == "file":
+                file.symlink_to(given.parent / "secret")
+            else:
+                file.parent.rmdir()
+                file.parent.symlink_to(given.parent)
+        return answer
+
+    monkeypatch.setattr(config, moment, exchanging)
+    with pytest.raises(OSError, match=r"link|symbolic|Not a directory"):
+        read_text(file, given=True)
+    assert calls, "the file was exchanged"
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+def test_a_pipe_and_a_folder_are_no_files(given, monkeypatch, restricted):
+    if not restricted:
+        monkeypatch.delenv("ATLAS_FOLDERS")
+    os.mkfifo(given / "pipe.csv")
+    (given / "folder.csv").mkdir()
+    for name in ("pipe.csv", "folder.csv"):
+        with pytest.raises(InputError, match="cannot"):
+            read_own(str(given / name))
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [(b"", "utf-8"), (b"a", "utf-8"), ("aé".encode("utf-16-le"), "utf-16-le"), ("aé".encode("utf-16-be"), "utf-16-be"),
+     ("我的".encode(), "utf-8"), ("\ufeffa".encode(), "utf-8-sig"), ("a".encode("utf-32"), "utf-32")],
+)  # fmt: skip
+def test_the_encoding_is_told_by_the_bytes(data, encoding):
+    assert encoding_of(data) == encoding
