@@ -8,7 +8,7 @@ from core.studies.circuits import gates as gating
 from core.studies.circuits import pairs as head_pairs
 from core.studies.circuits import shapley as values
 from core.studies.circuits.circuit_table import said_of_stability
-from core.studies.circuits.records import CircuitEdge, CircuitSummary, GatedHead, HeadPair, OrderStep, ShapleyHead
+from core.studies.circuits.records import CircuitEdge, CircuitSummary, EdgeMean, GatedHead, HeadPair, OrderStep, ShapleyHead
 
 SHOWN_PAIRS = 20  # of a table
 SHOWN_EDGES = 30
@@ -43,9 +43,14 @@ def _show_shapley(ran: Ran) -> None:
 
 @short_in("table")
 def _show_circuit(ran: Ran) -> None:
-    names = ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
+    names = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")
     edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
     ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
+    typer.echo(f"effect: {edges[0].estimator}\n")
+    shown = {edge.name for edge in edges}
+    names = ("name", "pairs", "effect", "low", "high", "n")
+    ran.show([{name: getattr(mean, name) for name in names} for mean in EdgeMean.among(ran.rows) if mean.name in shown])
+    typer.echo("effect: mean, not clipped\n")
     (summary,) = CircuitSummary.among(ran.rows)
     tell(
         f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "

@@ -27,21 +27,18 @@ class Racing:
     margin: Annotated[
         float | None, Flag("--race: of the mean change of the loss; default: 5% of the best constant's loss")
     ] = None
-    anytime: Annotated[
-        bool, Flag("--race: verdicts by intervals that hold whenever somebody stops", name="--anytime")
-    ] = False
 
 
 def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, RaceOptions] | None:
     """The race that stands in for a sweep of these options, where one is asked for. Raises InputError."""
     if not own.race:
-        if own.margin is not None or own.anytime:
-            raise InputError("--margin and --anytime are options of a race; a sweep was asked for: add --race.")
+        if own.margin is not None:
+            raise InputError("--margin is an option of a race; a sweep was asked for: add --race.")
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip
     shared_options = {name: getattr(options, name) for name in shared}
-    return racing.STUDY, racing.STUDY.read(shared_options | {"margin": own.margin, "anytime": own.anytime})
+    return racing.STUDY, racing.STUDY.read(shared_options | {"margin": own.margin})
 
 
 @short_in("table", "latex")

@@ -30,8 +30,6 @@ from . import mean_contrasts as mean_contrasts
 from . import mean_patterns as mean_patterns
 from . import proportions as proportions
 from . import queries as queries
-from . import race_estimates as race_estimates
-from . import race_steps as race_steps
 from . import racing as racing
 from . import rank_agreement as rank_agreement
 from . import rank_bootstrap as rank_bootstrap

@@ -3,41 +3,41 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+import scipy  # its parts load when they are used
+from jaxtyping import Float
 
 from core.errors import InputError
 
 THRESHOLD = 0.9  # of the selection probability, from which an edge belongs to the stable set
-HALVES = 100
+SPLITS = 50  # of the pairs into two halves
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all edges: sizes of circuits on a curve
 
 
-def most_selected(edges: int, threshold: float = THRESHOLD) -> int:
-    """q: how many edges each half may select, so that at most one edge of the stable set is expected to be false.
+def half_level(edges: int, threshold: float = THRESHOLD) -> float:
+    """The level at which an edge's mean is tested on half of the pairs, so that at most one edge without an effect is
+    expected to be stable: sqrt((2 threshold - 1) / edges).
 
-    The expected number is at most q^2 / ((2 threshold - 1) edges) (Meinshausen and Buehlmann 2010, theorem 1).
+    Of an edge without an effect two halves that share no pair both find one with a chance of level^2. If a share of
+    `threshold` of all halves finds one, at least a share of 2 threshold - 1 of such splits does in both halves; so by
+    Markov's inequality an edge is stable with a chance of at most level^2 / (2 threshold - 1) = 1 / edges. No more is
+    asked of the edges: they may have any variances and depend on each other (Shah and Samworth 2013, complementary
+    pairs; Meinshausen and Buehlmann 2010 ask for noise that is exchangeable between edges).
     """
     if not 0.5 < threshold <= 1:
-        raise InputError(f"A threshold of selection lies above 0.5, up to 1; seen {threshold:g}: choose 0.9.")
-    return max(1, int(np.sqrt((2 * threshold - 1) * edges)))
-
-
-def false_bound(edges: int, threshold: float = THRESHOLD) -> float:
-    """At most how many edges of the stable set are expected to be false, where each half selects `most_selected`."""
-    return most_selected(edges, threshold) ** 2 / ((2 * threshold - 1) * edges)
+        raise InputError(f"A threshold of selection must be above 0.5, up to 1; got {threshold:g}. Choose 0.9.")
+    return float(np.sqrt((2 * threshold - 1) / edges))
 
 
 def selection_probabilities(
-    effects: Float[np.ndarray, "edge pair"], strongest: int, *, halves: int = HALVES, seed: int = 0
+    effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """In which share of random half-samples of the pairs each edge is among those of the largest |mean effects|.
+    """In which share of random halves of the pairs each edge's mean effect differs from 0 (Student's t, two-sided).
 
     Args:
-        effects: of each edge on each pair. An edge without effects on every pair (NaN: it was raced out) counts as not
-            selected, and so does one whose mean is 0.
-        strongest: how many edges each half-sample selects at most.
-        halves: how many half-samples are drawn.
-        seed: of the half-samples.
+        effects: of each edge on each pair. An edge with NaN (it was raced out) counts as not selected.
+        level: of the test in each half.
+        splits: of the pairs into two halves that share none; one pair is left out where their number is odd.
+        seed: of the splits.
 
     Returns:
         *Range:* 0 to 1.
@@ -45,23 +45,20 @@ def selection_probabilities(
     Raises:
         InputError: fewer than four pairs.
     """
-    is_finite = np.isfinite(effects).all(1)
-    values, counts = np.where(is_finite[:, None], effects, 0.0), np.zeros(len(effects))
-    generator, pairs = np.random.default_rng(seed), effects.shape[1]
+    pairs = effects.shape[1]
     if pairs < 4:
-        raise InputError(f"Half-samples need at least four pairs; seen {pairs}: bring more pairs.")
-    for _ in range(halves):
-        half = generator.permutation(pairs)[: pairs // 2]
-        size = np.abs(values[:, half].mean(1))
-        counts[_largest(size, strongest)] += 1
-    return counts / halves
-
-
-def _largest(size: Float[np.ndarray, " edge"], count: int) -> Bool[np.ndarray, " edge"]:
-    order = np.argsort(-size, kind="stable")[:count]
-    chosen = np.zeros(len(size), dtype=bool)
-    chosen[order] = True
-    return chosen & (size > 0)
+        raise InputError(f"Half-samples need at least four pairs; got {pairs}. Bring more pairs.")
+    is_finite, size = np.isfinite(effects).all(1), pairs // 2
+    values = np.where(is_finite[:, None], effects, 0.0)
+    generator, chosen = np.random.default_rng(seed), np.zeros((2 * splits, pairs))
+    for split in range(splits):
+        order = generator.permutation(pairs)
+        chosen[2 * split, order[:size]] = chosen[2 * split + 1, order[size : 2 * size]] = 1 / size
+    means = values @ chosen.T
+    scales = np.abs(values).max(1, keepdims=True)  # below a millionth of these a spread is rounding
+    squares = np.maximum((values**2) @ chosen.T - means**2, 1e-12 * scales**2)
+    errors = np.sqrt(squares / (size - 1))
+    return (np.abs(means) > scipy.special.stdtrit(size - 1, 1 - level / 2) * errors).mean(1)
 
 
 def circuit_sizes(edges: int) -> list[int]:

@@ -1,26 +1,21 @@
-"""Races: which heads' mean effect lies beyond a margin, from as few rows as that takes.
+"""Sequential tests ("races"): which heads' mean effect lies beyond a margin, from as few rows as that takes.
 
-A race draws rows in a random order and looks after 64, 128, 256 ... rows. At each look every open head gets an
-interval for its mean effect theta on the task: outside [-margin, margin] it *matters*, inside it *does not matter*,
-else it stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row
-was not taken; first-order effects g of the same heads may stand beside them as a control variate. After n of N rows
+Rows are drawn in a random order. After each look every open head has a confidence interval for its mean effect theta on
+the task: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise it stays
+*open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not taken.
 
-    theta = c mean_N(g) + mean_n(d),  d = e - c g,  SE^2 = s_e^2 / N + s_d^2 (1/n - 1/N)
+Few rows may carry an effect, and the rows that were drawn may miss them. So the loss is clipped, a row changes it by at
+most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of bounded values, by bets
+against a mean m that win only if theta is larger:
 
-The n rows are among the N, so the two means are not independent and their variances may not be added. The N rows are a
-sample of the task; the first term is what the task may differ from them by. Everything here is a pure function of the
-effects, so whoever measured them, in whatever order, the same effects give the same verdicts.
+    K_n(m) = sum over f of w_f prod over rows t of (1 - f + f (x_t + c) / (m + c))
 
-An effect that few rows carry may have none of them among the n: their spread says nothing of it. So the loss is
-clipped, a row changes it by at most c, and every interval reaches farther by
+If theta is at most m, K_n is a nonnegative supermartingale from 1, so it ever reaches 2 heads / alpha with a chance of at
+most alpha / (2 heads) (Ville). It falls as m grows: the lower end of an interval is where it reaches that, and the upper
+end likewise with -x. So intervals of all heads hold at all n together with 1 - alpha, for every distribution of effects
+and every dependence between heads. docs/racing.md has the proof and what it costs.
 
-    unseen = c ln(heads / alpha) / n
-
-since rows that make up a share q of the task are all missed with (1 - q)^n <= exp(-q n), whatever they are like. Looks
-need no correction here: rows that are missing at a look were missing at all looks before. First-order effects are no
-bound, however small; d reaches as far as c and c g together.
-
-A head that would hardly get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
+A head that is unlikely to get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
 stopping early without a verdict makes none wrong.
 """
 
@@ -30,16 +25,22 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy  # its parts load when they are used
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from core.errors import InputError
-from core.scoring.race_estimates import Control, EffectEstimate, HeadRows, PerHead, control_of, estimated
 
+HeadRows = Float[np.ndarray, "head row"]
+PerHead = Float[np.ndarray, " head"]
+Growth = Float[np.ndarray, "bet head fraction"]
 Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-FIRST = 64  # rows at the first look: fewer, and sparse effects are far from normal
+FIRST = 64  # rows at the first look
 ALPHA = 0.05
 LATER = 1.2  # times as many rows at each look, once heads can be found not to matter
+FRACTIONS = 2.0 ** -np.arange(7)  # of the largest bet that cannot lose more than all
+WEIGHTS = 2.0 ** -np.arange(7) / (2.0 ** -np.arange(7)).sum()  # most on large bets: they win soonest on still heads
+TOGETHER = 16  # factors that are multiplied before a logarithm is taken
+HALVINGS = 26  # of the span of possible means, 1e-8 of it
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,6 @@ class Rules:
         heads: how many race.
         alpha: the chance of any wrong verdict over all heads and looks.
         first: rows at the first look.
-        anytime: intervals hold whenever somebody stops (a confidence sequence), instead of at the looks.
         hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
     """
 
@@ -63,7 +63,6 @@ class Rules:
     heads: int
     alpha: float = ALPHA
     first: int = FIRST
-    anytime: bool = False
     hopeless: float = 0.0
 
     def __post_init__(self) -> None:
@@ -107,129 +106,111 @@ class Rules:
             times *= 2
         return (*(step * self.first for step in steps if step * self.first < self.rows), self.rows)
 
-    def unseen(self, n: int, beside: PerHead | float = 0.0) -> PerHead | float:
-        """What rows that were missed may add to a mean over n rows.
-
-        Args:
-            n: rows that were measured.
-            beside: the most that a row's control variate is; 0 without one.
-
-        Returns:
-            Units of the effects, above 0; of each head where `beside` is.
-        """
-        return (self.clip + beside) * np.log(self.heads / self.alpha) / n
-
-    @property
+    @cached_property
     def fewest(self) -> int:
         """Rows below which no head can be found not to matter, however still it is."""
-        return int(np.ceil(self.unseen(1) / self.margin))
+        won = np.log1p(FRACTIONS * self.margin / (self.clip - self.margin))  # of a row without an effect
+        rows = 1
+        while log_capital(rows * won) < self.wanted:
+            rows += 1
+        return rows
+
+    @property
+    def wanted(self) -> float:
+        """The log of the capital at which a mean is ruled out."""
+        return float(np.log(2 * self.heads / self.alpha))
 
 
-# ---------------------------------------------------------------- intervals
+# ---------------------------------------------------------------- bets
 
 
-def batch_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
-    """Half-widths of t-intervals at the looks, which all hold together with 1 - alpha.
-
-    They are two-sided at level alpha / (heads x looks), and wider by what unseen rows may add.
-
-    Args:
-        estimate: of the heads' mean effects.
-        rules: of the race.
-        control: the control variate that the estimate used, or None.
-
-    Returns:
-        Of each head, in units of the effects.
-    """
-    level = rules.alpha / (rules.heads * len(rules.looks))
-    unseen = rules.unseen(estimate.n, control.beside if control else 0.0)
-    return scipy.special.stdtrit(estimate.degrees, 1 - level / 2) * estimate.error + unseen
-
-
-def sequence_scale(n: int, alpha: float, tightest: int) -> float:
-    """Half-width at n of an asymptotic confidence sequence, in standard deviations of one observation.
-
-    sqrt(2 (n r^2 + 1) / (n^2 r^2) log(sqrt(n r^2 + 1) / alpha)), Waudby-Smith et al. (arXiv 2103.06476, theorem 2.2),
-    with r^2 = (-2 log alpha + log(1 - 2 log alpha)) / tightest.
+def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
+    """What bets that the mean is larger won on some rows, as logs; -inf where everything was lost.
 
     Args:
-        n: observations so far, at least 1.
-        alpha: chance that the sequence ever misses the mean, between 0 and 1.
-        tightest: at about so many observations the sequence is narrowest.
+        effects: at most `clip` in size.
+        clip: c.
+        mean: what is bet against, above -c.
 
     Returns:
-        Above 0.
+        Of bets at each of FRACTIONS.
     """
-    rho = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / tightest
-    grown = n * rho + 1
-    return float(np.sqrt(2 * grown / (n**2 * rho) * np.log(np.sqrt(grown) / alpha)))
+    beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
+    starts = np.arange(0, effects.shape[1], TOGETHER)
+    with np.errstate(divide="ignore"):
+        won = [np.log(np.multiply.reduceat(1 + share * beyond, starts, axis=1)).sum(1) for share in FRACTIONS]
+    return np.stack(won, -1)
 
 
-def sequence_half_widths(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
-    """Half-widths of intervals that hold at every n at once, for all heads, with 1 - alpha.
+def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
+    """The log of K: what bets at all fractions have together."""
+    return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
-    The sequence is about mean(d). With a control variate half of alpha goes to it and half to mean(g), whose N rows are
-    seen once. Narrowest at a quarter of the rows, where most heads that are not clear at once are decided.
+
+def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
+    """The lower end of each head's confidence interval: the largest mean that is ruled out, or -c where none is.
 
     Args:
-        estimate: of the heads' mean effects.
-        rules: of the race.
-        control: the control variate that the estimate used, or None.
+        effects: at most `clip` in size.
+        clip: c.
+        wanted: the log of the capital at which a mean is ruled out.
 
     Returns:
-        Of each head, in units of the effects.
+        In units of the effects.
     """
-    alpha, tightest = rules.alpha / rules.heads, max(rules.first, rules.rows // 4)
-    if control is None:
-        return estimate.residual * sequence_scale(estimate.n, alpha, tightest) + rules.unseen(estimate.n)
-    about_g = scipy.special.ndtri(1 - alpha / 4) * np.abs(control.slope) * control.spreads / np.sqrt(rules.rows)
-    unseen = rules.unseen(estimate.n, control.beside)
-    return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g + unseen
+    low, high = np.full(len(effects), -clip), effects.mean(1)
+    for _ in range(HALVINGS):
+        middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
+        is_ruled_out = log_capital(log_growth(effects, clip, middle)) >= wanted
+        low, high = np.where(is_ruled_out, middle, low), np.where(is_ruled_out, high, middle)
+    return low
 
 
-def chance_left(estimate: EffectEstimate, rules: Rules, control: Control | None = None) -> PerHead:
-    """The chance that a head has a verdict after all N rows, from what n say.
-
-    theta moves by a normal step whose variance is s_d^2 (1/n - 1/N): rows that are still to come are like those seen,
-    and their mean is as unsure as n rows leave it. The interval at N is as wide as spreads of today make it.
-
-    Args:
-        estimate: of the heads' mean effects after n rows.
-        rules: of the race.
-        control: the control variate that the estimate used, or None.
-
-    Returns:
-        Of each head. *Range:* 0 to 1.
-    """
-    moved = estimate.residual**2 * (1 / estimate.n - 1 / rules.rows)
-    left = np.sqrt(np.maximum(estimate.error**2 - moved, 0))
-    final = EffectEstimate(
-        estimate.value, left, estimate.degrees + rules.rows - estimate.n, estimate.residual, rules.rows
-    )
-    half = (sequence_half_widths if rules.anytime else batch_half_widths)(final, rules, control)
-    step, value = np.maximum(np.sqrt(moved), 1e-12), np.abs(estimate.value)
-
-    def below(end: PerHead) -> PerHead:
-        return np.asarray(scipy.special.ndtr((end - value) / step))
-
-    within = np.maximum(below(rules.margin - half) - below(half - rules.margin), 0)
-    return within + 1 - below(rules.margin + half) + below(-rules.margin - half)
+def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
+    """What four bets won: that theta lies above margin, above -margin, below margin, below -margin."""
+    sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
+    return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
-def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
+def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
     """matters: the interval lies beyond the margin; does not matter: within it; else open.
 
     Args:
-        low: lower end of each head's interval.
-        high: its upper end.
-        margin: above 0, in the same units.
+        growth: of the four bets.
+        wanted: the log of the capital at which a mean is ruled out.
 
     Returns:
-        A verdict of each head; "open" where the interval is NaN.
+        A verdict of each head.
     """
-    beyond = (low > margin) | (high < -margin)
-    within = (low > -margin) & (high < margin)
+    above, above_minus, below, below_minus = log_capital(growth) >= wanted
+    beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
+
+
+def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
+    """The chance that a head has a verdict after all N rows, if rows to come are like the n seen.
+
+    The log of a bet's capital goes on to grow as fast, up to a normal error: of the rows to come, and of how fast it
+    grew so far.
+
+    Args:
+        growth: of the four bets on the n rows.
+        effects: of the n rows.
+        rules: of the race.
+
+    Returns:
+        Of each head: the chance of the likelier verdict, by the bets of the likeliest fraction.
+    """
+    n, margin = effects.shape[1], rules.margin
+    means, spreads = effects.mean(1)[:, None], effects.std(1)[:, None]
+    step = np.sqrt((rules.rows - n) * rules.rows / n) * np.stack([
+        FRACTIONS * spreads / (rules.clip + mean + FRACTIONS * (side - mean) + 1e-12)
+        for side, mean in ((means, margin), (means, -margin), (-means, -margin), (-means, margin))
+    ])  # fmt: skip
+    expected = np.maximum(growth, -1e9) * rules.rows / n + np.log(WEIGHTS)
+    chances = scipy.special.ndtr((expected - rules.wanted) / np.maximum(step, 1e-12)).max(-1)
+    above, above_minus, below, below_minus = chances
+    return np.maximum(np.maximum(above, below_minus), np.minimum(above_minus, below))
 
 
 # ---------------------------------------------------------------- standings
@@ -242,19 +223,40 @@ class Standings:
     Attributes:
         verdicts: of each head.
         rows: how many rows the interval rests on; of a verdict, those of its look.
-        value, low, high: theta and its interval, in units of the effects.
-        always_low, always_high: of the confidence sequence, which may be looked at any time.
         hopeless: whether the head is open and takes no more rows.
+        effects: up to the clip, in the order of the draw.
+        rules: of the race.
     """
 
     verdicts: list[Verdict]
     rows: Int[np.ndarray, " head"]
-    value: PerHead
-    low: PerHead
-    high: PerHead
-    always_low: PerHead
-    always_high: PerHead
     hopeless: Bool[np.ndarray, " head"]
+    effects: HeadRows
+    rules: Rules
+
+    @cached_property
+    def _estimates(self) -> Float[np.ndarray, "3 head"]:
+        found, clip, wanted = np.full((3, len(self.rows)), np.nan), self.rules.clip, self.rules.wanted
+        for n in np.unique(self.rows[self.rows > 0]):
+            those = np.flatnonzero(self.rows == n)
+            some = self.effects[those, :n]
+            found[:, those] = some.mean(1), lower_ends(some, clip, wanted), -lower_ends(-some, clip, wanted)
+        return found
+
+    @property
+    def value(self) -> PerHead:
+        """The mean effect on these rows, in units of the effects."""
+        return self._estimates[0]
+
+    @property
+    def low(self) -> PerHead:
+        """The lower end of theta's interval."""
+        return self._estimates[1]
+
+    @property
+    def high(self) -> PerHead:
+        """The upper end."""
+        return self._estimates[2]
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
@@ -282,84 +284,73 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
     return np.where(missing.any(1), missing.argmax(1), effects.shape[1])
 
 
-def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None) -> Standings:
+def standings(exact: HeadRows, rules: Rules) -> Standings:
     """Every look at the effects so far, in order: a head is judged until it has a verdict.
 
-    Between looks the interval at the last look stands, and the confidence sequence goes on.
-
     Args:
-        exact: e in the order of the draw, NaN where a row was not taken.
+        exact: e in the order of the draw, of which a row counts up to `rules.clip`; NaN where a row was not taken.
         rules: of the race, which verdicts follow.
-        first_order: g of all rows as a control variate; None: they are not used.
 
     Returns:
         All heads open without estimates until each has the rows of the first look.
     """
-    ready, state = taken(exact), _before_the_first_look(rules)
+    ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
+    found: list[Verdict] = ["open"] * rules.heads
+    rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)
+    state = Standings(found, rows, hopeless, effects, rules)
     if (ready < rules.first).any():
         return state
-    measured = _MeasuredEffects.of(exact, rules, first_order)
+    growth, start = np.zeros((4, rules.heads, len(FRACTIONS))), 0
     for look in rules.looks:
-        judged = np.array([k for k in state.going if ready[k] >= look], dtype=int)
-        if len(judged):
-            _look(state, judged, look, measured)
-    reached = state.rows.copy()
-    reached[state.going] = ready[state.going]
-    for n in np.unique(reached):
-        _go_on(state, np.flatnonzero(reached == n), int(n), measured)
+        judged = state.going[ready[state.going] >= look]
+        if not len(judged):
+            break
+        growth[:, judged] += four_bets(effects[judged, start:look], rules.clip, rules.margin)
+        start = rows[judged] = look
+        for head, verdict in zip(judged, verdicts(growth[:, judged], rules.wanted), strict=True):
+            found[head] = verdict
+        if look < rules.rows and rules.hopeless:
+            still = judged[[found[k] == "open" for k in judged]]
+            hopeless[still] = chance_left(growth[:, still], effects[still, :look], rules) < rules.hopeless
+    rows[state.going] = ready[state.going]
     return state
 
 
 @dataclass(frozen=True)
-class _MeasuredEffects:
-    """All effects so far, with the control variate that the first look gives."""
+class RaceStep:
+    """What a race measures next.
 
-    exact: HeadRows
-    rules: Rules
-    first_order: HeadRows | None
-    control: Control | None
+    Attributes:
+        heads: numbers of the heads whose effects are measured.
+        start, stop: rows of the draw, stop left out; equal: the race is over.
+    """
 
-    @classmethod
-    def of(cls, exact: HeadRows, rules: Rules, first_order: HeadRows | None) -> "_MeasuredEffects":
-        first = exact[:, : rules.first]
-        if first_order is None:
-            return cls(exact, rules, None, None)
-        return cls(exact, rules, first_order, control_of(first, first_order))
+    heads: Int[np.ndarray, " some"]
+    start: int
+    stop: int
 
-    def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[EffectEstimate, Control | None]:
-        """The estimate of some heads after n rows, and their part of the control variate."""
-        variate, beside = self.control, self.first_order
-        control = variate and Control(
-            *(values[heads] for values in (variate.slope, variate.means, variate.spreads, variate.largest))
-        )
-        drawn = None if beside is None else beside[heads, :n]
-        exact = self.exact[heads, :n]
-        return estimated(exact, self.rules.rows, first_order=drawn, control=control), control
+    @property
+    def over(self) -> bool:
+        """Whether the race has ended."""
+        return self.start == self.stop
 
 
-def _before_the_first_look(rules: Rules) -> Standings:
-    value, low, high, always_low, always_high = (np.full(rules.heads, np.nan) for _ in range(5))
-    nothing = np.zeros(rules.heads, dtype=int)
-    verdicts: list[Verdict] = ["open"] * rules.heads
-    return Standings(verdicts, nothing, value, low, high, always_low, always_high, nothing.astype(bool))
+def next_step(exact: HeadRows, rules: Rules) -> RaceStep:
+    """What the race measures next: every head's effects up to the first look, then those of the open heads up to the
+    next look.
 
+    Args:
+        exact: effects in the order of the draw, NaN where a row was not taken.
+        rules: of the race.
 
-def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, measured: _MeasuredEffects) -> None:
-    """Judge these heads after `look` rows."""
-    rules, (estimate, control) = measured.rules, measured.after(look, heads)
-    widths = sequence_half_widths if rules.anytime else batch_half_widths
-    half = widths(estimate, rules, control)
-    state.rows[heads], state.value[heads] = look, estimate.value
-    state.low[heads], state.high[heads] = estimate.value - half, estimate.value + half
-    for head, verdict in zip(heads, verdicts(state.low[heads], state.high[heads], rules.margin), strict=True):
-        state.verdicts[head] = verdict
-    if look < rules.rows and rules.hopeless:
-        state.hopeless[heads] = chance_left(estimate, rules, control) < rules.hopeless
-        state.hopeless[[k for k in heads if state.verdicts[k] != "open"]] = False
-
-
-def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, measured: _MeasuredEffects) -> None:
-    """Give heads the confidence sequence after n rows: those of the verdict, or all so far where there is none."""
-    estimate, control = measured.after(n, heads)
-    half = sequence_half_widths(estimate, measured.rules, control)
-    state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half
+    Returns:
+        The step; `over` where no head takes more rows.
+    """
+    if (taken(exact) < rules.first).any():
+        return RaceStep(np.arange(rules.heads), 0, rules.first)
+    state = standings(exact, rules)
+    rows_read = int(state.rows[state.going].max(initial=0))
+    later = [look for look in rules.looks if look > rows_read]
+    if not len(state.going) or not later:
+        return RaceStep(state.going, rows_read, rows_read)
+    return RaceStep(state.going, rows_read, later[0])

@@ -23,8 +23,7 @@ from core.capture.packed_rows import PACK_TOKENS, cost_of
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.race_steps import FirstOrderChoice, Work, choose, next_step
-from core.scoring.racing import Rules, Standings, standings, verdicts
+from core.scoring.racing import Rules, Standings, next_step, standings
 from core.studies.ablation.races import BACKWARD, HOPELESS, SHARE, clipped
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
@@ -44,31 +43,29 @@ class Recording:
     """Effects of every head on the clipped loss [head, row]."""
 
     exact: np.ndarray
-    first_order: np.ndarray
     layers: int
     heads: int
 
     @property
-    def work(self) -> Work:
-        return Work(np.array([cost_of(one, self.layers) for one in every_head(self.layers, self.heads)]), BACKWARD)
+    def costs(self) -> np.ndarray:
+        return np.array([cost_of(one, self.layers) for one in every_head(self.layers, self.heads)])
 
     def drawn(self, order: np.ndarray) -> "Recording":
-        return Recording(self.exact[:, order], self.first_order[:, order], self.layers, self.heads)
+        return Recording(self.exact[:, order], self.layers, self.heads)
 
 
 @dataclass(frozen=True)
 class Raced:
-    """One race: where it ended, its looks (heads open, rows from, to), and whether g was taken on all rows."""
+    """One race: where it ended, and its looks (heads open, rows from, to)."""
 
     state: Standings
     looks: list[tuple[np.ndarray, int, int]]
-    choice: FirstOrderChoice
 
 
 def recorded(name: str, clip: float = CLIP) -> Recording:
     with np.load(RECORDED / f"{name}.npz") as stored:
-        exact, slopes, loss = (stored[field].astype(float) for field in ("exact", "first_order", "loss"))
-        return Recording(clipped(loss, exact, clip), slopes, int(stored["layers"]), int(stored["heads"]))
+        exact, loss = (stored[field].astype(float) for field in ("exact", "loss"))
+        return Recording(clipped(loss, exact, clip), int(stored["layers"]), int(stored["heads"]))
 
 
 def rules_for(recording: Recording, margin: float) -> Rules:
@@ -83,43 +80,32 @@ def joined(recording: Recording, layers: int = 12, heads: int = 12) -> Recording
         for layer in range(layers)
         for head in range(heads)
     ]
-    return Recording(recording.exact[source], recording.first_order[source], layers, heads)
+    return Recording(recording.exact[source], layers, heads)
 
 
 def race(recording: Recording, rules: Rules) -> Raced:
     """A race over effects that are known, in the order of their rows."""
-    exact, slopes = np.full_like(recording.exact, np.nan), np.full_like(recording.exact, np.nan)
-    choice: FirstOrderChoice | None = None
-    looks = []
-    while True:
-        step = next_step(exact, slopes, rules, choice)
-        if step.over:
-            assert choice is not None
-            return Raced(standings(exact, rules, slopes if choice.use else None), looks, choice)
+    exact, looks = np.full_like(recording.exact, np.nan), []
+    while not (step := next_step(exact, rules)).over:
         rows = slice(step.start, step.stop)
-        if step.exact:
-            exact[step.heads, rows] = recording.exact[step.heads, rows]
-            looks.append((step.heads, step.start, step.stop))
-        if step.first_order:
-            slopes[:, rows] = recording.first_order[:, rows]
-        if choice is None:
-            choice = choose(exact[:, : rules.first], slopes[:, : rules.first], rules, recording.work)
+        exact[step.heads, rows] = recording.exact[step.heads, rows]
+        looks.append((step.heads, step.start, step.stop))
+    return Raced(standings(exact, rules), looks)
 
 
 def full_verdicts(recording: Recording, margin: float) -> list[str]:
     """Of the full sweep: simultaneous t-intervals over all rows."""
     heads, rows = recording.exact.shape
     half = t.ppf(1 - 0.05 / (2 * heads), rows - 1) * recording.exact.std(1, ddof=1) / np.sqrt(rows)
-    means = recording.exact.mean(1)
-    return list(verdicts(means - half, means + half, margin))
+    size = np.abs(recording.exact.mean(1))
+    return list(np.select([size - half > margin, size + half < margin], ["matters", "does not matter"], "open"))
 
 
 def passes(recording: Recording, raced: Raced, rows: int, first: int) -> tuple[float, float]:
     """Forward passes of a row: of the full sweep, and of the race."""
-    work = recording.work
-    full = rows * (1 + work.heads.sum())
-    looks = sum((stop - start) * (1 + work.heads[heads].sum()) for heads, start, stop in raced.looks)
-    return full, looks + work.backward * (rows if raced.choice.use else first)
+    costs = recording.costs
+    looks = sum((stop - start) * (1 + costs[heads].sum()) for heads, start, stop in raced.looks)
+    return rows * (1 + costs.sum()), looks + BACKWARD * first
 
 
 def judged(recording: Recording, margin: float, seeds: int = 10) -> dict[str, float]:
@@ -148,7 +134,7 @@ def null_sweeps(recording: Recording, margin: float, sweeps: int) -> int:
         drawn = recording.drawn(generator.integers(0, rows, rows))
         sides = generator.choice([-margin, margin], heads)[:, None]
         moved = drawn.exact - recording.exact.mean(1, keepdims=True) + sides
-        at_the_margin = Recording(moved, drawn.first_order, recording.layers, recording.heads)
+        at_the_margin = Recording(moved, recording.layers, recording.heads)
         wrong += len(race(at_the_margin, rules_for(recording, margin)).state.open) < heads
     return wrong
 
@@ -192,7 +178,7 @@ def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, f
         looks += spent * tokens(rows) / tokens(part)
     middle = alike(encodings, 16)
     rate = seconds(lambda: first_order(checkpoint, middle, [0] * len(middle))) / tokens(middle)
-    found["looks"], found["first_order"] = looks, rate * tokens(encodings if raced.choice.use else encodings[:first])
+    found["looks"], found["first_order"] = looks, rate * tokens(encodings[:first])
     return found
 
 
@@ -225,6 +211,5 @@ def main() -> dict[str, object]:
     for name, (cpu, clock) in spent.items():
         figures |= {f"seconds, {name}": float(cpu), f"seconds by the clock, {name}": float(clock)}
     figures["looks, heads x rows"] = " ".join(f"{len(heads)}x{stop - start}" for heads, start, stop in raced.looks)
-    slopes = rows if raced.choice.use else rules.first
-    figures["backward, passes"] = float((spent["first_order"] / slopes * full / spent["full"])[0])
-    return figures | {"rows timed of the full sweep": ROWS, "first-order effects on all rows": raced.choice.use}
+    figures["backward, passes"] = float((spent["first_order"] / rules.first * full / spent["full"])[0])
+    return figures | {"rows timed of the full sweep": ROWS}

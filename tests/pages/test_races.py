@@ -28,7 +28,7 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     page = fine(opened("disable", view="Race"))
     numbers = {one.label: one.value for one in page.metric}
     assert numbers == {"matters": "1 of 12", "does not matter": "11 of 12", "open": "0 of 12"}
-    assert "they are no verdict" in said(page)
+    assert "have the wrong sign for" in said(page)
     table = page.dataframe[-1].value
     assert table.iloc[0]["name"] == str(CARRIER)
     assert table.iloc[0]["verdict"] == "matters"
@@ -53,8 +53,7 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
     assert jobs.jobs(db).empty
 
 
-def test_running_intervals_hold_at_any_time():
-    """The picture under way draws the confidence sequence, not the intervals of the looks."""
+def test_intervals_are_drawn_between_lines_at_the_margin():
     from core.studies.ablation.records import RaceVerdict
     from core.studies.metric_columns import Metrics
     from pages.parts.disable.race_pictures import intervals
@@ -67,8 +66,6 @@ def test_running_intervals_hold_at_any_time():
         effect=0.5,
         effect_low=0.0,
         effect_high=1.0,
-        always_low=-1.0,
-        always_high=2.0,
         exact_first=None,
         gradient_first=None,
         task="rte",
@@ -77,8 +74,8 @@ def test_running_intervals_hold_at_any_time():
         n=64,
         metrics=Metrics(()),
     )
-    drawn = intervals([verdict], 0.1, always=True).to_dict()
+    drawn = intervals([verdict], 0.1).to_dict()
     values = next(one for one in drawn["datasets"].values() if "low" in one[0])
-    assert (values[0]["low"], values[0]["high"]) == (-1.0, 2.0)
+    assert (values[0]["low"], values[0]["high"]) == (0.0, 1.0)
     (margin,) = [layer for layer in drawn["layer"] if "strokeDash" in layer["mark"]]
     assert margin["mark"]["color"] == "gray"  # seen on both grounds

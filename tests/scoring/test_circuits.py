@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.errors import InputError
 from core.scoring.circuits import (
     circuit_sizes,
     curve_areas,
-    false_bound,
-    most_selected,
+    half_level,
     selection_probabilities,
 )
 from core.scoring.racing import Rules, standings
@@ -49,37 +49,42 @@ def test_clear_edges_are_decided():
     assert verdicts[10:] == ["does not matter"] * (EDGES - 10)
 
 
-def test_selection_counts_half_samples_by_hand():
+def test_selection_counts_halves_whose_t_test_finds_a_mean():
+    """Halves drawn again, tested by SciPy one at a time."""
     generator = np.random.default_rng(1)
-    effects = generator.normal(0.0, 1.0, (30, 20))
-    effects[0] += 3
+    effects = generator.normal(0.0, 1.0, (30, 21)) * 10.0 ** np.arange(-15, 15)[:, None]
+    effects[0] += 1e-15
     effects[1, 0] = np.nan  # raced out
-    effects[2] = 0
-    found = selection_probabilities(effects, 5, halves=40, seed=4)
+    effects[2], effects[3] = 0, 0.1
+    found = selection_probabilities(effects, 0.1, splits=20, seed=4)
     again, wanted = np.random.default_rng(4), np.zeros(30)
-    for _ in range(40):
-        half = again.permutation(20)[:10]
-        means = [abs(row[half].mean()) if np.isfinite(row).all() else 0.0 for row in effects]
-        for edge in sorted(range(30), key=lambda k: -means[k])[:5]:
-            wanted[edge] += 1 / 40
-    assert np.allclose(found, wanted)
-    assert found[0] == 1
+    for _ in range(20):
+        order = again.permutation(21)
+        for half in (order[:10], order[10:20]):
+            wanted += [np.ptp(row[half]) > 0 and stats.ttest_1samp(row[half], 0).pvalue < 0.1 for row in effects]
+    wanted[[1, 3]] = 0, 40
+    assert np.allclose(found, wanted / 40)
+    assert found[0] > 0.4
+    assert found[3] == 1  # the same on every pair
     assert found[1] == found[2] == 0
-    assert not selection_probabilities(np.zeros((5, 8)), 3).any()
+    assert not selection_probabilities(np.zeros((5, 8)), 0.1).any()
     with pytest.raises(InputError, match="at least four"):
-        selection_probabilities(effects[:, :3], 5)
+        selection_probabilities(effects[:, :3], 0.1)
+
+
+def test_the_level_of_a_half_allows_for_one_edge_without_an_effect():
+    """p edges are each stable with a chance of at most level^2 / (2 x .9 - 1)."""
+    assert 2188 * half_level(2188) ** 2 / 0.8 == pytest.approx(1)
+    assert half_level(10, 1.0) == pytest.approx(np.sqrt(1 / 10))
+    with pytest.raises(InputError, match=r"above 0\.5"):
+        half_level(100, 0.5)
 
 
 def test_noise_has_no_stable_set():
-    """Edges that all carry the same: how often a half selects one is q / p, far from the threshold."""
-    effects = np.random.default_rng(2).normal(0.0, 1.0, (2188, 100))
-    count = most_selected(2188)
-    assert count == 41
-    assert count**2 / (0.8 * 2188) <= 1 < (count + 1) ** 2 / (0.8 * 2188)
-    assert np.isclose(false_bound(2188), count**2 / (0.8 * 2188))
-    assert (selection_probabilities(effects, count) >= 0.9).sum() <= 2
-    with pytest.raises(InputError, match=r"above 0\.5"):
-        most_selected(100, 0.5)
+    """Nor has noise whose spread differs a thousandfold between edges, of which the widest were stable before."""
+    generator = np.random.default_rng(2)
+    noise = generator.normal(0.0, 1.0, (2188, 100)) * 10 ** generator.uniform(-3, 0, (2188, 1))
+    assert (selection_probabilities(noise, half_level(2188)) >= 0.9).sum() <= 2
 
 
 def test_areas_are_those_of_trapezoids():
@@ -90,3 +95,29 @@ def test_areas_are_those_of_trapezoids():
     area, away = curve_areas([5, 10], [2.0, 1.0], 10)  # an overshoot counts for the one and against the other
     assert np.isclose(area, 0.5 * 1.0 + 0.5 * 1.5)
     assert np.isclose(away, 0.5 * 1.0 + 0.5 * 0.5)
+
+
+def by_mib(sizes, values, edges):
+    """CPR and CMD of MIB (arXiv 2504.13151, section 3) by another way: the mean height over a fine grid of shares of
+    the edges, where both curves are straight between the sizes that were measured."""
+    grid = (np.arange(400_000) + 0.5) / 400_000
+    shares, heights = [0.0, *(size / edges for size in sizes)], [0.0, *values]
+    away = [abs(1 - height) for height in heights]
+    cpr = cmd = 0.0
+    for left, right, low, high, near, far in zip(
+        shares, shares[1:], heights, heights[1:], away, away[1:], strict=False
+    ):
+        inside = (grid >= left) & (grid < right)
+        part = (grid[inside] - left) / (right - left)
+        cpr += float((low + part * (high - low)).sum()) / 400_000
+        cmd += float((near + part * (far - near)).sum()) / 400_000
+    return cpr, cmd
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_areas_by_a_second_implementation(seed):
+    generator = np.random.default_rng(seed)
+    edges = int(generator.integers(50, 3000))
+    sizes = circuit_sizes(edges)
+    values = [*generator.normal(0.6, 0.6, len(sizes) - 1), 1.0]  # also below 0 and above 1
+    assert curve_areas(sizes, values, edges) == pytest.approx(by_mib(sizes, values, edges), abs=2e-5)

@@ -1,50 +1,38 @@
 """Races against formulas written out, loops, and simulation where the truth is known."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from core.errors import InputError
-from core.scoring.race_estimates import EffectEstimate, control_of, estimated, slope_of
-from core.scoring.race_steps import FirstOrderChoice, Work, choose, foreseen, next_step
 from core.scoring.racing import (
     Rules,
-    batch_half_widths,
     chance_left,
-    sequence_half_widths,
-    sequence_scale,
+    four_bets,
+    log_capital,
+    log_growth,
+    lower_ends,
+    next_step,
     standings,
     taken,
     verdicts,
 )
 
 
-def run(exact, first_order, rules, work=None, *, control=None):
-    """A race over effects that are known: what it took, and where it ended. control None: the race's own choice."""
-    seen, beside = np.full_like(exact, np.nan), np.full_like(exact, np.nan)
-    work = work or Work(np.full(rules.heads, 0.5), 3.0)
-    choice = None
-    while True:
-        step = next_step(seen, beside, rules, choice)
-        if step.over:
-            return standings(seen, rules, beside if choice.use else None), seen, choice
-        rows = slice(step.start, step.stop)
-        if step.exact:
-            seen[step.heads, rows] = exact[step.heads, rows]
-        if step.first_order:
-            beside[:, rows] = first_order[:, rows]
-        if choice is None:
-            choice = choose(seen[:, : rules.first], beside[:, : rules.first], rules, work)
-            choice = choice if control is None else FirstOrderChoice(control, choice.without, choice.with_control)
+def run(exact, rules):
+    """A race over effects that are known: where it ended, and what it took."""
+    seen = np.full_like(exact, np.nan)
+    while not (step := next_step(seen, rules)).over:
+        seen[step.heads, step.start : step.stop] = exact[step.heads, step.start : step.stop]
+    return standings(seen, rules), seen
 
 
-def effects(generator, means, rows, spread, noise=0.1):
-    """Normal effects with these means, and first-order effects that follow them up to `noise` of their spread."""
-    exact = generator.normal(np.asarray(means)[:, None], spread, (len(means), rows))
-    return exact, 0.6 * exact + generator.normal(0.05, noise * spread, exact.shape)
+def effects(generator, means, rows, spread):
+    """Normal effects with these means."""
+    return generator.normal(np.asarray(means)[:, None], spread, (len(means), rows))
 
 
 # ---------------------------------------------------------------- pieces
@@ -59,10 +47,10 @@ def test_looks_double_up_to_all_rows(rows, looks):
 
 
 @pytest.mark.parametrize(
-    ("rows", "looks"), [(300, (64, 159, 191, 229, 274, 300)), (159, (64, 159)), (130, (64, 130)), (64, (64,))]
+    ("rows", "looks"), [(300, (64, 186, 224, 268, 300)), (186, (64, 186)), (130, (64, 130)), (64, (64,))]
 )
 def test_looks_wait_until_a_head_can_be_found_not_to_matter(rows, looks):
-    """20 ln(36 / .05) = 131.6 rows, so 132: a fifth more, and a fifth more each."""
+    """155 rows, of which bets against heads without any effect make 1,440: a fifth more, and a fifth more each."""
     assert Rules(0.02, 0.4, rows, 36).looks == looks
 
 
@@ -84,75 +72,84 @@ def test_rules_that_cannot_be(change, said):
         Rules(**({"margin": 0.02, "clip": 0.4, "rows": 100, "heads": 2} | change))
 
 
-def test_estimates_by_loops():
+def by_hand(values, bound, mean):
+    """The log of what all bets have together, row after row."""
+    together = 0.0
+    for k in range(7):
+        capital = 2.0**-k / sum(2.0**-j for j in range(7))
+        for x in values:
+            capital *= 1 - 2.0**-k + 2.0**-k * (x + bound) / (mean + bound)
+        together += capital
+    return math.log(together)
+
+
+def test_bets_and_intervals_by_loops():
     generator = np.random.default_rng(1)
-    exact, first = effects(generator, [0.1, -0.2, 0.0], 40, 0.3)
-    copies = exact.copy(), first.copy()
-    control = control_of(exact[:, :16], first)
-    found = estimated(exact[:, :16], 40, first_order=first[:, :16], control=control)
-    plain = estimated(exact[:, :16], 40)
-    for head in range(3):
-        e, g = exact[head, :16].tolist(), first[head].tolist()
-        mean_e, mean_g = sum(e) / 16, sum(g[:16]) / 16
-        c = sum((a - mean_e) * (b - mean_g) for a, b in zip(e, g, strict=False))
-        c /= sum((b - mean_g) ** 2 for b in g[:16])
-        d = [a - c * b for a, b in zip(e, g, strict=False)]
-        mean_d = sum(d) / 16
-        s_e = sum((a - mean_e) ** 2 for a in e) / 15
-        s_d = sum((a - mean_d) ** 2 for a in d) / 14
-        assert found.value[head] == pytest.approx(c * sum(g) / 40 + mean_d)
-        assert found.error[head] == pytest.approx(math.sqrt(s_e / 40 + s_d * (1 / 16 - 1 / 40)))
-        assert plain.error[head] == pytest.approx(math.sqrt(s_e / 16))
-    assert (found.degrees, plain.degrees) == (14, 15)
-    assert np.array_equal(exact, copies[0])
-    assert np.array_equal(first, copies[1])
+    exact = generator.normal([[0.1], [-0.2], [0.0]], 0.15, (3, 40)).clip(-0.4, 0.4)
+    copy, rules = exact.copy(), Rules(0.05, 0.4, 40, 3, first=8)
+    growth = log_capital(four_bets(exact, 0.4, 0.05))
+    ends = lower_ends(exact, 0.4, rules.wanted), -lower_ends(-exact, 0.4, rules.wanted)
+    assert rules.wanted == pytest.approx(math.log(2 * 3 / 0.05))
+    for head, row in enumerate(exact.tolist()):
+        turned = [-x for x in row]
+        sides = ((row, 0.05), (row, -0.05), (turned, -0.05), (turned, 0.05))
+        assert growth[:, head] == pytest.approx([by_hand(side, 0.4, mean) for side, mean in sides])
+        low = brentq(lambda m, row=row: by_hand(row, 0.4, m) - math.log(120), -0.399999, 0.4)
+        high = -brentq(lambda m, turned=turned: by_hand(turned, 0.4, m) - math.log(120), -0.399999, 0.4)
+        assert (ends[0][head], ends[1][head]) == pytest.approx((low, high), abs=1e-7)
+    assert np.array_equal(exact, copy)
 
 
-def test_rows_that_were_missed_are_missed_as_seldom_as_the_bound_says():
-    """Rows of size c that make a mean of exactly `unseen`: none of n is among them with less than alpha / heads."""
-    rules = Rules(0.02, 0.4, 872, 36)
-    for n in (64, 192, 872):
-        share = rules.unseen(n) / 0.4
-        assert (1 - share) ** n < 0.05 / 36
-        assert share == pytest.approx(np.log(36 / 0.05) / n)
-    assert rules.unseen(64, np.array([0.1, 0.4])) == pytest.approx([1.25 * rules.unseen(64), 2 * rules.unseen(64)])
-    assert rules.unseen(rules.fewest) <= 0.02 < rules.unseen(rules.fewest - 1)
-    assert rules.fewest == np.ceil(20 * np.log(36 / 0.05))
+@pytest.mark.parametrize("high", [0.4, 0.1, 0.021])
+def test_what_bets_have_is_1_in_the_mean_over_all_sequences(high):
+    """Effects of -.4 or `high`, of mean .02 exactly, 12 rows: all 4,096 sequences with their chances."""
+    share = (0.02 + 0.4) / (high + 0.4)
+    sequences = np.array(list(product([0, 1], repeat=12)))
+    chances = np.where(sequences, share, 1 - share).prod(1)
+    won = four_bets(np.where(sequences, high, -0.4), 0.4, 0.02)
+    assert chances @ np.exp(log_capital(won[0])) == pytest.approx(1)  # against a mean of .02 at most
+    assert chances @ np.exp(log_capital(won[2])) == pytest.approx(1)  # against one of .02 at least
+    assert chances @ np.exp(log_capital(won[3])) < 1  # against one of -.02 at least
+
+
+def test_an_interval_of_effects_that_are_all_the_same_lies_between_the_bounds():
+    for same in (-0.4, 0.0, 0.4):
+        low, high = (sign * lower_ends(np.full((1, 50), sign * same), 0.4, math.log(40))[0] for sign in (1, -1))
+        assert -0.4 <= low <= same <= high <= 0.4
+        assert high - low < 0.4
+
+
+def test_effects_count_up_to_the_clip():
+    generator, rules = np.random.default_rng(8), Rules(0.02, 0.1, 100, 6, first=16)
+    exact = generator.normal(0.05, 0.2, (6, 100))
+    whole, cut = standings(exact, rules), standings(exact.clip(-0.1, 0.1), rules)
+    for name in ("value", "low", "high", "rows"):
+        assert np.array_equal(getattr(whole, name), getattr(cut, name)), name
+
+
+@pytest.mark.parametrize(("margin", "clip", "heads"), [(0.02, 0.4, 36), (0.02, 0.4, 1), (1.0, 2.0, 2188), (0.02, 3.0, 144)])
+def test_the_fewest_rows_are_those_that_bets_on_still_heads_take(margin, clip, heads):
+    rules = Rules(margin, clip, 10**6, heads)
+    for rows, is_enough in ((rules.fewest - 1, False), (rules.fewest, True)):
+        assert (by_hand([0.0] * rows, clip, -margin) >= math.log(2 * heads / 0.05)) == is_enough
 
 
 def test_a_head_that_changed_nothing_matters_not_once_enough_rows_say_so():
-    state = standings(np.zeros((2, 300)), Rules(0.02, 0.4, 300, 2))
+    rules = Rules(0.02, 0.4, 300, 2)
+    state = standings(np.zeros((2, 300)), rules)
     assert state.verdicts == ["does not matter"] * 2
-    assert state.rows.tolist() == [89, 89]  # 20 ln(2 / .05) = 73.8 rows at least, and a fifth of 74 more
-    assert (-state.low).tolist() == pytest.approx([0.4 * np.log(40) / 89] * 2)
+    assert state.rows.tolist() == [rules.looks[1]] * 2
+    assert by_hand([0.0] * rules.looks[1], 0.4, state.low[0]) == pytest.approx(math.log(80), rel=1e-6)
+    assert -state.low == pytest.approx(state.high)
     assert standings(np.zeros((2, 70)), Rules(0.02, 0.4, 70, 2)).verdicts == ["open"] * 2
 
 
-def test_batch_intervals_are_t_intervals_at_the_shared_level():
-    exact, _ = effects(np.random.default_rng(2), [0.1, -0.2], 64, 0.3)
-    rules = Rules(0.02, 0.4, 256, 2)
-    half = batch_half_widths(estimated(exact, 256), rules)
-    for head in range(2):
-        low, high = stats.t.interval(1 - 0.05 / (2 * len(rules.looks)), 63, exact[head].mean(), stats.sem(exact[head]))
-        assert 2 * (half[head] - rules.unseen(64)) == pytest.approx(high - low)
-
-
-def test_the_sequence_is_the_papers_and_narrow_where_it_is_meant_to_be():
-    def scale(log_rho, n, alpha):
-        square = n * math.exp(2 * log_rho)
-        return math.sqrt(2 * (square + 1) / (n * square) * math.log(math.sqrt(square + 1) / alpha))
-
-    for n, alpha in ((64, 0.05), (218, 0.05 / 144), (500, 1e-4)):
-        best = minimize_scalar(lambda x, n=n, alpha=alpha: scale(x, n, alpha), bounds=(-9, 3), method="bounded").fun
-        assert sequence_scale(n, alpha, n) == pytest.approx(best, rel=0.01)
-        assert sequence_scale(n, alpha, n) > stats.norm.ppf(1 - alpha / 2) / math.sqrt(n)  # what peeking costs
-        narrowest = min(range(n // 2, 2 * n), key=lambda rows, n=n, alpha=alpha: sequence_scale(n, alpha, rows))
-        assert narrowest == pytest.approx(n, rel=0.05)
-
-
-def test_verdicts_by_where_the_interval_lies():
-    low, high = np.array([0.03, -0.01, 0.01, -0.05, 0.02]), np.array([0.05, 0.01, 0.03, -0.03, 0.03])
-    assert verdicts(low, high, 0.02) == ["matters", "does not matter", "open", "matters", "open"]
+def test_verdicts_by_which_bets_have_won():
+    won, lost = math.log(100), 0.0
+    bets = np.array([[won, won, lost, lost], [lost, won, won, lost], [lost, won, lost, lost], [lost, lost, won, won]])
+    growth = np.repeat(bets.T[:, :, None], 7, 2)
+    assert verdicts(growth, math.log(99)) == ["matters", "does not matter", "open", "matters"]
+    assert verdicts(growth, math.log(101)) == ["open"] * 4
 
 
 def test_rows_count_up_to_the_first_gap():
@@ -165,7 +162,7 @@ def test_rows_count_up_to_the_first_gap():
 
 
 def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
-    exact, _ = effects(np.random.default_rng(3), [0.0, 0.5], 256, 0.05)
+    exact = effects(np.random.default_rng(3), [0.0, 0.5], 256, 0.05)
     rules = Rules(0.1, 1.0, 256, 2)
     early = np.where(np.arange(256) < 63, exact, np.nan)
     assert standings(early, rules).verdicts == ["open", "open"]
@@ -177,22 +174,23 @@ def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
         assert state.rows.tolist() == [64, 64]
 
 
-def test_between_looks_only_the_confidence_sequence_goes_on():
-    exact, _ = effects(np.random.default_rng(4), [0.02, 0.02], 256, 0.3)
+def test_between_looks_the_interval_is_of_all_rows_and_verdicts_wait():
+    exact = effects(np.random.default_rng(4), [0.02, 0.02], 256, 0.1).clip(-0.4, 0.4)
     rules = Rules(0.02, 0.4, 256, 2)
-    look = rules.looks[1]
-    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (look, rules.looks[2] - 1))
-    assert at.rows.tolist() == between.rows.tolist() == [look, look]
-    assert np.array_equal(at.low, between.low)
-    assert not np.array_equal(at.always_low, between.always_low)
+    between = rules.looks[2] - 1
+    state = standings(np.where(np.arange(256) < between, exact, np.nan), rules)
+    assert state.verdicts == ["open", "open"]
+    assert state.rows.tolist() == [between] * 2
+    low, high = (sign * lower_ends(sign * exact[:, :between], 0.4, rules.wanted) for sign in (1, -1))
+    assert (state.low.tolist(), state.high.tolist()) == (low.tolist(), high.tolist())
 
 
 def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
     generator = np.random.default_rng(5)
-    exact, first = effects(generator, generator.normal(0, 0.04, 20), 500, 0.1)
+    exact = effects(generator, generator.normal(0, 0.04, 20), 500, 0.1)
     rules = Rules(0.02, 0.4, 500, 20)
     whole = standings(exact, rules)
-    raced, seen, _ = run(exact, first, rules, control=False)
+    raced, seen = run(exact, rules)
     assert raced.verdicts == whole.verdicts
     assert np.array_equal(raced.low, whole.low)
     assert taken(seen).tolist() == raced.rows.tolist()
@@ -202,10 +200,10 @@ def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
     """Just within the margin and far spread: no verdict can come of the rows there are, and the race ends early. One
     that is clear, and one that has a chance, are as in a race that never gives up."""
     generator = np.random.default_rng(16)
-    exact, first = effects(generator, [0.0, 0.019, 0.1], 600, 0.02)
+    exact = effects(generator, [0.0, 0.019, 0.1], 600, 0.02)
     exact[1] = generator.normal(0.018, 0.1, 600)
     hopeful, stopping = (Rules(0.02, 0.1, 600, 3, hopeless=chance) for chance in (0.0, 0.05))
-    (all_the_way, _, _), (early, seen, _) = (run(exact, first, rules, control=False) for rules in (hopeful, stopping))
+    (all_the_way, _), (early, seen) = (run(exact, rules) for rules in (hopeful, stopping))
     assert early.verdicts == all_the_way.verdicts == ["does not matter", "open", "matters"]
     assert (all_the_way.rows[1], all_the_way.hopeless.any()) == (600, False)
     assert early.hopeless.tolist() == [False, True, False]
@@ -214,58 +212,39 @@ def test_a_head_without_hope_of_a_verdict_takes_no_more_rows():
     assert (whole.rows.tolist(), whole.verdicts) == (early.rows.tolist(), early.verdicts)
 
 
-@pytest.mark.parametrize(("control", "noise"), [(False, 0.06), (False, 0.1), (True, 0.06)])
-def test_the_chance_that_is_left_is_that_of_races_that_go_on(control, noise):
-    """Of 4,000 ways to go on from 100 of 300 rows, as unsure of the mean as these leave it, so many have a verdict."""
-    generator, rules = np.random.default_rng(17), Rules(0.02, 0.04, 300, 3)
-    exact, first = effects(generator, [0.0, 0.012, 0.036], 300, noise, noise=0.5)
-    some = control_of(exact[:, :100], first) if control else None
-    here = estimated(exact[:, :100], 300, first_order=first[:, :100] if control else None, control=some)
-    left = np.sqrt(here.error**2 - here.residual**2 * (1 / 100 - 1 / 300))
-    half = batch_half_widths(EffectEstimate(here.value, left, here.degrees + 200, here.residual, 300), rules, some)
-    means = generator.normal(here.value, here.residual / 10, (4000, 3)).T
-    coming = generator.normal(means, here.residual[:, None] / math.sqrt(200))
-    ends = (100 * here.value[:, None] + 200 * coming) / 300
-    decided = (np.abs(ends) + half[:, None] < 0.02) | (np.abs(ends) - half[:, None] > 0.02)
-    chance = chance_left(here, rules, some)
-    assert chance == pytest.approx(decided.mean(1), abs=0.03)
-    assert 0.01 < chance.min() < chance.max()
+def test_the_chance_that_is_left_is_about_that_of_races_that_go_on():
+    """Of 400 ways to go on, with rows that are drawn again from the 100 so far, about so many have a verdict."""
+    generator, rules = np.random.default_rng(17), Rules(0.02, 0.06, 300, 6)
+    exact = effects(generator, [0.0, 0.008, 0.012, 0.017, 0.03, 0.04], 100, 0.04).clip(-0.06, 0.06)
+    chance = chance_left(four_bets(exact, 0.06, 0.02), exact, rules)
+    decided = np.zeros(6)
+    for _ in range(400):
+        means = exact[:, generator.integers(0, 100, 100)].mean(1, keepdims=True)  # the mean is unsure by as much
+        drawn = exact[:, generator.integers(0, 100, 200)] - exact.mean(1, keepdims=True) + means
+        growth = four_bets(np.concatenate([exact, drawn], 1).clip(-0.06, 0.06), 0.06, 0.02)
+        decided += [verdict != "open" for verdict in verdicts(growth, rules.wanted)]
+    assert chance == pytest.approx(decided / 400, abs=0.15)
+    assert chance.min() < 0.2 < 0.9 < chance.max()
 
 
 def test_work_falls_as_heads_get_their_verdicts():
-    exact, first = effects(np.random.default_rng(6), [0.0] * 30 + [0.02], 800, 0.02)
-    state, seen, _ = run(exact, first, Rules(0.02, 0.4, 800, 31), control=False)
+    exact = effects(np.random.default_rng(6), [0.0] * 30 + [0.02], 800, 0.02)
+    state, seen = run(exact, Rules(0.02, 0.4, 800, 31))
     assert state.verdicts[:30] == ["does not matter"] * 30
     assert np.isfinite(seen).sum() < 0.4 * seen.size
-
-
-def test_first_order_effects_are_taken_where_they_pay():
-    """With g nearly e, and 144 heads that need many rows, a backward is cheap; for two heads it is dear."""
-    generator = np.random.default_rng(7)
-    rules = Rules(0.02, 0.4, 5000, 144)  # of 872 rows those that unseen ones ask for are too many for g to pay
-    exact, first = effects(generator, [0.0] * 144, 5000, 0.08, noise=0.05)
-    _, seen, choice = run(exact, first, rules, Work(np.full(144, 0.5), 3.0))
-    _, plain, _ = run(exact, first, rules, control=False)
-    assert choice.use
-    assert choice.with_control < choice.without
-    assert np.isfinite(seen).sum() < 0.7 * np.isfinite(plain).sum()
-    noise = generator.normal(0, 0.08, exact.shape)
-    assert not run(exact, noise, rules)[2].use
-    assert not run(exact[:2], first[:2], Rules(0.02, 0.4, 5000, 2), Work(np.full(2, 0.5), 3.0))[2].use
 
 
 # ---------------------------------------------------------------- simulation
 
 
-def null_sweeps(anytime=False, sweeps=200):
+def null_sweeps(sweeps=200):
     """Sweeps of 144 heads exactly at the margin, where either verdict is false: how many had any."""
     wrong = 0
     for seed in range(sweeps):
         generator = np.random.default_rng([11, seed])
         signs = generator.choice([-0.02, 0.02], 144)
-        exact, first = effects(generator, signs, 872, 0.06 * np.exp(generator.normal(0, 1, (144, 1))), noise=0.3)
-        state, _, _ = run(exact, first, Rules(0.02, 0.4, 872, 144, anytime=anytime), control=bool(seed % 2))
-        wrong += len(state.open) < 144
+        exact = effects(generator, signs, 872, 0.06 * np.exp(generator.normal(0, 0.5, (144, 1))))
+        wrong += len(standings(exact, Rules(0.02, 0.4, 872, 144)).open) < 144
     return wrong
 
 
@@ -275,98 +254,25 @@ def test_heads_at_the_margin_get_no_verdict():
 
 
 def test_planted_effects_are_found():
-    """Twice the margin, with rows that spread four times the margin. With a control variate unseen rows count twice, so
-    that it takes more of them."""
-    generator = np.random.default_rng(12)
-    for control, rows in ((False, 872), (True, 1500)):
-        exact, first = effects(generator, [0.04, -0.04] * 72, rows, 0.08, noise=0.5)
-        state, _, _ = run(exact, first, Rules(0.02, 0.4, rows, 144), control=control)
-        assert np.mean([one == "matters" for one in state.verdicts]) >= 0.95
+    """Twice the margin, with rows that spread four times the margin."""
+    exact = effects(np.random.default_rng(12), [0.04, -0.04] * 72, 872, 0.08)
+    verdicts = standings(exact, Rules(0.02, 0.4, 872, 144)).verdicts
+    assert np.mean([one == "matters" for one in verdicts]) >= 0.95
 
 
-@pytest.mark.parametrize("control", [False, True])
-def test_the_sequence_holds_at_all_rows_at_once(control):
-    """100 runs of 8 heads: every interval from the first look on holds the truth in 95 of them."""
-    held, truth = 0, np.linspace(-0.1, 0.1, 8)
-    rules = Rules(0.02, 0.4, 400, 8, anytime=True)
-    for seed in range(100):
-        exact, first = effects(np.random.default_rng([13, seed]), truth, 400, 0.3, noise=0.5)
-        some = control_of(exact[:, :64], first) if control else None
-        inside = True
-        for n in range(64, 401, 8):
-            found = estimated(exact[:, :n], 400, first_order=first[:, :n] if control else None, control=some)
-            inside &= bool((np.abs(found.value - truth) <= sequence_half_widths(found, rules, some)).all())
-        held += inside
-    assert held >= 95 - 2
-
-
-def test_the_variance_counts_rows_that_are_in_both_means():
-    """theta's spread over 2000 races is its SE; adding the two means' variances would be wrong."""
-    generator, found, said = np.random.default_rng(14), [], []
-    for _ in range(2000):
-        exact, first = effects(generator, [0.1], 256, 0.3, noise=0.3)
-        estimate = estimated(exact[:, :64], 256, first_order=first[:, :64], control=control_of(exact[:, :64], first))
-        found.append(estimate.value[0])
-        said.append(estimate.error[0])
-    assert np.mean(said) == pytest.approx(np.std(found), rel=0.05)
-
-
-def test_the_look_of_a_verdict_is_foreseen_as_a_loop_over_looks_says():
-    rules, generator = Rules(0.05, 0.2, 300, 5, first=16), np.random.default_rng(4)
-    exact, first = effects(generator, [0.3, 0.08, 0.0, 0.052, -0.4], 16, 0.2)
-    estimate = estimated(exact, 300, first_order=first, control=control_of(exact, np.tile(first, 20)[:, :300]))
-    plain = estimated(exact, 300)
-    for some, control in ((estimate, True), (plain, False)):
-        beside = control_of(exact, first).beside if control else None
-        found = foreseen(some, rules, plain.residual, beside=beside)
-        for head in range(5):
-            needed = 300
-            for n in sorted(rules.looks, reverse=True):
-                far = stats.t.ppf(1 - 0.05 / (2 * 5 * len(rules.looks)), n - 2)
-                left = some.residual[head]
-                error = left / math.sqrt(n)
-                if control:
-                    error = math.sqrt(plain.residual[head] ** 2 / 300 + left**2 * (1 / n - 1 / 300))
-                most = 0.2 + (beside[head] if control else 0)
-                if far * error + most * math.log(5 / 0.05) / n <= abs(abs(some.value[head]) - 0.05):
-                    needed = n
-            assert found[head] == needed
-        assert len(set(found.tolist())) > 1
-
-
-def test_what_a_race_costs_with_and_without_first_order_effects_by_hand():
-    rules, generator = Rules(0.05, 0.2, 256, 4, first=32), np.random.default_rng(11)
-    exact, first = effects(generator, [0.2, 0.07, 0.0, -0.1], 32, 0.25, noise=0.3)
-    work = Work(np.array([0.5, 0.25, 1.0, 0.75]), 3.0)
-    choice = choose(exact, first, rules, work)
-    slopes = [np.polyfit(first[head], exact[head], 1)[0] for head in range(4)]
-    rest = exact - np.array(slopes)[:, None] * first
-    own, left = exact.std(1, ddof=1), rest.std(1, ddof=2)
-    costs = []
-    for spread, control in ((own, False), (left, True)):
-        stops = []
-        for head in range(4):
-            stop = 256
-            for n in (256, 192, 128, 96, 64, 32):
-                error = spread[head] / math.sqrt(n)
-                if control:
-                    error = math.sqrt(own[head] ** 2 / 256 + spread[head] ** 2 * (1 / n - 1 / 256))
-                most = 0.2 + (abs(slopes[head]) * np.abs(first[head]).max() if control else 0)
-                half = stats.t.ppf(1 - 0.05 / (2 * 4 * 6), n - 2) * error + most * math.log(4 / 0.05) / n
-                if half <= abs(abs(exact[head].mean()) - 0.05):
-                    stop = n
-            stops.append(stop)
-        steps = sum(cost * (stop - 32) for cost, stop in zip(work.heads.tolist(), stops, strict=True)) + max(stops) - 32
-        costs.append(steps + (3.0 * (256 - 32) if control else 0))
-    assert (choice.without, choice.with_control) == pytest.approx(tuple(costs))
-    assert choice.use == (costs[1] < costs[0])
-
-
-def test_a_first_order_effect_that_does_not_vary_has_slope_0():
-    exact = np.array([[0.1, 0.4, -0.2], [0.3, 0.1, 0.2]])
-    assert slope_of(exact, np.array([[0.5, 0.5, 0.5], [0.2, 0.4, 0.6]])).tolist() == pytest.approx(
-        [0.0, np.polyfit([0.2, 0.4, 0.6], exact[1], 1)[0]]
-    )
+def test_intervals_hold_at_all_rows_at_once():
+    """200 runs of 8 heads, whose effects are .4 on few rows: every interval at any number of rows holds the truth in
+    95 % of them; 183 are the least of 99 in 100 such simulations. It holds where no bet against the truth has won."""
+    held, truth, rules = 0, np.linspace(0.01, 0.1, 8), Rules(0.02, 0.4, 400, 8)
+    for seed in range(200):
+        exact = np.where(np.random.default_rng([13, seed]).random((8, 400)) < (truth / 0.4)[:, None], 0.4, 0.0)
+        won, most = np.zeros((2, 8, 7)), 0.0
+        for n in range(0, 400, 20):
+            some = exact[:, n : n + 20]
+            won += [log_growth(some, 0.4, truth), log_growth(-some, 0.4, -truth)]
+            most = max(most, log_capital(won).max())
+        held += most < rules.wanted
+    assert held >= 183
 
 
 def test_before_the_first_look_rows_are_counted_as_none():
@@ -374,5 +280,5 @@ def test_before_the_first_look_rows_are_counted_as_none():
     assert state.rows.tolist() == [0, 0]
     assert state.rows.dtype.kind == "i"
     assert state.verdicts == ["open", "open"]
-    for values in (state.value, state.low, state.high, state.always_low, state.always_high):
+    for values in (state.value, state.low, state.high):
         assert np.isnan(values).all()

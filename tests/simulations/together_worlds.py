@@ -2,18 +2,19 @@
 Cases for `registry`."""
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
 
-from core.scoring.circuits import most_selected, selection_probabilities
+from core.scoring.circuits import THRESHOLD, half_level, selection_probabilities
 from core.scoring.counterparts import beyond_chance
 from core.scoring.effects import max_t, mean_intervals
 from core.scoring.gate_classes import CLAIMED, class_shares, classes_of
 from core.scoring.interactions import interactions
 from core.scoring.racing import Rules, standings
 from core.scoring.ratio_moments import RatioMoments, Ratios
+from tests.benchmarks.race import RECORDED
 from tests.simulations.registry import Case, Planted, known, least_mean
 
 HEADS, MARGIN, EDGES, PAIRS = 36, 1.0, 300, 100
@@ -136,10 +137,47 @@ def finds_of_edges(mean: float, seed: int) -> float:
     return float(np.mean([verdict == "matters" for verdict in standings(effects, RULES).verdicts]))
 
 
-def claims_of_stable_edges(seed: int) -> float:
-    """Whether more edges are stable than are expected to be false (one), where all carry the same."""
-    effects = np.random.default_rng(seed).normal(0.0, 1.0, (EDGES, PAIRS))
-    return float((selection_probabilities(effects, most_selected(EDGES), seed=seed) >= 0.9).sum() > 1)
+STABLE_WORLDS = ("equal", "of unequal spread", "skewed", "of common factors", "beside real ones", "as recorded")
+
+
+@cache
+def recorded_edges() -> np.ndarray:
+    """Exact effects of all edges of the classifier that ships on 77 pairs, of spreads over several orders."""
+    with np.load(RECORDED / "circuit.npz") as stored:
+        return stored["exact"].astype(float)
+
+
+def edges_without_effect(world: str, seed: int) -> np.ndarray:
+    """Effects [edge, pair] of a mean of 0; "beside real ones" the first tenth has a mean of one deviation."""
+    rng = np.random.default_rng([seed, 5])
+    if world == "as recorded":
+        effects = recorded_edges()
+        return effects * rng.choice([-1, 1], (1, effects.shape[1]))  # the same sign for all edges of a pair
+    spread = 1.0 if world == "equal" else 10 ** rng.uniform(-3, 0, (EDGES, 1))
+    if world == "skewed":
+        return spread * (rng.exponential(1, (EDGES, PAIRS)) - 1)
+    effects = rng.normal(0.0, 1.0, (EDGES, PAIRS))
+    if world == "of common factors":
+        effects = 0.5 * effects + rng.normal(0, 1, (EDGES, 1)) * rng.normal(0, 1, (1, PAIRS))
+    if world == "beside real ones":
+        effects[: EDGES // 10] += 1
+    return spread * effects
+
+
+def claims_of_stable_edges(world: str, seed: int) -> float:
+    """Whether more edges without an effect are stable than are expected to be (one)."""
+    effects = edges_without_effect(world, seed)
+    stable = selection_probabilities(effects, half_level(len(effects)), seed=seed) >= THRESHOLD
+    return float(stable[EDGES // 10 if world == "beside real ones" else 0 :].sum() > 1)
+
+
+def finds_of_stable_edges(deviations: float, seed: int) -> float:
+    """The share of edges that are stable among a tenth whose mean is so many of their deviations."""
+    rng = np.random.default_rng([seed, 6])
+    effects = rng.normal(0.0, 1.0, (EDGES, PAIRS))
+    effects[: EDGES // 10] += deviations
+    effects *= 10 ** rng.uniform(-3, 0, (EDGES, 1))
+    return float((selection_probabilities(effects, half_level(EDGES), seed=seed)[: EDGES // 10] >= THRESHOLD).mean())
 
 
 # ---------------------------------------------------------------- counterparts
@@ -232,7 +270,12 @@ def _cases() -> Iterator[Case]:
     of_pairs = Planted(least_mean(200, 630), "deviations of a row", lambda size: partial(finds_of_pairs, 200, size))
     yield known("pairs", "one pair of 630 interacts, n = 200", of_pairs, 200)
     yield Case("circuit", f"random answers, {EDGES} edges", "nothing", claims_of_random_answers, PAIRS)
-    yield Case("circuit", "two stable edges where all carry the same", "nothing", claims_of_stable_edges, PAIRS)
+    for world in STABLE_WORLDS:
+        name = f"two stable edges without an effect, {world}"
+        inputs = 77 if world == "as recorded" else PAIRS
+        yield Case("circuit", name, "nothing", partial(claims_of_stable_edges, world), inputs, quick=10 * (world == "of unequal spread"))  # fmt: skip
+    of_stable = Planted(4 / PAIRS**0.5, "deviations of a pair", lambda size: partial(finds_of_stable_edges, size))
+    yield known("circuit", f"stable edges among {EDGES} of unequal spread", of_stable, PAIRS, quick=4)
     of_edges = Planted(MARGIN, "margins", lambda mean: partial(finds_of_edges, mean), is_margin=True)
     yield known("circuit", f"{EDGES} edges of twice the margin", of_edges, PAIRS, quick=2)
     yield Case("gates", "fits that open heads by luck", "nothing", claims_of_gates, 60, quick=4)

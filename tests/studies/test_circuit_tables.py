@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from core.capture.edge_names import Graph
-from core.scoring.circuits import most_selected
+from core.scoring.circuits import half_level
 from core.studies.ablation import disabling
 from core.studies.ablation.patch import differences
 from core.studies.circuits import circuit_pairs, circuit_table, edge_effects, gate_table, shapley_table
@@ -381,15 +381,30 @@ def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_di
     for number, edge in enumerate(edges):
         assert edge.attribution == pytest.approx(ATTRIBUTED[number])
         if number not in state.raced:
-            assert (edge.verdict, edge.effect, edge.low, edge.high, edge.n) == ("not raced", 0, None, None, 0)
+            assert (edge.verdict, edge.effect, edge.low, edge.high, edge.n) == ("not raced", None, None, None, 0)
+            assert (edge.estimator, edge.stable) == ("", False)
             continue
         values = state.taken.exact[number, decides]
-        assert (edge.effect, edge.n) == (pytest.approx(values.mean()), 200)
-        clipped = np.clip(values, -0.6, 0.6).mean()
-        assert edge.low < clipped < edge.high
+        assert (edge.effect, edge.n) == (pytest.approx(np.clip(values, -0.6, 0.6).mean()), 200)
+        assert edge.estimator == "mean; a pair counts up to 0.6 logits"
+        assert edge.low < edge.effect < edge.high
         assert edge.verdict == ("matters" if number in matter else "does not matter")
-        control = pytest.approx(0.1 * number, abs=0.01) if number in matter else None
-        assert edge.control == control
+        assert (edge.selection, edge.stable) == ((1, True) if number in matter else (0, False))
+    means = of(results, "edge mean")
+    assert [(one.name, one.pairs) for one in means] == [
+        (edges[number].name, pairs) for pairs in ("different answers", "same answer") for number in state.raced
+    ]
+    assert {(one.pairs, one.estimator, one.n) for one in means} == {
+        ("different answers", "mean", 200),
+        ("same answer", "mean", 10),
+    }
+    for one, number in zip(means, [*state.raced, *state.raced], strict=True):
+        places = decides if one.pairs == "different answers" else state.division.control
+        values = state.taken.exact[number, places]
+        assert one.effect == pytest.approx(values.mean())
+        assert one.low < one.effect < one.high
+        if len(set(np.round(values, 9))) == 2 and np.isclose(np.mean(values), np.median(values)):
+            assert (one.low, one.high) == student(values)
     ranked = sorted(edges, key=lambda edge: edge.rank)
     assert [edge.rank for edge in ranked] == list(range(1, 9))
     assert [edge.verdict for edge in ranked[-2:]] == ["not raced"] * 2
@@ -406,7 +421,9 @@ def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_di
     assert (whole.evaluations, whole.of_evaluations) == (6 * 200, 8 * 200)
     assert (whole.margin, whole.clip, whole.difference) == pytest.approx((0.3, 0.6, 1))
     assert (whole.pairs_by, whole.answers, whole.task) == ("row", "different", "sst2")
-    assert (whole.not_made, whole.under_floor, whole.strongest) == (4, 6, most_selected(8))
+    assert (whole.not_made, whole.under_floor, whole.bound) == (4, 6, 1)
+    assert whole.level == half_level(8)
+    assert whole.stable == len(matter)
     missed = len(matter & set(state.sampled.tolist()))
     assert whole.missed == pytest.approx(missed / 3)
     low = stats.beta.ppf(0.025, missed, 4 - missed) if missed else 0
@@ -428,15 +445,17 @@ def test_the_sentence_of_a_circuit_names_the_strongest_edge_and_how_stable_it_is
     state = state_of_a_circuit()
     results = CIRCUIT.results(state.options, state.taken)
     (whole,) = of(results, "circuit")
-    whole = replace(whole, matter=matter, open=open_edges, stable=2, strongest=5, bound=1.25, threshold=0.9)
+    whole = replace(whole, matter=matter, open=open_edges, stable=2, threshold=0.9)
     headline = CIRCUIT.headline([result.as_row() for result in (whole, *of(results, "edge"))])
     first, second = said.split("|")
     assert headline.sentence == (
-        f"Of 6 edges {first} beyond the margin and {second} open; 2 are among the 5 strongest in 90% of half-samples, "
-        "of which at most 1.2 is expected to be false. The strongest is embeddings to L1H1 q."
+        f"Of 6 edges {first} beyond the margin and {second} open; 2 are stable (different from 0 in 90% of "
+        "half-samples), of which at most 1.0 is expected to have no effect. The strongest is embeddings to L1H1 q."
     )
     assert (headline.n, headline.of) == (200, "pairs")
-    assert headline.interval == "all verdicts hold together with 95 %"
+    assert headline.interval == "all verdicts hold together with 95%"
     assert headline.baseline == "margin 30% of the difference between A and B"
     none = CIRCUIT.headline([result.as_row() for result in (replace(whole, stable=0), *of(results, "edge"))])
-    assert "no stable circuit: no edge is among the strongest in 90 % of half-samples." in none.sentence
+    assert "no edge is stable: none differs from 0 in 90 % of half-samples." in none.sentence
+    earlier = CIRCUIT.headline([result.as_row() for result in (replace(whole, level=None), *of(results, "edge"))])
+    assert "run the study again" in earlier.sentence

@@ -1,9 +1,9 @@
 """Which heads (layers, groups) matter to the task's loss by more than a margin: verdicts with error control, from as
 few rows as each of them takes (`core.scoring.racing`).
 
-Rows are taken in a random order that the seed fixes, in rounds: the first look with exact effects of every head and
-first-order effects of the same rows; first-order effects of all other rows where they pay as a control variate; then
-exact effects of the heads that are still open, up to the next look. Units of a round are slices of its rows and depend
+Rows are taken in a random order that the seed fixes, in rounds: the first look with exact effects of every head, and
+first-order effects of the same rows to compare them with; then exact effects of the heads that are still open, up to
+the next look. Units of a round are slices of its rows and depend
 on what was measured before alone, so any number of workers gives the same verdicts. Heads that matter are then swept on
 the rows they lack, for the metric, whose own interval they get.
 """
@@ -49,8 +49,9 @@ class RaceStudy(Study[RaceOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> RaceOptions:
-        """Typed heads are groups. Raises InputError where something else is to race with them."""
-        return super().read(disabling.with_groups(given))
+        """Typed heads are groups; options that earlier versions had are left out. Raises InputError where something
+        else is to race with them."""
+        return super().read({k: v for k, v in disabling.with_groups(given).items() if k not in ("anytime", "control")})
 
     def units(self, options: RaceOptions) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
@@ -58,40 +59,32 @@ class RaceStudy(Study[RaceOptions, Taken]):
         rows = disabling.rows_of(options)
         rules = races.check(options, task_of(options.task), rows)
         places = races.draw(options, len(rows))[: rules.first]
-        return _units(rows, places, Round((), None, exact=True, first_order=True, number=0), EXACT_A_UNIT)
+        return _units(rows, places, Round((), None, first_order=True, number=0), EXACT_A_UNIT)
 
     def more(self, options: RaceOptions, partials: Sequence[Taken]) -> list[Unit]:
         """What the race wants next; when it is over, the rows that heads that matter lack."""
         race = _race(options, self.merge(options, partials))
         step, number, order = race.next(), race.taken.rounds + 1, races.draw(options, len(race.rows))
-        if not step.over:
-            wanted = tuple(int(k) for k in step.heads) if step.exact else ()
-            next_round = Round((), wanted, step.exact, step.first_order, number)
-            most = _most(len(wanted), len(race.variants)) if step.exact else MOST_A_UNIT
-            return _units(race.rows, order[step.start : step.stop], next_round, most)
-        matter, lacking = race.left
-        next_round = Round((), tuple(int(k) for k in matter), True, False, number)
-        return _units(race.rows, lacking, next_round, _most(len(matter), len(race.variants)))
+        heads, places = (step.heads, order[step.start : step.stop]) if not step.over else race.left
+        next_round = Round((), tuple(int(k) for k in heads), first_order=False, number=number)
+        return _units(race.rows, places, next_round, _most(len(heads), len(race.variants)))
 
     def run(self, options: RaceOptions, unit: Unit) -> Done[Taken]:
         """The effects that this round wants of these rows."""
         race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
         variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
-        taken, dtype = _empty(race_round, checkpoint, len(variants), rows), checkpoint.dtype
-        sources = references.sources(options.operator, opened, options)
-        if race_round.exact:
-            chosen = list(range(len(variants)) if race_round.variants is None else race_round.variants)
-            measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
-            taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
-            expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
-            taken.changed[chosen] = opened.predicted(expected)
-            plain = opened.predicted(measured[0].logits).astype(float)
-            taken = replace(taken, loss=measured[0].plain.numpy(), plain=plain, fast=measured[0].fast)
-            dtype = measured[0].dtype
+        taken, sources = _empty(race_round, checkpoint, len(variants), rows), references.sources(options.operator, opened, options)
+        chosen = list(range(len(variants)) if race_round.variants is None else race_round.variants)
+        measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
+        taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
+        expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
+        taken.changed[chosen] = opened.predicted(expected)
+        plain = opened.predicted(measured[0].logits).astype(float)
+        taken = replace(taken, loss=measured[0].plain.numpy(), plain=plain, fast=measured[0].fast)
         if race_round.first_order:
             taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
-        return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
+        return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: RaceOptions, partials: Sequence[Taken]) -> Taken:
         """All rows, in the task's order."""
@@ -187,7 +180,7 @@ def _units(rows: Sequence[TaskRow], places: np.ndarray, race_round: Round, most:
     units = []
     for start in range(0, len(order), most):
         part = tuple(order[start : start + most])
-        arguments = Round(part, race_round.variants, race_round.exact, race_round.first_order, race_round.number)
+        arguments = replace(race_round, rows=part)
         size = max(1, sum(sizes[k] for k in part) // 4)
         units.append(Unit(f"round-{race_round.number}-{start // most}", arguments, size))
     return units

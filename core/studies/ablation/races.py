@@ -10,8 +10,7 @@ import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError, InterventionError
-from core.scoring.race_steps import FirstOrderChoice, RaceStep, Work, choose, next_step
-from core.scoring.racing import ALPHA, FIRST, Rules, Standings, standings
+from core.scoring.racing import ALPHA, FIRST, RaceStep, Rules, Standings, next_step, standings
 from core.studies.ablation import references
 from core.studies.ablation.disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
 from core.studies.contract import Flag
@@ -50,10 +49,6 @@ class RaceOptions(SweepOptions, references.ReferenceOptions):
             "rows at the first look; later ones have a fifth more each, once heads can be found not to matter", least=4
         ),
     ] = FIRST
-    anytime: Annotated[
-        bool, Flag("verdicts by intervals that hold whenever somebody stops: wider", name="--anytime/--at-looks")
-    ] = False
-    control: Annotated[str, Flag("first-order effects as a control variate: auto, always or never")] = "auto"
     survivors: Annotated[
         bool, Flag("sweep heads that matter in full, for the metric", name="--survivors/--verdicts-only")
     ] = True
@@ -66,14 +61,12 @@ class Round:
     Attributes:
         rows: places in the task.
         variants: their numbers; None for all.
-        exact: whether effects are measured exactly.
-        first_order: whether they are measured to first order.
+        first_order: whether effects are measured to first order too.
         number: of the round.
     """
 
     rows: tuple[int, ...]
     variants: tuple[int, ...] | None
-    exact: bool
     first_order: bool
     number: int
 
@@ -155,7 +148,7 @@ def rules_of(options: RaceOptions, task: Task, rows: Sequence[TaskRow], heads: i
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin
     clip = max(nothing, 2 * margin) if options.clip is None else options.clip
-    return Rules(margin, clip, len(rows), heads, options.alpha, options.first, options.anytime, HOPELESS)
+    return Rules(margin, clip, len(rows), heads, options.alpha, options.first, HOPELESS)
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
@@ -192,13 +185,12 @@ class Race:
         return rules_of(self.options, self.task, self.rows, len(self.variants))
 
     @cached_property
-    def work(self) -> Work:
-        """What effects cost, in passes of a row."""
+    def costs(self) -> np.ndarray:
+        """What a row's effect of each variant costs, in passes of a row; the untouched pass is left out."""
         layers = self.taken.layers
-        costs = [
+        return np.array([
             capture.packed_rows.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
-        ]
-        return Work(np.array(costs), BACKWARD)
+        ])  # fmt: skip
 
     @cached_property
     def exact(self) -> np.ndarray:
@@ -215,36 +207,29 @@ class Race:
         whole[:, self.taken.rows.astype(int)] = effects
         return whole[:, draw(self.options, len(self.rows))]
 
-    @cached_property
-    def choice(self) -> FirstOrderChoice | None:
-        """Whether first-order effects serve as a control variate; None before the first look.
-
-        Raises InterventionError where the operator did nothing to any row.
-        """
+    @property
+    def has_begun(self) -> bool:
+        """Whether the rows of the first look are all measured."""
         first = self.rules.first
-        exact, beside = self.exact[:, :first], self.first_order[:, :first]
-        if np.isnan(exact).any() or np.isnan(beside).any():
-            return None
-        if (np.abs(exact) < LEAST).all():
-            raise InterventionError(
-                f"The operator {self.options.operator} changed the loss of none of the first {first} rows, whatever it "
-                "was done to; such a race says nothing: check the checkpoint (python -m core check), or choose another."
-            )
-        chosen = choose(exact, beside, self.rules, self.work)
-        wanted = {"auto": chosen.use, "always": True, "never": False}[self.options.control]
-        return FirstOrderChoice(wanted, chosen.without, chosen.with_control)
+        return bool(np.isfinite(self.exact[:, :first]).all() and np.isfinite(self.first_order[:, :first]).all())
 
     @cached_property
     def standings(self) -> Standings:
         """Where each variant stands."""
-        used = self.choice is not None and self.choice.use and not np.isnan(self.first_order).any()
-        if self.choice is not None and self.choice.use and not used:
-            return standings(self.exact[:, :0], self.rules)  # what decides is still under way
-        return standings(self.exact, self.rules, self.first_order if used else None)
+        return standings(self.exact, self.rules)
 
     def next(self) -> RaceStep:
-        """What is to be measured next."""
-        return next_step(self.exact, self.first_order, self.rules, self.choice)
+        """What is to be measured next.
+
+        Raises InterventionError where the operator did nothing to any row of the first look.
+        """
+        if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
+            raise InterventionError(
+                f"The operator {self.options.operator} changed the loss of none of the first {self.rules.first} rows, "
+                "whatever it was done to; such a race says nothing: check the checkpoint (python -m core check), or "
+                "choose another."
+            )
+        return next_step(self.exact, self.rules)
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
@@ -261,8 +246,6 @@ def check(options: RaceOptions, task: Task, rows: Sequence[TaskRow]) -> Rules:
     """The rules of a race of one head, for what can be refused before anything is opened. Raises InputError."""
     if options.what not in KINDS:
         raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')
-    if options.control not in ("auto", "always", "never"):
-        raise InputError(f'First-order effects are used auto, always or never; seen "{options.control}": choose one.')
     if has_parts(options.what, options.heads):
         raise InputError(
             f'Heads race, alone or in groups; "{options.heads[:60]}" names blocks or layers: leave them out, or sweep '

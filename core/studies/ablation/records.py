@@ -211,9 +211,6 @@ class RaceSummary(Result):
     looks: str
     intervals: str
     over: bool
-    control: bool | None
-    foreseen_without: float | None
-    foreseen_with: float | None
     evaluations: int
     evaluations_full: int
     passes: float
@@ -225,8 +222,8 @@ class RaceSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RaceVerdict(Component):
-    """What a race says of one variant. rows: taken; effect: on the loss, with the interval of the looks and that which
-    always holds; exact_first, gradient_first: on the rows of the first look."""
+    """What a race says of one variant. rows: taken; effect: mean on the clipped loss over these rows, with the interval
+    that holds for all heads and looks together; exact_first, gradient_first: on the rows of the first look."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -240,8 +237,6 @@ class RaceVerdict(Component):
     effect: float | None
     effect_low: float | None
     effect_high: float | None
-    always_low: float | None
-    always_high: float | None
     exact_first: float | None
     gradient_first: float | None
     metrics: Metrics = field(metadata=CHANGES_ALONE)

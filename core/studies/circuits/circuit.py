@@ -6,8 +6,8 @@ a head, to a feed-forward block or to the output; its effect is how far the logi
 input is computed with the contribution from B, all else as in A, and everything after it runs on. Integrated edge
 attribution proposes; exact effects race against a margin, a share of the mean difference between A and B. All verdicts
 of a run hold together with 95 %. On pairs that decided nothing: how much of the difference circuits of growing size
-keep (faithfulness), beside random circuits and the model without one layer's edges. Selection over half-samples says
-which edges come again, and a bound says how many of the stable ones are false. An edge that matters for pairs of the
+keep (faithfulness), beside random circuits and the model without one layer's edges. Tests on half-samples say which
+edges come again, and a bound says how many of the stable ones have no effect. An edge that matters for pairs of the
 same answer too carries something else than the answer.
 """
 
@@ -27,7 +27,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions
 from core.studies.circuits import circuit_pairs, circuit_race, circuit_table, foils
 from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
-from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
@@ -68,7 +68,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     """Find the edges between components that carry the difference between two inputs, with error control."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, Wanted
-    kinds = (CircuitSummary, CircuitEdge, Faithfulness, CircuitPair)
+    kinds = (CircuitSummary, CircuitEdge, EdgeMean, Faithfulness, CircuitPair)
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     counts = "pairs"
 
@@ -128,7 +128,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
-        most = max(edges, key=lambda edge: abs(edge.effect) if edge.verdict != "not raced" else -1)
+        most = min(edges, key=lambda edge: edge.rank)
         matter = "matters" if circuit.matter == 1 else "matter"
         return Headline(
             f"Of {circuit.raced} edges {circuit.matter} {matter} beyond the margin "
@@ -136,7 +136,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{circuit_table.said_of_stability(circuit)} The strongest is {most.name}.",
             circuit.n,
             "pairs",
-            "all verdicts hold together with 95 %",
+            f"all verdicts hold together with {1 - circuit.alpha:.0%}",
             f"margin {circuit.margin_share:.0%} of the difference between A and B",
         )
 

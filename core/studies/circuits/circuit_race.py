@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.capture.edge_names import Edge, Graph
-from core.scoring.race_steps import next_step
-from core.scoring.racing import Rules, Standings, standings
+from core.scoring.racing import Rules, Standings, next_step, standings
 from core.studies.circuits.circuit_pairs import Division, PairSet, division_of
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Attribution of the pairs that it is taken on [edge, pair]. It proposes; as the race's control variate it did
-        not pay (docs/circuits.md)."""
+        """Attribution of the pairs that it is taken on [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
@@ -146,14 +144,9 @@ class CircuitState:
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
 
     @cached_property
-    def clipped(self) -> np.ndarray:
-        """Exact effects of the edges that race, each pair counting up to the clip [raced, pair]."""
-        return np.clip(self.exact[self.raced], -self.rules.clip, self.rules.clip)
-
-    @cached_property
     def standings(self) -> Standings:
         """Where each edge that races stands."""
-        return standings(self.clipped, self.rules)
+        return standings(self.exact[self.raced], self.rules)
 
     @cached_property
     def mattering(self) -> np.ndarray:
@@ -165,7 +158,7 @@ class CircuitState:
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
             return Wanted("attribution", tuple(map(int, self.attributed)))
-        step = next_step(self.clipped, self.clipped, self.rules, None)
+        step = next_step(self.exact[self.raced], self.rules)
         if not step.over:
             numbers = deciding[step.start : step.stop]
             return Wanted("exact", tuple(map(int, numbers)), tuple(map(int, self.raced[step.heads])))

@@ -10,12 +10,11 @@ from core.scoring.circuits import (
     THRESHOLD,
     circuit_sizes,
     curve_areas,
-    false_bound,
-    most_selected,
+    half_level,
     selection_probabilities,
 )
 from core.scoring.recovered_share import recovered_share
-from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 from core.studies.outcomes import finite
 from core.studies.records import Result
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 DRAWS = 3  # random circuits of a size
 NOT_RACED = "not raced"
+NOT_CLIPPED = "mean"
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
@@ -66,47 +66,55 @@ def results(state: "CircuitState", task: str) -> list[Result]:
     """The circuit, its edges in their order, the curve, the pairs."""
     edges = _edges(state)
     curve = _curve(state)
-    return [_summary(state, task, edges, curve), *edges, *curve, *_pairs(state)]
+    return [_summary(state, task, edges, curve), *edges, *_means(state, edges), *curve, *_pairs(state)]
 
 
 def _edges(state: "CircuitState") -> list[CircuitEdge]:
     """Every edge, in the order of the graph."""
     graph, race = state.graph, state.standings
     index_of = {int(number): k for k, number in enumerate(state.raced)}
-    selection = selection_probabilities(state.exact, most_selected(len(state.edges)), seed=state.options.seed)
+    is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
+    exact = state.exact.copy()
+    exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
+    selection = selection_probabilities(exact, half_level(len(state.edges)), seed=state.options.seed)
     ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
-    beside, proposed, attribution = _control(state), set(state.proposed.tolist()), state.attribution.mean(1)
+    proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
+    estimator = f"mean; a pair counts up to {state.rules.clip:.3g} logits"
     edge_rows = []
     for number, edge in enumerate(state.edges):
         (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
-        taken = state.exact[number][np.isfinite(state.exact[number])]
         arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
-        control = beside.get(number)
         edge_rows.append(CircuitEdge(
             name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
             edge_kind=graph.kind(edge),
             sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
             receiver_layer=graph.layer_of(edge.receiver),
-            effect=float(taken.mean()) if len(taken) else 0.0,
+            estimator=estimator if at is not None else "",
+            effect=finite(race.value[at]) if at is not None else None,
             low=finite(race.low[at]) if at is not None else None,
             high=finite(race.high[at]) if at is not None else None,
             verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
             rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
-            stable=bool(selection[number] >= THRESHOLD), control=control.value if control else None,
-            control_low=control.low if control else None, control_high=control.high if control else None, n=len(taken),
+            stable=bool(selection[number] >= THRESHOLD), n=int(race.rows[at]) if at is not None else 0,
         ))  # fmt: skip
     return edge_rows
 
 
-def _control(state: "CircuitState") -> dict[int, effects.Interval]:
-    """Mean effects of the edges that matter on pairs of the same answer."""
+def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
+    """Means that are not clipped, on the pairs that decide and on those of the same answer, of edges measured there."""
     assert state.taken.exact is not None  # noqa: S101
-    pairs = state.division.control
-    if len(pairs) < 2 or not len(state.mattering):
-        return {}
-    values = state.taken.exact[np.ix_(state.mattering, pairs)]
-    ends = effects.mean_intervals(np.zeros(len(pairs)), values, most=None)
-    return {int(number): interval for number, interval in zip(state.mattering, ends, strict=True)}
+    found = []
+    sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
+    for pairs, numbers in sets:
+        values = state.taken.exact[:, numbers]
+        measured = np.flatnonzero(np.isfinite(values).all(1)) if len(numbers) > 1 else np.zeros(0, int)
+        ends = effects.mean_intervals(np.zeros(len(numbers)), values[measured], most=None) if len(measured) else []
+        found += [
+            EdgeMean(name=edges[number].name, pairs=pairs, estimator=NOT_CLIPPED, effect=float(one.value),
+                     low=finite(one.low), high=finite(one.high), n=len(numbers))
+            for number, one in zip(measured, ends, strict=True)
+        ]  # fmt: skip
+    return found
 
 
 def _curve(state: "CircuitState") -> list[Faithfulness]:
@@ -146,7 +154,7 @@ def _summary(
         does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
         margin_share=options.margin, margin=rules.margin, clip=rules.clip, alpha=rules.alpha,
         difference=float(ratio.mean()), stable=sum(edge.stable for edge in edges), threshold=THRESHOLD,
-        bound=false_bound(count), strongest=most_selected(count), cpr=areas["effect"][0], cmd=areas["effect"][1],
+        bound=1.0, level=half_level(count), cpr=areas["effect"][0], cmd=areas["effect"][1],
         random_cpr=areas["random"][0], of_matter_proposed=_proposed(state, mattering), missed=missed[0],
         missed_low=missed[1], missed_high=missed[2],
         evaluations=int(np.isfinite(state.exact).sum()), of_evaluations=count * len(division.deciding),
@@ -190,10 +198,12 @@ def _pairs(state: "CircuitState") -> list[CircuitPair]:
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Whether the circuit is stable, in one sentence."""
+    """Which edges are stable, in one sentence."""
+    if circuit.level is None:
+        return "an earlier version chose stable edges by a rule that does not hold: run the study again."
     if not circuit.stable:
-        return "no stable circuit: no edge is among the strongest in 90 % of half-samples."
+        return "no edge is stable: none differs from 0 in 90 % of half-samples."
     return (
-        f"{circuit.stable} are among the {circuit.strongest} strongest in {circuit.threshold:.0%} of half-samples, of "
-        f"which at most {circuit.bound:.1f} is expected to be false."
+        f"{circuit.stable} {'is' if circuit.stable == 1 else 'are'} stable (different from 0 in "
+        f"{circuit.threshold:.0%} of half-samples), of which at most {circuit.bound:.1f} is expected to have no effect."
     )

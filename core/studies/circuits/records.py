@@ -222,14 +222,16 @@ class CircuitEdge(Result):
         sender, receiver: names of the components.
         input: q, k or v; "" of blocks and the output.
         sender_layer, receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output.
-        effect: mean fall of the logit difference over n pairs, in logits.
-        low, high, verdict: of the mean that counts a pair up to the clip, as the race decided.
+        estimator: what `effect` is.
+        effect, low, high: mean fall of the logit difference over n pairs, in logits, of which a pair counts up to the
+            clip; its interval, which holds for all edges together. None of edges that did not race.
+        verdict: where that interval lies.
         attribution: the first-order estimate of the effect.
-        rank: by |effect|, from 1.
+        rank: from 1: edges that raced by the size of their mean effect before it is clipped, then the others by
+            |attribution|.
         proposed: whether attribution named it; else it was drawn.
-        selection: its probability over half-samples, 0 to 1.
+        selection: share of half-samples in which its mean effect differs from 0, 0 to 1; 0 within the margin.
         stable: whether `selection` reaches the threshold.
-        control, control_low, control_high: its mean effect on pairs of the same answer, with its 95 % interval.
         n: pairs.
     """
 
@@ -242,7 +244,8 @@ class CircuitEdge(Result):
     edge_kind: str
     sender_layer: int
     receiver_layer: int
-    effect: float
+    estimator: str = stated("")
+    effect: float | None = stated()
     low: float | None = stated()
     high: float | None = stated()
     verdict: str
@@ -251,9 +254,29 @@ class CircuitEdge(Result):
     proposed: bool
     selection: float
     stable: bool
-    control: float | None = stated()
-    control_low: float | None = stated()
-    control_high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeMean(Result):
+    """An edge's mean effect that is not clipped, of edges that were measured on all of these pairs.
+
+    Attributes:
+        pairs: "different answers" (those that decide) or "same answer" (the control).
+        estimator: what `effect` is.
+        effect, low, high: mean fall of the logit difference over n pairs, in logits, with its 95 % interval (Student's
+            t, of this edge alone).
+        n: pairs.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
+    FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
+    name: str
+    pairs: str
+    estimator: str
+    effect: float
+    low: float | None = stated()
+    high: float | None = stated()
     n: int
 
 
@@ -298,8 +321,8 @@ class CircuitSummary(Result):
         difference: mean m(A) - m(B) of the pairs that decide.
         stable: how many edges are in the stable set.
         threshold: of selection, from which on an edge is stable.
-        bound: expected false edges in the stable set, at most.
-        strongest: how many edges a half-sample selects.
+        level: of the test of each edge in each half-sample; None of earlier versions, which ranked edges.
+        bound: how many stable edges are expected to have no effect, at most.
         cpr, cmd: areas of the curve; random_cpr: that of random circuits.
         of_matter_proposed: how many of the edges that matter are among as many strongest by attribution.
         missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the
@@ -326,8 +349,8 @@ class CircuitSummary(Result):
     difference: float
     stable: int
     threshold: float
+    level: float | None = stated()
     bound: float
-    strongest: int
     cpr: float | None = stated()
     cmd: float | None = stated()
     random_cpr: float | None = stated()

@@ -35,7 +35,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     names = dict.fromkeys(["embeddings", "output", *(name for edge in edges for name in (edge.sender, edge.receiver))])
     positions = {name: place_of(name, layers, heads) for name in names}
     nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in positions.items()])
-    largest = max((abs(edge.effect) for edge in edges), default=1.0) or 1.0
+    largest = max((abs(edge.effect or 0.0) for edge in edges), default=1.0) or 1.0
     lines = pd.DataFrame(
         [_line(edge, positions, largest) for edge in edges],
         columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "seen", "verdict"],
@@ -69,6 +69,6 @@ def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest:
     (x, y), (x2, y2) = positions[edge.sender], positions[edge.receiver]
     return {
         "x": x, "y": y, "x2": x2, "y2": y2, "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
-        "size": max(1.0, THICKEST * abs(edge.effect) / largest), "selection": edge.selection,
+        "size": max(1.0, THICKEST * abs(edge.effect or 0.0) / largest), "selection": edge.selection,
         "seen": 0.15 + 0.85 * edge.selection, "verdict": edge.verdict,
     }  # fmt: skip

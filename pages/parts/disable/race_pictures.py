@@ -22,12 +22,11 @@ def verdict_counts(race: RaceSummary) -> str:
     return f"{race.matters} {'matters' if race.matters == 1 else 'matter'}, {left_over(race)}"
 
 
-def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = False) -> Layers:
-    """Every head's interval, least effect first, with the margin as lines. always: those that hold at any time."""
+def intervals(verdicts: Sequence[RaceVerdict], margin: float) -> Layers:
+    """Every head's interval, least effect first, with the margin as lines."""
     lines = []
     for verdict in verdicts:
-        ends = verdict.always_low, verdict.always_high
-        low, high = ends if always else (verdict.effect_low, verdict.effect_high)
+        low, high = verdict.effect_low, verdict.effect_high
         middle = float("nan") if low is None or high is None else (low + high) / 2
         line = {"name": verdict.name, "verdict": verdict.verdict, "rows": verdict.rows}
         lines.append(line | {"low": low, "high": high, "middle": middle})
@@ -42,8 +41,7 @@ def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = 
     middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    when_valid = "hold whenever they are looked at" if always else "at the look that decided, or the last"
-    return alt.layer(dashed, bars, middles).properties(title=f"Intervals against the margin; {when_valid}", height=260)
+    return alt.layer(dashed, bars, middles).properties(title="Intervals against the margin", height=260)
 
 
 def rows_taken(verdicts: Sequence[RaceVerdict]) -> Any:

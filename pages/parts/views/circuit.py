@@ -17,7 +17,7 @@ from core.studies.circuits import circuit as circuits
 from core.studies.circuits.circuit_pairs import KINDS, OTHER_ROW, texts_of
 from core.studies.circuits.circuit_table import said_of_stability
 from core.studies.circuits.foils import encoded
-from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 from core.studies.contract import declared
 from core.tasks.glue import TaskRow
 from pages.parts.charts.circuit import circuit_picture
@@ -36,10 +36,8 @@ from pages.parts.widgets.tables import show_table
 
 SAID = declared(circuits.CircuitOptions)
 USUAL, MOST = 40, 200  # edges that are drawn
-SHOWN = {  # low and high are of the mean in which a pair counts up to the clip
-    "name": "name", "effect": "effect", "low": "low, clipped", "high": "high, clipped", "verdict": "verdict",
-    "selection": "selection", "attribution": "attribution", "control": "control", "n": "n",
-}  # fmt: skip
+SHOWN = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")
+MEANS = ("name", "pairs", "effect", "low", "high", "n")
 ORDERS = {"effect": "strongest edges", "random": "random edges"}
 
 
@@ -78,6 +76,7 @@ def _results() -> None:
     rows = stored.result_rows
     summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
     ranked = sorted(edges, key=lambda edge: edge.rank)
+    estimator = ranked[0].estimator or "mean, and the interval of another mean: run the study again"
     counts = {
         "matter": summary.matter,
         "do not matter": summary.does_not_matter,
@@ -88,7 +87,13 @@ def _results() -> None:
         column.metric(f"{name}, of {summary.raced:,}", f"{count:,}")
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     pictures = _pictures(summary, ranked, Faithfulness.among(rows))
-    show_table(pd.DataFrame([{title: getattr(edge, name) for name, title in SHOWN.items()} for edge in ranked[:MOST]]))
+    st.caption(plain(f"Effect: {estimator}. Its interval holds for all edges together."))
+    show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
+    if means := EdgeMean.among(rows):
+        places = {edge.name: edge.rank for edge in ranked}
+        means = sorted(means, key=lambda mean: (places[mean.name], mean.pairs))
+        st.caption("Effect: mean that is not clipped, of edges measured on all pairs; 95 % interval of one edge alone.")
+        show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
     show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
     _pairs(stored, ranked, CircuitPair.among(rows))
     st.caption(plain(_caption(stored, summary)))
@@ -166,6 +171,6 @@ def _caption(stored: StoredRun, summary: CircuitSummary) -> str:
         f"{stored.checkpoint} · {summary.task} {stored.split} · pairs by {summary.pairs_by}, {summary.answers} answers "
         f"· {summary.n} pairs decide, {summary.judging} others judge, {summary.control} have the same answer · margin "
         f"{summary.margin:.3f} logits, {summary.margin_share:.0%} of the difference; a pair counts up to "
-        f"{summary.clip:.3f} in verdicts and in the intervals beside them, so that no few pairs decide; the effect "
-        f"itself is not clipped · all verdicts hold together with {1 - summary.alpha:.0%} · {stored.date}"
+        f"{summary.clip:.3f}, so that no few pairs decide · all verdicts hold together with {1 - summary.alpha:.0%} · "
+        f"{stored.date}"
     )

@@ -54,10 +54,7 @@ def _start() -> None:
             "Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help
         )
     how = mean_by(operator, key="race_mean_by")
-    anytime = st.checkbox(
-        "Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime", bind="query-params"
-    )
-    settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
+    settings = {"what": unit_kind, "operator": operator, "heads": heads, "margin": margin} | how
     job_progress.offer_start("race", asdict(shared) | settings if shared else None, "Test")
     st.caption(
         "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
@@ -70,11 +67,11 @@ def _under_way(job: str) -> None:
     with clear_errors():
         rows = api.partial_rows(resources.database(), job).to_dict("records")
         verdicts = RaceVerdict.among(rows)
-        if all(verdict.always_low is None for verdict in verdicts):
+        if all(verdict.effect_low is None for verdict in verdicts):
             return
         race = RaceSummary.among(rows)[0]
         st.markdown(f"So far: {verdict_counts(race)}.")
-        st.altair_chart(intervals(verdicts, race.margin, always=True))
+        st.altair_chart(intervals(verdicts, race.margin))
 
 
 def _results() -> None:
