@@ -8,7 +8,15 @@ from core.studies.circuits import gates as gating
 from core.studies.circuits import pairs as head_pairs
 from core.studies.circuits import shapley as values
 from core.studies.circuits.circuit_table import said_of_stability
-from core.studies.circuits.records import CircuitEdge, CircuitSummary, EdgeMean, GatedHead, HeadPair, OrderStep, ShapleyHead
+from core.studies.circuits.records import (
+    CircuitEdge,
+    CircuitSummary,
+    EdgeMean,
+    GatedHead,
+    HeadPair,
+    OrderStep,
+    ShapleyHead,
+)
 
 SHOWN_PAIRS = 20  # of a table
 SHOWN_EDGES = 30

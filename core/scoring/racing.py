@@ -1,8 +1,8 @@
 """Sequential tests ("races"): which heads' mean effect lies beyond a margin, from as few rows as that takes.
 
-Rows are drawn in a random order. After each look every open head has a confidence interval for its mean effect theta on
-the task: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise it stays
-*open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not taken.
+Rows are drawn in a random order. After each look every open head has a confidence interval for its mean effect theta
+on the task: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise it
+stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not taken.
 
 Few rows may carry an effect, and the rows that were drawn may miss them. So the loss is clipped, a row changes it by at
 most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of bounded values, by bets
@@ -10,10 +10,10 @@ against a mean m that win only if theta is larger:
 
     K_n(m) = sum over f of w_f prod over rows t of (1 - f + f (x_t + c) / (m + c))
 
-If theta is at most m, K_n is a nonnegative supermartingale from 1, so it ever reaches 2 heads / alpha with a chance of at
-most alpha / (2 heads) (Ville). It falls as m grows: the lower end of an interval is where it reaches that, and the upper
-end likewise with -x. So intervals of all heads hold at all n together with 1 - alpha, for every distribution of effects
-and every dependence between heads. docs/racing.md has the proof and what it costs.
+If theta is at most m, K_n is a nonnegative supermartingale from 1, so it ever reaches 2 heads / alpha with a chance of
+at most alpha / (2 heads) (Ville). It falls as m grows: the lower end of an interval is where it reaches that, and the
+upper end likewise with -x. So intervals of all heads hold at all n together with 1 - alpha, for every distribution of
+effects and every dependence between heads. docs/racing.md has the proof.
 
 A head that is unlikely to get a verdict on all the rows there are (`chance_left`) takes no more of them and stays open:
 stopping early without a verdict makes none wrong.

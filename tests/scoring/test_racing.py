@@ -127,7 +127,9 @@ def test_effects_count_up_to_the_clip():
         assert np.array_equal(getattr(whole, name), getattr(cut, name)), name
 
 
-@pytest.mark.parametrize(("margin", "clip", "heads"), [(0.02, 0.4, 36), (0.02, 0.4, 1), (1.0, 2.0, 2188), (0.02, 3.0, 144)])
+@pytest.mark.parametrize(
+    ("margin", "clip", "heads"), [(0.02, 0.4, 36), (0.02, 0.4, 1), (1.0, 2.0, 2188), (0.02, 3.0, 144)]
+)
 def test_the_fewest_rows_are_those_that_bets_on_still_heads_take(margin, clip, heads):
     rules = Rules(margin, clip, 10**6, heads)
     for rows, is_enough in ((rules.fewest - 1, False), (rules.fewest, True)):

@@ -48,7 +48,7 @@ def finds_beyond_the_margin(edges: int, pairs: int, mean: float, seed: int) -> f
 
 
 def _cases() -> Iterator[Case]:
-    for world, (usual, rare) in AT_THE_MARGIN.items():
+    for world, (_, rare) in AT_THE_MARGIN.items():
         study, sizes = ("circuit", PAIRS_SIZES) if abs(rare) == 2 else ("race", ROWS_SIZES)
         for edges, rows in sizes:
             for common in (False, True) if edges == 300 else (False,):
@@ -57,7 +57,8 @@ def _cases() -> Iterator[Case]:
                 large = edges * rows > 10**6
                 yield Case(study, name, "nothing", draw, rows, draws=20 if large else 200, quick=20 * (edges == 30))
     for edges, pairs in ((1, 100), (30, 100), (300, 100), (2188, 100)):
-        planted = Planted(MARGIN, "margins", lambda mean, size=(edges, pairs): partial(finds_beyond_the_margin, *size, mean), is_margin=True)  # fmt: skip
+        draw_at = partial(partial, finds_beyond_the_margin, edges, pairs)
+        planted = Planted(MARGIN, "margins", draw_at, is_margin=True)
         world = f"{edges} of twice the margin, spread by a margin, n = {pairs}"
         yield known("circuit", world, planted, pairs, draws=200 if edges < 300 else 20, bound=0.8)
 

@@ -273,7 +273,8 @@ def _cases() -> Iterator[Case]:
     for world in STABLE_WORLDS:
         name = f"two stable edges without an effect, {world}"
         inputs = 77 if world == "as recorded" else PAIRS
-        yield Case("circuit", name, "nothing", partial(claims_of_stable_edges, world), inputs, quick=10 * (world == "of unequal spread"))  # fmt: skip
+        few = 10 * (world == "of unequal spread")
+        yield Case("circuit", name, "nothing", partial(claims_of_stable_edges, world), inputs, quick=few)
     of_stable = Planted(4 / PAIRS**0.5, "deviations of a pair", lambda size: partial(finds_of_stable_edges, size))
     yield known("circuit", f"stable edges among {EDGES} of unequal spread", of_stable, PAIRS, quick=4)
     of_edges = Planted(MARGIN, "margins", lambda mean: partial(finds_of_edges, mean), is_margin=True)

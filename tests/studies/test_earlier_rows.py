@@ -18,8 +18,8 @@ from core.studies.lookup import study_modules
 # left the partials; rows and sentences as commit 7da4f7c made them of
 # these, after intervals were mended and before records wrote rows; the
 # sentence of a fine-tuning at chance is of 24 November 2026, those of dependencies and features (no head finds what was
-# not tested) and rows of races are of 25 November 2026, when looks were
-# moved to where a head can be found not to matter; the interval of seeds is in heads, as its sentence. Temporary
+# not tested) are of 25 November 2026; rows of races were made again when
+# their intervals became those of bets; the interval of seeds is in heads, as its sentence. Temporary
 # paths say /earlier.
 # A change that is meant to change rows: write them anew (`python -m tests.studies.test_earlier_rows`) and say why.
 FILE = Path(__file__).with_name("earlier_rows.json.xz")

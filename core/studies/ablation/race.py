@@ -74,7 +74,10 @@ class RaceStudy(Study[RaceOptions, Taken]):
         race_round, opened, all_rows = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [all_rows[k] for k in race_round.rows]
         variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
-        taken, sources = _empty(race_round, checkpoint, len(variants), rows), references.sources(options.operator, opened, options)
+        taken, sources = (
+            _empty(race_round, checkpoint, len(variants), rows),
+            references.sources(options.operator, opened, options),
+        )
         chosen = list(range(len(variants)) if race_round.variants is None else race_round.variants)
         measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
         taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
