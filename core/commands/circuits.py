@@ -54,11 +54,11 @@ def _show_circuit(ran: Ran) -> None:
     names = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")
     edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
     ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
-    typer.echo(f"effect: {edges[0].estimator}\n")
+    tell(f"effect: {edges[0].estimator}")
     shown = {edge.name for edge in edges}
     names = ("name", "pairs", "effect", "low", "high", "n")
     ran.show([{name: getattr(mean, name) for name in names} for mean in EdgeMean.among(ran.rows) if mean.name in shown])
-    typer.echo("effect: mean, not clipped\n")
+    tell("effect: mean, not clipped")
     (summary,) = CircuitSummary.among(ran.rows)
     tell(
         f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "

@@ -2,7 +2,8 @@
 
 Rows are drawn in a random order. After each look every open head has a confidence interval for its mean effect theta
 on the task: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise it
-stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not taken.
+stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row was not
+taken.
 
 Few rows may carry an effect, and the rows that were drawn may miss them. So the loss is clipped, a row changes it by at
 most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of bounded values, by bets
