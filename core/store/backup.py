@@ -98,10 +98,10 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
             `database`.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
-    if not source.is_file():
+    if not _is_file(source):
         raise StoreError(f"A backup is a file that `backup` wrote; there is none at {source}: give its path.")
     _must_be_new(target, "A restored database")
-    if log := next((log for log in _logs(target) if log.exists() or log.is_symlink()), None):
+    if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
             f"A database is restored where no log lies, because DuckDB would read {log} into it. That log belongs to "
             f"the database that was here: move it beside that database, under its name with the ending "
@@ -215,8 +215,20 @@ def _damaged(source: Path, reason: str) -> StoreError:
     )
 
 
+def _is_file(path: Path) -> bool:
+    """Raises StoreError for a folder that may not be entered."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise explain(error, path) from error
+
+
 def _must_be_new(target: Path, what: str) -> None:
-    if target.exists() or target.is_symlink():
+    try:
+        is_there = target.exists() or target.is_symlink()
+    except OSError as error:
+        raise explain(error, target) from error
+    if is_there:
         raise StoreError(f"{what} goes where nothing is yet, but {target} exists; name another file or move it away.")
 
 
@@ -315,7 +327,7 @@ def back_up_now(database: Path, file: str | Path) -> int:
     Raises:
         StoreError: there is no database, or the copy cannot be made or written.
     """
-    if not database.expanduser().is_file():
+    if not _is_file(database.expanduser()):
         raise StoreError(
             f"A backup needs a database, but there is none at {database}; choose it with --db or ATLAS_DB."
         )
