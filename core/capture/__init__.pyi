@@ -33,6 +33,7 @@ from . import packed_rows as packed_rows
 from . import patching as patching
 from . import projections as projections
 from . import pruning as pruning
+from . import reach as reach
 from . import running as running
 from . import selfcheck as selfcheck
 from . import separators as separators

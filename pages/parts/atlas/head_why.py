@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
+from core import capture
 from core.attention import Head
-from core.capture.reach import is_interceptable
 from pages.parts.atlas.head_pictures import ordered_inputs
 from pages.parts.maps.score_decomposition import show_cells
 from pages.parts.shell import context, links, resources, url
@@ -24,7 +24,7 @@ def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> N
     text, pair = (
         (view_context.text, view_context.pair_or_none) if view_context.text else _strongest(name, head, scores, task)
     )
-    if text is None or not is_interceptable(checkpoint):
+    if text is None or not capture.reach.is_interceptable(checkpoint):
         return
     st.subheader("Why it looks there", anchor=False)
     if url.switch(st.toggle, "Take its scores apart", key="why", default=_is_small(checkpoint)):
