@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import transformers
+from transformers import initialization
 
 from core.errors import CheckpointError
 from core.models.checkpoint import embedding_rows
@@ -99,7 +100,7 @@ def refuse_other_sizes(build: Callable[[], Any], stored: Stored, name: str) -> N
 
     The model is built without memory (on PyTorch's meta device) before it is built with.
     """
-    with torch.device("meta"), transformers.initialization.no_init_weights():
+    with torch.device("meta"), initialization.no_init_weights():
         model = build()
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > 4 * stored.parameters + 50_000_000:

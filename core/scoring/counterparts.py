@@ -2,9 +2,12 @@
 
 Similarity of two heads = 1 - mean Jensen-Shannon distance of their rows for the same query (base 2, square root), the
 mean of an input's rows first, then over inputs. 1: the same rows; 0: no key in common. A matching is one to one and of
-the largest total similarity (scipy's `linear_sum_assignment`).
+the largest total similarity (scipy's `linear_sum_assignment`). A match is a counterpart where it is beyond random
+weights whose heads spread as the other checkpoint's do, surely nearer than any other head of either checkpoint (by
+Lowe's ratio, 2004, section 7.1), alike at all, and the same in both halves of the inputs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +17,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 HALVES = 2
+GROUPS = 16  # of inputs, by their numbers modulo GROUPS: the sample that intervals are over; even ones are a half
+LEVEL = 0.05  # of p beside random weights, corrected over heads
+LEAST = 0.5  # similarity of two heads that are alike at all
+NEARER = 0.8  # of the distance to any other head: a counterpart is no farther than that
+STEPS = 20  # of the search for a power: its logarithm then is known to 2e-5
 SMALLEST = 1e-38  # weight whose logarithm is taken in place of that of 0
 ROUNDING = 1e-6  # divergence that float32 cannot tell from 0: a distance of 0.001
-NORMAL = 1.959964  # of a 95 % interval
 
 
 def _p_log_p(weights: Tensor) -> Tensor:
@@ -63,29 +70,29 @@ class SimilaritySums:
     """Sums over inputs that similarities, their intervals and both halves' are made of.
 
     Attributes:
-        sums: of distances, by half of the inputs. *Shape:* (half, head, other head).
-        squares: of squared distances. *Shape:* (head, other head).
-        inputs: how many, by half.
+        sums: of distances, by group of inputs. *Shape:* (group, head, other head).
+        inputs: how many, by group.
     """
 
-    sums: Float[np.ndarray, "half head other"]
-    squares: Float[np.ndarray, "head other"]
-    inputs: tuple[int, int]
+    sums: Float[np.ndarray, "group head other"]
+    inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
         """The sums over the inputs of both."""
-        inputs = (self.inputs[0] + other.inputs[0], self.inputs[1] + other.inputs[1])
-        return SimilaritySums(self.sums + other.sums, self.squares + other.squares, inputs)
+        return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
     def n(self) -> int:
-        """How many inputs there are in both halves together."""
-        return sum(self.inputs)
+        """How many inputs there are in all groups together."""
+        return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
         """Similarity of every two heads over all inputs. *Range:* 0 to 1; NaN without any."""
-        with np.errstate(invalid="ignore"):
-            return 1 - self.sums.sum(0) / self.n if self.n else np.full_like(self.squares, np.nan)
+        return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
+
+    def halves(self) -> tuple[int, int]:
+        """How many inputs the even and the odd groups have."""
+        return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
         """Similarity over one half of the inputs.
@@ -96,14 +103,40 @@ class SimilaritySums:
         Returns:
             *Range:* 0 to 1.
         """
-        return 1 - self.sums[number] / self.inputs[number]
+        return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Half the width of each similarity's 95 % interval over inputs (normal); NaN for fewer than two."""
-        if self.n < 2:
-            return np.full_like(self.squares, np.nan)
-        variance = np.maximum(self.squares / self.n - (self.sums.sum(0) / self.n) ** 2, 0) * self.n / (self.n - 1)
-        return NORMAL * np.sqrt(variance / self.n)
+        """Half the width of each similarity's 95 % interval over inputs; NaN for fewer than two groups."""
+        return _half_widths(self.sums, self.inputs)
+
+    def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
+        """How much more alike a head and its match are than either is to any other head of the other checkpoint.
+
+        Args:
+            head: number of the first checkpoint's head.
+            match: number of the other's.
+
+        Returns:
+            Value, low and high of the 95 % interval of each difference, paired by input: of the head to all others,
+            then of the match to all others. *Range:* -1 to 1; ends are NaN for fewer than two groups.
+        """
+        own = self.sums[:, head, match]
+        others = np.concatenate(
+            [np.delete(self.sums[:, head], match, axis=1), np.delete(self.sums[:, :, match], head, axis=1)], axis=1
+        )
+        differences = others - own[:, None]
+        value, width = differences.sum(0) / max(1, self.n), _half_widths(differences, self.inputs)
+        return np.stack([value, value - width, value + width])
+
+
+def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """Student's 95 % half width of sums over inputs / inputs, over groups (a ratio, linearised); NaN for one group."""
+    used = inputs > 0
+    groups, n = int(used.sum()), int(inputs.sum())
+    if groups < 2:
+        return np.full(sums.shape[1:], np.nan)
+    parts = sums[used] - sums.sum(0) / n * inputs[used].reshape(-1, *([1] * (sums.ndim - 1)))
+    return scipy.special.stdtrit(groups - 1, 0.975) * np.sqrt((parts**2).sum(0) * groups / (groups - 1)) / n
 
 
 def similarity_sums(
@@ -113,15 +146,14 @@ def similarity_sums(
 
     Args:
         distances: of every two heads, as `mean_distances` gives them. *Range:* 0 to 1.
-        numbers: of the inputs in the whole study, whose parity says their half.
+        numbers: of the inputs in the whole study, which say their group and half.
 
     Returns:
         What similarities and their intervals are made of.
     """
-    values = np.asarray(distances, dtype=float)
-    halves = [values[numbers % HALVES == half] for half in range(HALVES)]
-    sums = np.stack([half.sum(0) for half in halves])
-    return SimilaritySums(sums, (values**2).sum(0), (len(halves[0]), len(halves[1])))
+    sums = np.zeros((GROUPS, *distances.shape[1:]))
+    np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
+    return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
 
 
 @dataclass(frozen=True)
@@ -131,14 +163,17 @@ class Matching:
     Attributes:
         match: number of the matched head.
         best: number of the most similar head, whichever other head has it too.
-        margin: similarity to the match less the largest to any other head; negative where another is more alike, NaN
-            without a match or another head.
+        margin: similarity to the match less the largest that either has to another head of the other checkpoint;
+            negative where another is more alike, NaN without a match or another head.
+        low, high: its 95 % interval over inputs, low below that of the difference to every other head.
         agrees: whether both halves of the inputs give this match.
     """
 
     match: Int[np.ndarray, " head"]
     best: Int[np.ndarray, " head"]
     margin: Float[np.ndarray, " head"]
+    low: Float[np.ndarray, " head"]
+    high: Float[np.ndarray, " head"]
     agrees: Bool[np.ndarray, " head"]
 
 
@@ -161,16 +196,76 @@ def matching(sums: SimilaritySums) -> Matching:
     """Matches over all inputs, and whether each half alone gives the same. A half without inputs agrees with none."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
-    halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.inputs[number]]
+    halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
     agrees = (match >= 0) & (len(halves) == HALVES)
     for half in halves:
         agrees &= half == match
-    margin = np.full(len(match), np.nan)
+    ends = np.full((3, len(match)), np.nan)
     for head, partner in enumerate(match):
-        unmatched = np.delete(similarity[head], partner)
-        if partner >= 0 and len(unmatched):
-            margin[head] = similarity[head, partner] - unmatched.max()
-    return Matching(match, similarity.argmax(1), margin, agrees)
+        margins = sums.margins(head, int(partner)) if partner >= 0 else np.empty((3, 0))
+        if margins.size:
+            ends[:, head] = margins.min(1)
+    return Matching(match, similarity.argmax(1), *ends, agrees)
+
+
+def counterparts(
+    similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
+) -> Bool[np.ndarray, " head"]:
+    """Which matches are counterparts: all of p, similarity, agreement of halves, and the margin to other heads.
+
+    Args:
+        similarity: of each head to its match. *Range:* 0 to 1; NaN where it has none.
+        p: beside random weights (`beyond_chance`); NaN where it has none.
+        matches: with the margin to the nearest other head of either checkpoint, and its interval.
+
+    Returns:
+        Whether p is at most LEVEL, the similarity at least LEAST, the interval of the margin above 0, and the distance
+        to the match at most NEARER of that to any other head.
+    """
+    distance = 1 - similarity
+    near = distance <= NEARER * (distance + matches.margin)
+    return (p <= LEVEL) & (similarity >= LEAST) & (matches.low > 0) & near & matches.agrees
+
+
+def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
+    """Mean entropy of each head's rows, in nats.
+
+    Args:
+        rows: in blocks of different numbers of keys; each sums to 1.
+
+    Returns:
+        *Range:* 0 to the logarithm of the keys.
+    """
+    sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
+    return sums.sum(0) / sum(block.shape[1] for block in rows)
+
+
+def with_entropy(
+    rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
+) -> list[Float[Tensor, "head _ _"]]:
+    """Rows of heads whose scores are scaled, one factor a head, so that their mean entropy is what is asked for.
+
+    Scores times c are weights to the power of c, scaled to 1: what larger query and key weights give.
+
+    Args:
+        rows: in blocks; each sums to 1.
+        entropy: of each head, nats.
+
+    Returns:
+        The same blocks. A head reaches what lies between one key of a row and an even spread over its keys.
+    """
+    scores = [torch.log(block.clamp_min(SMALLEST)).masked_fill(block == 0, -torch.inf) for block in rows]
+    low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
+
+    def scaled(power: Tensor) -> list[Tensor]:
+        factor = power.exp()[:, None, None]
+        return [torch.softmax(block * factor, -1) for block in scores]
+
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        is_sharp = mean_entropy(scaled(middle)) < entropy
+        low, high = torch.where(is_sharp, low, middle), torch.where(is_sharp, middle, high)
+    return scaled((low + high) / 2)
 
 
 def beyond_chance(
@@ -178,9 +273,9 @@ def beyond_chance(
 ) -> Float[np.ndarray, " head"]:
     """p of each head's similarity beside the largest that it has to any head of random weights, corrected over heads.
 
-    Each head is measured against its own draws (a head that spreads evenly is like anything random), in their standard
-    deviations with the observed one among them; p counts the draws whose largest over all heads is as far out (max-T,
-    Westfall and Young 1993).
+    Each head is measured against its own draws (a head that spreads evenly is like anything random), by the logarithm
+    of the distance, in their standard deviations with the observed one among them; p counts the draws whose largest
+    over all heads is as far out (max-T, Westfall and Young 1993).
 
     Args:
         observed: similarity of each head to its match; NaN where it has none. *Range:* 0 to 1.
@@ -189,7 +284,7 @@ def beyond_chance(
     Returns:
         *Range:* 1 / (draws + 1) to 1. NaN where a head has no match.
     """
-    together = np.concatenate([observed[None], drawn])
+    together = -np.log(np.maximum(0, 1 - np.concatenate([observed[None], drawn])) + ROUNDING**0.5)
     spread = together.std(0)
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(spread > 0, (together - together.mean(0)) / spread, 0.0)

@@ -85,4 +85,4 @@ def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
 
 def _middle(snapshots: np.ndarray, share: float) -> np.ndarray:
     """The first snapshot by which such a share has begun, along the last axis."""
-    return np.quantile(snapshots, share, axis=-1, method="inverted_cdf")
+    return np.asarray(np.quantile(snapshots, share, axis=-1, method="inverted_cdf"))

@@ -186,7 +186,7 @@ def finds_of_stable_edges(deviations: float, seed: int) -> float:
 def _similarities(rng: np.random.Generator) -> np.ndarray:
     """Of HEADS heads to random heads, 100 draws: some hang together, some hardly move."""
     scales = np.geomspace(0.001, 0.3, HEADS)
-    return 0.5 + scales * (rng.normal(size=(100, HEADS)) + rng.normal(size=(100, 1)))
+    return 1 - 0.1 * np.exp(-scales * (rng.normal(size=(100, HEADS)) + rng.normal(size=(100, 1))))
 
 
 def claims_of_counterparts(seed: int) -> float:
@@ -196,9 +196,9 @@ def claims_of_counterparts(seed: int) -> float:
 
 
 def finds_of_counterparts(deviations: float, seed: int) -> float:
-    """Whether a head is found whose similarity lies so many standard deviations above that to random heads."""
+    """Whether a head is found whose distance's logarithm lies so many standard deviations below that to random ones."""
     values = _similarities(np.random.default_rng(seed))
-    values[0, -1] = 0.5 + deviations * 0.3 * np.sqrt(2)
+    values[0, -1] = 1 - 0.1 * np.exp(-deviations * 0.3 * np.sqrt(2))
     return float(beyond_chance(values[0], values[1:])[-1] <= 0.05)
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from core.scoring.counterparts import similarity_sums
 from core.scoring.definitions import BOUNDS, CLASS_SHARE
 from core.studies.comparison.development import STUDY as DEVELOPMENT
 from core.studies.comparison.development import Stages, StageScores
@@ -62,7 +64,7 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     assert [(one.heads, one.earliest, one.median, one.place, one.snapshots) for one in orders.values()] == [
         (5, "step1", "step1", 1, 5),
         (5, "step3", "step3", 3, 5),
-        (2, "step0", "step1", 1, 5),
+        (2, "step0", "step0", 0, 5),
     ]
     assert [(one.low, one.high, one.first) for one in list(orders.values())[:2]] == [
         ("step1", "step1", 1),
@@ -72,7 +74,7 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     assert said.sentence == (
         "Heads that look mostly at one place, by when they begin: 5 to previous (median step1, first by step1), "
         "5 to first (median step3, first by step3); previous comes first in 100% of draws over heads. "
-        "Heads that have one class in most maps, by when they begin: 2 vertical (median step1, first by step0)."
+        "Heads that have one class in most maps, by when they begin: 2 vertical (median step0, first by step0)."
     )
     level = DEVELOPMENT.results(options, stages(BEGINS | {"first": BEGINS["previous"]}))
     assert "; which comes first is not sure. Heads" in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
@@ -92,10 +94,8 @@ SWAY = 0.05 * np.array([-1, 1, -1, 1, -1, 1, 1, -1])
 def compared(numbers, name="b", *, backward=False, weights=("h", "g"), apart=APART):
     """Inputs of these numbers; each head is SWAY closer or further from every other on an input."""
     distances = apart + SWAY[list(numbers), None, None]
-    even = np.array([number % 2 == 0 for number in numbers])
-    sums = np.stack([distances[even].sum(0), distances[~even].sum(0)])
-    inputs = int(even.sum()), int((~even).sum())
-    return Compared(sums, (distances**2).sum(0), inputs, 1, 2, "tokens", backward, *weights, name)
+    sums = similarity_sums(distances, np.array(list(numbers)))
+    return Compared(sums.sums, sums.inputs, 1, 2, "tokens", backward, *weights, name)
 
 
 def drawn(name="b", draws=19):
@@ -120,11 +120,12 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
         (1, 0, 0, 0),
         (2, 0, 1, 1),
     ]
-    reach = 1.959964 * SWAY.std(ddof=1) / np.sqrt(8)
+    reach = stats.t.isf(0.025, 7) * SWAY.std(ddof=1) / np.sqrt(8)
     assert [(one.similarity, one.low, one.high) for one in heads] == [
         pytest.approx((value, value - reach, value + reach)) for value in (0.9, 0.8, 0.6)
     ]
     assert [one.margin for one in heads] == pytest.approx([0.4, 0.3, 0.1])
+    assert [one.margin_low for one in heads] == pytest.approx([0.4, 0.3, 0.1])  # the same on every input
     assert [(one.best_layer, one.best_head) for one in heads] == [(0, 1), (0, 0), (1, 1)]
     assert [one.best for one in heads] == pytest.approx([0.9, 0.8, 0.6])
     assert [(one.p <= 0.05, one.agrees, one.matched, one.n) for one in heads] == [
@@ -136,7 +137,7 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (whole.rows, whole.n, whole.visible, whole.identical) == (6, 8, "all", False)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == "2 of 3 heads of a have a counterpart in b."
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights")
+    assert (said.n, said.of, said.baseline) == (8, "inputs", "19 draws of random weights that spread as much")
     seen_back = MatchPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, MatchSummary)]
     assert words.visible == "up to the query"
@@ -162,4 +163,4 @@ def test_heads_that_recur_are_counted_over_checkpoints():
         "2 of 3 heads of a have a counterpart in all 2 other checkpoints, 1 in none; one of them has 67 % again "
         f"({100 * whole.low:.0f} to {100 * whole.high:.0f} over them)."
     )
-    assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of each one's shape")
+    assert (said.n, said.of, said.baseline) == (8, "inputs", "random weights of each one's shape that spread as much")

@@ -1,7 +1,7 @@
 """Two checkpoints on common inputs: the distances between all their heads, and those to random weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.fresh import random_copy
-from core.scoring.counterparts import SimilaritySums, mean_distances, similarity_sums
+from core.scoring.counterparts import SimilaritySums, mean_distances, mean_entropy, similarity_sums, with_entropy
 from core.studies.attention.inputs import SourceText
 
 TOKENS, WORDS = "tokens", "words"
@@ -161,6 +161,9 @@ def beside_random(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How alike all heads are on some inputs, and how alike the nearest head of random weights is.
 
+    Each random head's scores are scaled so that its rows have the mean entropy of the other checkpoint's head at its
+    place: as they are drawn, random heads spread nearly evenly, and would be no null for heads that do not.
+
     Args:
         first: the checkpoint whose heads are looked for.
         other: the checkpoint where they are looked for.
@@ -171,7 +174,13 @@ def beside_random(
         Similarities of all heads, *Shape:* (head, other head); and of each head the largest to any of a draw's,
         *Shape:* (draw, head).
     """
-    mine = inputs.rows_of_first(first)
-    sums = similarity_sums(distances(mine, inputs.rows_of_other(other)), inputs.numbers).similarity()
-    drawn = [1 - distances(mine, inputs.rows_of_other(random_copy(other, seed=seed))).mean(0).min(1) for seed in seeds]
+    mine, theirs = inputs.rows_of_first(first), inputs.rows_of_other(other)
+    sums = similarity_sums(distances(mine, theirs), inputs.numbers).similarity()
+    entropy = mean_entropy([block.rows for block in theirs])
+    drawn = []
+    for seed in seeds:
+        random = inputs.rows_of_other(random_copy(other, seed=seed))
+        rows = with_entropy([block.rows for block in random], entropy)
+        scaled = [replace(block, rows=block_rows) for block, block_rows in zip(random, rows, strict=True)]
+        drawn.append(1 - distances(mine, scaled).mean(0).min(1))
     return sums, np.stack(drawn)

@@ -2,8 +2,8 @@
 
 Rows: one a head of the first checkpoint (kind "counterpart"): its match in the other, one to one, how similar the two
 are, the margin to the runner-up, whether both halves of the inputs agree, and p beside random weights of the other's
-shape, corrected over heads; and one that sums up what was compared (kind "match"). Of several others both of each, and
-in how many of them each head is found again (kinds "recurrence", "recurring").
+shape that spread as much, corrected over heads; and one that sums up what was compared (kind "match"). Of several
+others both of each, and in how many of them each head is found again (kinds "recurrence", "recurring").
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, 
 from core.studies.comparison import recurrence
 from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import SURE, Headline
+from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.records import Result
 from core.tasks.glue import task_of
@@ -72,9 +72,8 @@ class Compared:
     """Both checkpoints on some inputs: sums as `core.scoring.counterparts.SimilaritySums`, and what was comparable.
 
     Attributes:
-        sums: of distances, by half of the inputs. *Shape:* (half, head, other head).
-        squares: of squared distances. *Shape:* (head, other head).
-        inputs: how many, by half.
+        sums: of distances, by group of inputs. *Shape:* (group, head, other head).
+        inputs: how many, by group. *Shape:* (group,), int.
         heads: of a layer of the first checkpoint.
         others: of a layer of the other.
         keys: "tokens" or "words".
@@ -85,8 +84,7 @@ class Compared:
     """
 
     sums: np.ndarray
-    squares: np.ndarray
-    inputs: tuple[int, int]
+    inputs: np.ndarray
     heads: int
     others: int
     keys: str
@@ -193,7 +191,7 @@ class Match(Study[MatchOptions, MatchPartial]):
             whole = wholes.setdefault(piece.compare, piece)
             if whole is not piece:
                 sums = _sums(whole).merge(_sums(piece))
-                wholes[piece.compare] = replace(whole, sums=sums.sums, squares=sums.squares, inputs=sums.inputs)
+                wholes[piece.compare] = replace(whole, sums=sums.sums, inputs=sums.inputs)
         return MatchPartial(tuple(wholes.values()), tuple(piece for partial in partials for piece in partial.drawn))
 
     def results(self, options: MatchOptions, merged: MatchPartial) -> Sequence[Result]:
@@ -217,7 +215,7 @@ class Match(Study[MatchOptions, MatchPartial]):
                 several.n,
                 "inputs",
                 "",
-                "random weights of each one's shape",
+                "random weights of each one's shape that spread as much",
             )
         for record in MatchSummary.among(rows):
             names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
@@ -228,7 +226,11 @@ class Match(Study[MatchOptions, MatchPartial]):
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(
-                f"{matched}{where}{words}{cells}.", record.n, "inputs", "", f"{record.draws} draws of random weights"
+                f"{matched}{where}{words}{cells}.",
+                record.n,
+                "inputs",
+                "",
+                f"{record.draws} draws of random weights that spread as much",
             )
         return None
 
@@ -250,7 +252,7 @@ def _compared(
     sets = first.sets[0], other.sets[0]
     return (
         Compared(
-            sums.sums, sums.squares, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
+            sums.sums, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
             first.weights_hash, other.weights_hash, piece.compare,
         ),
     )  # fmt: skip
@@ -266,7 +268,7 @@ def _drawn(
 
 
 def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
-    return scoring.counterparts.SimilaritySums(piece.sums, piece.squares, piece.inputs)
+    return scoring.counterparts.SimilaritySums(piece.sums, piece.inputs)
 
 
 def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpart]:
@@ -275,6 +277,8 @@ def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpar
     sums = _sums(whole)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
     p = _p(merged, matches.match)
+    to_match = np.where(matches.match >= 0, similarity[np.arange(len(similarity)), matches.match], np.nan)
+    found = scoring.counterparts.counterparts(to_match, p, matches)
     records = []
     for number, (match, best) in enumerate(zip(matches.match.tolist(), matches.best.tolist(), strict=True)):
         value = float(similarity[number, match]) if match >= 0 else None
@@ -288,14 +292,18 @@ def counterparts(options: MatchOptions, merged: MatchPartial) -> list[Counterpar
                 match_layer=match // whole.others if match >= 0 else None,
                 match_head=match % whole.others if match >= 0 else None,
                 similarity=value, low=ends[0], high=ends[1],
-                margin=None if np.isnan(matches.margin[number]) else float(matches.margin[number]),
-                p=mine, agrees=bool(matches.agrees[number]),
-                matched=mine is not None and mine <= SURE and bool(matches.agrees[number]),
+                margin=_number(matches.margin[number]), margin_low=_number(matches.low[number]),
+                margin_high=_number(matches.high[number]), p=mine, agrees=bool(matches.agrees[number]),
+                matched=bool(found[number]),
                 best_layer=best // whole.others, best_head=best % whole.others, best=float(similarity[number, best]),
                 n=sums.n,
             )
         )  # fmt: skip
     return records
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
@@ -314,8 +322,8 @@ def summary(options: MatchOptions, merged: MatchPartial, heads: Sequence[Counter
     return MatchSummary(
         checkpoint=options.checkpoint, compare=whole.compare, keys=whole.keys,
         visible="up to the query" if whole.backward else "all", identical=whole.weights_hash == whole.compare_hash,
-        matched=len(matched), same_place=sum(places), heads=len(heads), others=whole.squares.shape[1],
+        matched=len(matched), same_place=sum(places), heads=len(heads), others=whole.sums.shape[2],
         draws=sum(len(piece.largest) for piece in merged.drawn),
-        rows=max((piece.rows for piece in merged.drawn), default=0), n=sum(whole.inputs),
+        rows=max((piece.rows for piece in merged.drawn), default=0), n=int(whole.inputs.sum()),
         weights_hash=whole.weights_hash, compare_hash=whole.compare_hash,
     )  # fmt: skip

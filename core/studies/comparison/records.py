@@ -16,10 +16,13 @@ class Counterpart(Result):
         similarity: to the match; 1 - mean Jensen-Shannon distance of rows. Range 0 to 1.
         low, high: its 95 % interval over n inputs.
         best_layer, best_head, best: the most similar head, whichever other head has it too.
-        margin: similarity less the largest to any other head; negative where another is more alike.
-        p: of being as similar to a head of random weights of the other's shape, corrected over all heads.
+        margin: similarity less the largest that either of the two has to another head of the other checkpoint;
+            negative where another is more alike.
+        margin_low, margin_high: its 95 % interval; None in rows of before it was asked for.
+        p: of being as similar to a head of random weights of the other's shape that spread as much, corrected over all
+            heads.
         agrees: whether both halves of the inputs give this match.
-        matched: p of at most 0.05, and agrees.
+        matched: whether the match is a counterpart (`core.scoring.counterparts.counterparts`).
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("counterpart",)
@@ -34,6 +37,8 @@ class Counterpart(Result):
     low: float | None = stated()
     high: float | None = stated()
     margin: float | None = stated()
+    margin_low: float | None = None
+    margin_high: float | None = None
     p: float | None = stated()
     agrees: bool = stated(default=False)
     matched: bool = stated(default=False)

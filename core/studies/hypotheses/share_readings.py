@@ -74,11 +74,11 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     """Similarity to the other head, beside random weights; explained: beyond the next most similar head."""
     (whole,) = partial.compared
-    sums = scoring.counterparts.SimilaritySums(whole.sums, whole.squares, whole.inputs)
-    count = len(whole.squares)
+    sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
+    _, count, others = whole.sums.shape
     head.within(count // whole.heads, whole.heads)
     _, other = counterpart_of(hypothesis.parameter("of"))
-    other.within(whole.squares.shape[1] // whole.others, whole.others)
+    other.within(others // whole.others, whole.others)
     own, its = head.layer * whole.heads + head.head, other.layer * whole.others + other.head
     similarity, widths = sums.similarity()[own], sums.half_widths()[own]
     rest = np.delete(np.arange(len(similarity)), its)
@@ -90,18 +90,21 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
     effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, number_of(p), chance, chance)
 
     def beyond(measure: str, number: int) -> Reading:
-        gap, width = float(similarity[its] - similarity[number]), float(np.hypot(widths[its], widths[number]))
-        p = float(scipy.stats.norm.sf(gap * NORMAL / width)) if width > 0 else float(gap <= 0)
-        return Reading(measure, gap, gap - width, gap + width, sums.n, p, baseline=float(similarity[number]))
+        gap, low, high = (float(end) for end in sums.margins(own, its)[:, number - (number > its)])  # paired by input
+        if not high > low:
+            return Reading(measure, gap, low, high, sums.n, float(gap <= 0), baseline=float(similarity[number]))
+        freedom = int((whole.inputs > 0).sum()) - 1
+        p = float(scipy.stats.t.sf(2 * gap / (high - low) * scipy.stats.t.isf(0.025, freedom), freedom))
+        return Reading(measure, gap, low, high, sums.n, p, baseline=float(similarity[number]))
 
     control = hypothesis.parameter("control")
     specific: Reading | str = NO_CONTROL
     if control:
-        named = Head.parse(control).within(whole.squares.shape[1] // whole.others, whole.others)
+        named = Head.parse(control).within(others // whole.others, whole.others)
         specific = beyond(f"similarity less that to {control}", named.layer * whole.others + named.head)
     halves = tuple(
         Reading("similarity less that to the next head, in a half", gap := _gap(sums.half(number)[own], its), gap, gap,
-                sums.inputs[number])
+                sums.halves()[number])
         for number in (0, 1)
     )  # fmt: skip
     return Evidence(effect, beyond("similarity less that to the next head", runner), specific, halves)
