@@ -12,5 +12,6 @@ CATEGORIES = {
     "frames, headers and cookies": ("tests/pages/test_headers.py",),
     "findings that come in": ("tests/findings/test_hostile_findings.py",),
     "terminals": ("tests/commands/test_terminal_escapes.py",),
+    "text that reaches Markdown": ("tests/pages/test_untrusted_text.py",),
     "variables of the environment": ("tests/test_config.py",),
 }

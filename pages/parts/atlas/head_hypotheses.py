@@ -23,7 +23,7 @@ from core.studies.hypotheses.runs import usual_rows
 from core.tasks.glue import TASKS
 from pages.parts.reports.result_list import show_briefly
 from pages.parts.shell import resources, url
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import as_code, clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.tables import show_table
 
@@ -42,7 +42,8 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         st.markdown("Registered and tested for the results that ship:")
         for hypothesis, criteria in shipped:
             _show_numbers(hypothesis.sentence, criteria)
-        st.caption(f"Their runs are computed again by `python -m core hypothesis verify data/hypotheses/{checkpoint}`")
+        command = as_code(f"python -m core hypothesis verify data/hypotheses/{checkpoint}")
+        st.caption(f"Their runs are computed again by {command}")
     for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)
@@ -117,7 +118,7 @@ def _show_runs(criteria: Sequence[Criterion]) -> None:
 
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     met = ", ".join(criterion.criterion for criterion in criteria if criterion.state == "met")
-    st.markdown(f"**{plain(sentence)}**: {met or 'no criterion is met'}")
+    st.markdown(f"**{plain(sentence)}**: {plain(met or 'no criterion is met')}")
     show_table([_numbers(criterion) for criterion in criteria])
 
 
@@ -162,7 +163,7 @@ def _show_proposals(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     with st.container(horizontal=True):
         for number, proposal in enumerate(offered):
             st.button(
-                proposal.hypothesis.sentence,
+                plain(proposal.hypothesis.sentence),
                 key=f"propose_{number}",
                 icon=":material/science:",
                 help="Register it, then test it",

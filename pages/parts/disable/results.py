@@ -45,7 +45,9 @@ def show_results(study: str = "disable") -> StoredRun | None:
     metric = first = baseline.metrics.first.name
     names = [metric.name for metric in baseline.metrics.every]
     if len(names) > 1:
-        metric = url.pick(st.segmented_control, "Metric", names, key="metric", default=metric, required=True)
+        metric = url.pick(
+            st.segmented_control, "Metric", names, key="metric", default=metric, required=True, format_func=plain
+        )
     _headline(variants, baseline, metric, first, SplitHalf.among(rows))
     if baseline.what == "duplicates":
         _duplicates(variants, metric)
@@ -104,7 +106,7 @@ def _headline(
     """first: the metric that chooses and that luck is judged by."""
     changes = {k: change.value for k, variant in enumerate(variants) if (change := _change(variant, metric))}
     if not changes:
-        st.info(f"{metric} is undefined here: the untouched checkpoint predicts the same for every row.")
+        st.info(f"{plain(metric)} is undefined here: the untouched checkpoint predicts the same for every row.")
         return
     significant = [variant for variant in variants if variant.p < SURE]
     most = max(changes, key=changes.__getitem__)
@@ -113,21 +115,21 @@ def _headline(
     left.metric(
         "change beyond luck",
         f"{len(significant)} of {len(variants)}",
-        help=f"{first}, p < 0.05 after correction over all",
+        help=f"{plain(first)}, p < 0.05 after correction over all",
     )
-    middle.metric(f"{metric}, untouched", f"{100 * _value(baseline, metric):.1f}")
+    middle.metric(f"{plain(metric)}, untouched", f"{100 * _value(baseline, metric):.1f}")
     if changes[most] > 0:
-        right.metric(f"best: {best.name}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
+        right.metric(f"best: {plain(best.name)}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
     else:
-        right.metric("best", "unmodified", help=f"No ablation raises {metric}.")
+        right.metric("best", "unmodified", help=f"No ablation raises {plain(metric)}.")
     for half in halves[:1]:
         gain, held_out, low, high, share_of_splits = _numbers(
             half.chosen, half.held_out, half.low, half.high, half.same
         )
         st.markdown(
-            f"Chosen by {first} on one half of the rows, the best gains **{100 * gain:+.1f}** there and "
+            f"Chosen by {plain(first)} on one half of the rows, the best gains **{100 * gain:+.1f}** there and "
             f"**{100 * held_out:+.1f}** on the other half (the middle 95% of random splits of these rows: "
-            f"{100 * low:+.1f} to {100 * high:+.1f}, no confidence interval); {half.name} is chosen "
+            f"{100 * low:+.1f} to {100 * high:+.1f}, no confidence interval); {plain(half.name)} is chosen "
             f"in {share_of_splits:.0%} of the splits."
         )
 
@@ -154,7 +156,7 @@ def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> No
     for head in asked_heads():
         for variant in variants:
             if _head_of(variant) == head:
-                st.markdown(f"**{head}**: {variant_sentence(variant, metric)}.")
+                st.markdown(f"**{head}**: {plain(variant_sentence(variant, metric))}.")
 
 
 def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:

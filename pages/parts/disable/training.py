@@ -78,7 +78,8 @@ def _results() -> None:
             continue
         ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
         st.markdown(
-            f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, {change.metric} changes by "
+            f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, "
+            f"{plain(change.metric)} changes by "
             f"**{100 * change.score:+.1f}** points (95%: {ends}; n = {change.n} rows, {change.seeds} seeds)."
         )
     table_one.show_bars(scores)

@@ -34,7 +34,7 @@ def show_search() -> None:
             skipped = frames.skipped_of(db, row.release)
             st.caption(f"{plain(row.release)}: {row.annotations:,} sentences, {len(skipped)} parts skipped. {CITATION}")
             if skipped:
-                with st.expander(f"Skipped in {row.release}"):
+                with st.expander(f"Skipped in {plain(row.release)}"):
                     show_table(skipped[:500])
 
 

@@ -216,26 +216,28 @@ def _headline(summary: FrameSummary, count: int) -> None:
     survivors = summary.survivors
     if summary.n < FEWEST:
         st.markdown(
-            f"{plain(summary.checkpoint or '')}: **{summary.n} {summary.average} are too few to test heads on**, which "
-            f"takes {FEWEST}: weights and intervals only"
+            f"{plain(summary.checkpoint or '')}: **{summary.n} {plain(summary.average)} are too few to test "
+            f"heads on**, which takes {FEWEST}: weights and intervals only"
         )
         return
-    number = f"**{len(survivors)} of {count} heads survive**" + (f": {', '.join(survivors[:12])}" if survivors else "")
+    number = f"**{len(survivors)} of {count} heads survive**" + (
+        f": {plain(', '.join(survivors[:12]))}" if survivors else ""
+    )
     st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
-    st.caption(_weaker(summary, count))
+    st.caption(plain(_weaker(summary, count)))
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
     direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
-        f"n = {summary.n} {summary.average}, {summary.links} links, {summary.links_before} with the "
-        f"element first · {direction} · {summary.pairing} of word pieces · survives: beats "
+        f"n = {summary.n} {plain(summary.average)}, {summary.links} links, {summary.links_before} with the "
+        f"element first · {direction} · {plain(summary.pairing)} of word pieces · survives: beats "
         f"all four nulls (other places at the same distances; links exchanged between sentences of equal length; other "
         f"words looking at the same place, by weight and by share of the row), Benjamini-Hochberg "
         f"q ≤ 0.05 over {count} heads, {summary.draws} draws · {summary.movable} sentences have another place, "
-        f"{summary.exchangeable} a partner · heads of a fixed kind would score: {fixed}"
+        f"{summary.exchangeable} a partner · heads of a fixed kind would score: {plain(fixed)}"
     )
     if (summary.kept or 0) < (summary.read or 0):
         reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())
-        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection; dropped: {reasons}.")
+        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection; dropped: {plain(reasons)}.")
 
 
 def _weaker(summary: FrameSummary, count: int) -> str:

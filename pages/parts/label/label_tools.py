@@ -91,7 +91,7 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
-    belong = f"; they belong to {classes.named(blank).title}" if blank else ""
+    belong = f"; they belong to {plain(classes.named(blank).title)}" if blank else ""
     st.caption(
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
         f"scale{belong}. Rows are queries, columns keys."
@@ -109,7 +109,9 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
         for name, title in zip(border.classes, (low, high), strict=True):
             maps = [border_map for border_map in border_maps(border.name) if border_map.class_name == name]
             drawn = [map_picture(border_map.weights, own_scale=border.own_scale) for border_map in maps]
-            show_pictures(drawn, [f"{title}: {border.caption(border_map.value)}" for border_map in maps], width=width)
+            show_pictures(
+                drawn, [f"{plain(title)}: {border.caption(border_map.value)}" for border_map in maps], width=width
+            )
 
 
 def docked_codebook(db: Database, classes: ClassSet) -> None:

@@ -89,7 +89,7 @@ def show_stored() -> None:
                 title=partial(attending.place_title, bundled=picked.sampled),
             )
     show_files(pd.DataFrame(rows), drawn, "effective")
-    st.caption(f"{plain(picked.of)} · n = {picked.inputs} inputs · {picked.date}")
+    st.caption(f"{plain(picked.of)} · n = {plain(picked.inputs)} inputs · {picked.date}")
 
 
 def _start() -> None:

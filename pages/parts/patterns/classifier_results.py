@@ -64,7 +64,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     for column, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
         low, high = (float("nan") if end is None else end for end in (score.low, score.high))
         column.metric(
-            f"Macro F1 on {score.on}",
+            f"Macro F1 on {plain(score.on)}",
             f"{score.macro_f1:.3f}",
             f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
             delta_color="off",
@@ -205,7 +205,7 @@ def _log(folder: str) -> None:
         epochs = pd.DataFrame(rows)
         newest = record_of(Epoch, rows[-1])
         st.caption(
-            f"{plain(newest.unit)}: epoch {newest.epoch} of {newest.of}, loss {newest.loss:.3f}, "
+            f"{plain(newest.unit)}: epoch {newest.epoch} of {plain(newest.of)}, loss {newest.loss:.3f}, "
             f"macro F1 on its training maps {newest.f1:.3f}"
         )
         left, right = st.columns(2)

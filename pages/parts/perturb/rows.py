@@ -157,9 +157,9 @@ def _cut(rows: list[Row]) -> int:
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"In all layers cutting {contrast.first} links moves the logits by {contrast.value:+.2g} more than "
-                f"cutting {contrast.other} links ({contrast.low:.2g} to {contrast.high:.2g}): {contrast.links} of "
-                f"each, at the same distances, in {contrast.n} rows."
+                f"In all layers cutting {plain(contrast.first)} links moves the logits by {contrast.value:+.2g} more "
+                f"than cutting {plain(contrast.other)} links ({contrast.low:.2g} to {contrast.high:.2g}): "
+                f"{contrast.links} of each, at the same distances, in {contrast.n} rows."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Untouched.among(rows)))
 

@@ -14,6 +14,7 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
 from pages.parts.shell import url
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
 VALUES = {
@@ -56,7 +57,9 @@ def show_layers() -> None:
     probed = result.among(ProbedLayer)
     left, right = st.columns(2)
     probes = list(dict.fromkeys(layer.probe for layer in probed))
-    probe = url.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
+    probe = url.pick(
+        left.segmented_control, "Probe", probes, key="probe", default="linear", required=True, format_func=plain
+    )
     value = url.pick(right.segmented_control, "Shown", VALUES, key="shown_value", required=True)
     probe_layers = [layer for layer in probed if layer.probe == probe]
     picture = layer_picture(probe_layers, value, VALUES[value])
@@ -76,7 +79,7 @@ def show_layers() -> None:
         )
         st.altair_chart(mixing)
         centre_texts = (
-            f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres
+            f"{plain(centre.property)} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres
         )
         st.markdown("Centre of gravity, in layers: " + "; ".join(centre_texts) + ".")
     counts = [layer.n for layer in probed]
@@ -137,7 +140,7 @@ def show_transfer() -> None:
             pictures.append(chart)
         for layer in best:
             if layer.task == task and None not in (layer.low, layer.value, layer.high):
-                st.markdown(_gain(layer))
+                st.markdown(plain(_gain(layer)))
     counts = [*(score.n for score in scores), *(layer.n for layer in best)]
     say(f"{caption_of(result)} · dashed: the constant predictor · n = {max(counts)} dev rows")
     show_files(table_of(result), pictures, "transfer")

@@ -20,6 +20,7 @@ from pages.parts.probes.shipped_probes import caption_of, pick_result, say, tabl
 from pages.parts.probes.tree_picture import tree_picture, words_table
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import url
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
 
@@ -75,8 +76,9 @@ def show_syntax() -> None:
     best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
     st.markdown(
         f"All heads together find **{attention_scores.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
-        f"The best single head, {best.name}, joins {best.value:.0%} of words with their governor in its spanning "
-        f"tree, {difference.value:.0%} less than all heads together ({difference.low:.0%} to {difference.high:.0%})."
+        f"The best single head, {plain(best.name)}, joins {best.value:.0%} of words with their governor in its "
+        f"spanning tree, {difference.value:.0%} less than all heads together ({difference.low:.0%} to "
+        f"{difference.high:.0%})."
     )
     bars = values_with_intervals(
         pd.DataFrame(scores),

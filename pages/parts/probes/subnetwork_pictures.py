@@ -13,6 +13,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped_probes import caption_of, say, table_of
 from pages.parts.reports.provenance import StoredRun
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
 
@@ -52,7 +53,7 @@ def show_curves(result: StoredRun) -> None:
     )
     st.altair_chart(chart)
     for name, curve_steps in curves.items():
-        st.markdown(f"{name.capitalize()}: {free_share(curve_steps)}")
+        st.markdown(f"{plain(name.capitalize())}: {free_share(curve_steps)}")
     say(f"{caption_of(result)} · dashed: the constant predictor · {_counted(steps)}")
     show_files(table_of(result, "curve"), [chart], "pruning")
 
@@ -102,7 +103,7 @@ def show_networks(result: StoredRun) -> None:
     for network in subnetworks:
         if network.kind == "difference":
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
-            st.markdown(f"{network.name.capitalize()}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
+            st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
     gone = next(network.share for network in networks if network.name == "good")
     say(
         f"{caption_of(result)} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
@@ -141,4 +142,4 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
     )
     st.altair_chart(picture, width="content")
     surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
-    st.caption(f"Feed-forward blocks that survive: {', '.join(surviving_blocks) or 'none'}")
+    st.caption(f"Feed-forward blocks that survive: {plain(', '.join(surviving_blocks) or 'none')}")

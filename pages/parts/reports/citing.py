@@ -8,7 +8,7 @@ from core.findings import export
 from core.findings.pinning import finding_of_run
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import resources
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, plain
 
 
 def offer_citation(stored: StoredRun, *, key: str) -> None:
@@ -29,5 +29,6 @@ def _show(stored: StoredRun, key: str) -> None:
             st.code(finding.command, language="sh", wrap_lines=True)
         st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
         for name, picture in export.svgs([finding]).items():
-            st.download_button(f"Figure (SVG) {name}", picture, name, on_click="ignore", icon=":material/download:",
+            label = f"Figure (SVG) {plain(name)}"
+            st.download_button(label, picture, name, on_click="ignore", icon=":material/download:",
                                key=f"{key}_{name}")  # fmt: skip

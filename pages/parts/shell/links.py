@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.shell import context
+from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 
 
@@ -25,7 +26,8 @@ def link(
     page, _, view = target.partition("/")
     table = page_of(page)
     shown = table.view(view).title if view else table.title
-    st.page_link(PAGES_FOLDER / f"{page}.py", label=label or shown, icon=icon or table.icon, help=help,
+    shown = plain(label) if label else shown
+    st.page_link(PAGES_FOLDER / f"{page}.py", label=shown, icon=icon or table.icon, help=help,
                  query_params=query_of(page, view or None, **parameters))  # fmt: skip
 
 

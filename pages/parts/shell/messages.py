@@ -10,12 +10,25 @@ import streamlit as st
 from core.errors import AtlasError
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
+_ADDRESS = re.compile(
+    r"(?<=:/)(?=/)|(?<=\bww)(?=w\.)|(?=@[\w-]+\.)", re.IGNORECASE
+)  # which browsers are shown as links
+_JOINER = "\u2060"  # has no width and breaks no line; Markdown looks for addresses also in escaped text
 log = logging.getLogger("atlas")
 
 
 def plain(text: object) -> str:
-    """Text from a user or from data, safe inside markdown: shown as it is, never as formatting, image or link."""
-    return _MARKDOWN.sub(r"\\\1", str(text)).replace("\x00", "").replace("\n", " ")
+    """Text from a user or from data, safe inside markdown: shown as it is, never as formatting, image or link.
+
+    The one function that renders such text (tests/pages/test_untrusted_text.py looks for calls without it).
+    """
+    one_line = " ".join(str(text).replace("\x00", "").splitlines())
+    return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub(_JOINER, one_line))
+
+
+def as_code(text: object) -> str:
+    """Text from a user or from data as code inside Markdown, between backticks."""
+    return "`" + " ".join(str(text).replace("\x00", "").replace("`", "").split()) + "`"
 
 
 def counted(count: int, plural: str) -> str:

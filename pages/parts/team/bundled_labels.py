@@ -13,7 +13,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import resources
-from pages.parts.shell.messages import counted
+from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
@@ -52,7 +52,7 @@ def show_bundled_work(class_set: str = "bert") -> None:
     st.subheader("The bundled labels")
     stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
     stored_note = "none of them is stored here" if not stored_count else f"{stored_count} of them are stored here"
-    st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; {stored_note}.")
+    st.caption(f"{plain(labels['map_id'].nunique())} maps, labelled by AI models and not by people; {stored_note}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()

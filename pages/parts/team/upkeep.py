@@ -64,7 +64,7 @@ def erase_person(db: Database, by: str) -> None:
         with clear_errors():
             erased_person = kinds[kind](db, str(name), annotator=by)
             st.success(
-                f"Done: {erased_person.pseudonym} stands in the place of the name; "
+                f"Done: {plain(erased_person.pseudonym)} stands in the place of the name; "
                 f"{counted(erased_person.events, 'rows')} touched."
             )
     for erased in erasure.erasures(db):

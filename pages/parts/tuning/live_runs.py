@@ -41,7 +41,7 @@ def picture(job: str) -> None:
         for key, row in under_way.items():
             live = record_of(LiveRun, row)
             left = "" if live.left is None else f" · about {job_progress.duration(live.left)} left"
-            st.markdown(f"**{plain(key)}** · step {live.step} of {live.steps}{left}")
+            st.markdown(f"**{plain(key)}** · step {plain(live.step)} of {live.steps}{left}")
             places = st.columns(2)
             if live.losses:
                 losses = pd.DataFrame(live.losses)

@@ -139,13 +139,13 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         return
     head = edge.receiver if edge.input else edge.sender
     if not head.startswith("L") or "-" in head:
-        st.info(f"{edge.name} joins no head: it has no maps.", icon=":material/help:")
+        st.info(f"{plain(edge.name)} joins no head: it has no maps.", icon=":material/help:")
         return
     pair, options = pairs[int(number) - 1], circuits.STUDY.read(stored.told)
     for column, (letter, texts) in zip(st.columns(2), _texts(options, pair).items(), strict=True):
         column.markdown(plain(f"{letter}: {texts[0]}" + (f" / {texts[1]}" if texts[1] else "")))
         column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
-    st.caption(f"Logit difference {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B; the pair {pair.use}.")
+    st.caption(f"Logit difference {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B; the pair {plain(pair.use)}.")
 
 
 def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:

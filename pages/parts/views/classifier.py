@@ -100,7 +100,7 @@ def show(tools: DeltaGenerator) -> None:
     if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):
         with clear_errors():
             new, classifier_name = bundled_labels(db, class_set), bundled_classifier(db, class_set)
-            st.toast(f"{counted(new, 'new labels')}; classifier: {classifier_name or 'none is bundled'}")
+            st.toast(f"{counted(new, 'new labels')}; classifier: {plain(classifier_name or 'none is bundled')}")
             st.rerun()
     watch()
 

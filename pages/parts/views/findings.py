@@ -59,7 +59,7 @@ def card(finding: Finding) -> None:
             plain(f"{finding.about} · pinned by {finding.annotator or 'nobody named'}, {finding.stored:%d %B %Y}")
         )
         if finding.weights_hash:
-            st.caption(f"weights {finding.weights_hash}")
+            st.caption(f"weights {plain(finding.weights_hash)}")
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
         _open_again(finding)

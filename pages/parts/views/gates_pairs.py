@@ -70,11 +70,11 @@ def show_gates() -> None:
     for check in TogetherCheck.among(rows):
         if check.effect is not None:
             right.markdown(
-                f"All **{check.count} {check.name}** heads out together: loss {check.effect:+.3f} "
-                f"({_ends(check.low, check.high)}), {check.verdict}; as many random heads {check.random:+.3f}."
+                f"All **{check.count} {plain(check.name)}** heads out together: loss {check.effect:+.3f} "
+                f"({_ends(check.low, check.high)}), {plain(check.verdict)}; as many random heads {check.random:+.3f}."
             )
         else:
-            right.markdown(f"No head is {check.name} in 95 % of the fits.")
+            right.markdown(f"No head is {plain(check.name)} in 95 % of the fits.")
     _agreements(right, rows)
     columns = ["name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient"]
     show_table(frame[columns])
@@ -122,7 +122,7 @@ def show_shapley() -> None:
                     y_title="logit difference")  # fmt: skip
         curve = line_with_band(pd.DataFrame(steps), axes, title="Pruned in two orders, on other rows")
         right.altair_chart(curve)
-        right.markdown(f"{OrderContrast.among(rows)[0].verdict.capitalize()}.")
+        right.markdown(plain(f"{OrderContrast.among(rows)[0].verdict.capitalize()}."))
         pictures.append(curve)
     show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
     show_files(pd.DataFrame(rows), pictures, "shapley", of="Heads")
@@ -132,7 +132,7 @@ def show_shapley() -> None:
 def _agreements(container: Any, rows: list[dict[str, Any]]) -> None:
     for result in RankingCorrelation.among(rows):
         correlation = "undefined" if result.value is None else f"{result.value:.2f} ({_ends(result.low, result.high)})"
-        container.markdown(f"Ranks by {result.first} and by {result.second}: **{correlation}**")
+        container.markdown(f"Ranks by {plain(result.first)} and by {plain(result.second)}: **{correlation}**")
 
 
 def _ends(low: float | None, high: float | None) -> str:

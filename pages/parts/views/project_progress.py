@@ -36,8 +36,8 @@ def figures(project: projects.Project, advance: ProjectProgress) -> None:
     st.progress(min(1.0, share))
     if 0 < len(advance.people) < project.rules["k"]:
         st.warning(
-            f"Each map is to be labelled by {project.rules['k']} different people, and {len(advance.people)} have come "
-            "so far: the project cannot be completed by them alone.",
+            f"Each map is to be labelled by {int(project.rules['k'])} different people, and {len(advance.people)} have "
+            "come so far: the project cannot be completed by them alone.",
             icon=":material/group_add:",
         )
 

@@ -98,7 +98,7 @@ def dependencies() -> None:
     attending.table(measured, best, columns, by="over", key="trees")
     show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
     st.caption(
-        f"{plain(stored.of)} · {stored.date} · head, direction and fixed distance chosen on "
+        f"{plain(stored.of)} · {plain(stored.date)} · head, direction and fixed distance chosen on "
         "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
         "baseline: the fixed distance; q: that the head looks along the relation beyond distance and kinds of words; "
         "forward: the dependent looks at its governor, backward: the governor at its dependent."

@@ -51,7 +51,9 @@ def _results() -> None:
     for spread in SeedSpread.among(rows):
         _spread(spread)
     stable = [head for head in StableHead.among(rows) if head.runs == head.n]
-    st.markdown(f"Among the most important heads in every run: **{', '.join(h.name for h in stable) or 'none'}**.")
+    st.markdown(
+        f"Among the most important heads in every run: **{plain(', '.join(h.name for h in stable) or 'none')}**."
+    )
     with st.expander("Runs and heads"):
         show_table(pd.DataFrame(map(asdict, runs)))
         show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
@@ -69,11 +71,13 @@ def _spread(spread: SeedSpread) -> None:
     beside = "" if error is None else f"; {spread.dev_rows} dev rows alone leave {100 * error:.1f} in any one of them"
     constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
     if spread.deviation is None:
-        st.markdown(f"{spread.metric} {spread.ends}, so there is no standard deviation over runs.{constant}")
+        st.markdown(
+            f"{plain(spread.metric)} {plain(spread.ends)}, so there is no standard deviation over runs.{constant}"
+        )
         return
     st.markdown(
-        f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {spread.metric} "
-        f"({spread.ends}){beside}.{constant}"
+        f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {plain(spread.metric)} "
+        f"({plain(spread.ends)}){beside}.{constant}"
     )
 
 
@@ -97,7 +101,9 @@ def _sources(sources: list[SeedSource]) -> None:
     tooltip = ("p corrected", "points")
     rule = 100 * estimated[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
-    p_values = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
+    p_values = "; ".join(
+        f"{plain(bar['seed'])} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
+    )
     st.caption(f"F test, corrected over the three: {p_values}. Nine runs show large effects only.")
 
 

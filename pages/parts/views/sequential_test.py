@@ -70,7 +70,7 @@ def _under_way(job: str) -> None:
         if all(verdict.effect_low is None for verdict in verdicts):
             return
         race = RaceSummary.among(rows)[0]
-        st.markdown(f"So far: {verdict_counts(race)}.")
+        st.markdown(f"So far: {plain(verdict_counts(race))}.")
         st.altair_chart(intervals(verdicts, race.margin))
 
 

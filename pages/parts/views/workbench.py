@@ -63,7 +63,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     if shown.encoding.cut:
         st.warning(
             f"The input is longer than {len(shown.encoding)} tokens, the most that is shown for this checkpoint: the "
-            f"last {shown.encoding.cut} were cut. Shorten the text to see all of it.",
+            f"last {plain(shown.encoding.cut)} were cut. Shorten the text to see all of it.",
             icon=":material/content_cut:",
         )
     if shown.encoding.unknown > 0.5:
@@ -86,7 +86,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         context.choose(head=None if head == "none" else head)
     st.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
-        f"{'words' if words else 'tokens'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
+        f"{'words' if words else 'tokens'} · {plain(shown.maps.sees)} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
     source = MapsSource(name, chosen.text, chosen.pair, words=words, part=part).with_command()

@@ -153,7 +153,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
             heading.markdown(f"**{plain(short_titles([now.title])[now.title])}** · {icon} {word}")
             with buttons:
                 _buttons(now)
-            st.progress(min(now.share, 1.0), text=progress_line(now))
+            st.progress(min(now.share, 1.0), text=plain(progress_line(now)))
             if now.error:
                 st.error(plain(now.error), icon=":material/info:")
             if now.failed:
@@ -208,6 +208,6 @@ def _partial(job: str, now: JobStatus) -> None:
     partial = api.partial_rows(resources.database(), job)
     if partial.empty:
         return
-    label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {counted(now.units, 'units')}"
+    label = "Rows" if now.state == "done" else f"Rows so far, of {plain(now.done)} of {counted(now.units, 'units')}"
     with st.expander(f"{label} ({len(partial)})"):
         show_table(partial)

@@ -1,0 +1,124 @@
+"""Text from people and data is text on every page: no image, link or formatting comes from it."""
+
+import inspect
+
+import pytest
+import streamlit as st
+from markdown_it import MarkdownIt
+
+from pages.parts.shell.messages import as_code, plain
+from tests.pages.markdown_scan import RENDERING, Scan
+
+HOSTILE = (
+    "![c](https://evil.example/c.png)",
+    "[click](https://evil.example)",
+    "<img src=https://evil.example/x>",
+    "<https://evil.example>",
+    "https://evil.example/x",
+    "HTTP://EVIL.EXAMPLE",
+    "www.evil.example and Www.evil.example",
+    "ada@evil.example",
+    "a\n\n![c](https://evil.example/c.png)",
+    "a\r\r# title",
+    "a\u2028![c](//evil.example)",
+    ":red[x] :material/delete: :smile:",
+    "$x$ and ~~y~~ and `z`",
+    "| a |\n|---|\n| b |",
+    "[a]: https://evil.example\n[a]",
+    "&lt;img&gt; &#33;[x](//evil)",
+    "\\![c](https://evil.example/c.png)",
+    "ftp://evil.example",
+    "1. list",
+    "    code",
+    "> quote",
+    "- list",
+)
+TEXT_ONLY = {"inline", "paragraph_open", "paragraph_close", "text", "text_special", "softbreak", "code_inline"}
+
+# What the scan cannot follow and people have read: our own words, numbers, and arguments that are no text.
+OURS = {
+    "page.title", "view.title", "view.name", "table.view(view).title", "exhibit.title", "limit.help", "count.label",
+    "count.told", "measured.caption", "codebook.counted", "SAID['margin'].help", "SAID['heads'].help",
+    "SAID['anytime'].help", "type(error).__name__", "who.role", "erasure.erase_name", "icon", "parameter.name",
+    "parameter.default", "STATISTICS[name].title", "PARTS.__getitem__", "PROSE.__getitem__", "SHOWN.__getitem__",
+    "SAID_OF_MANY.get(word, word)", "{'pieces': 'tokens', 'words': 'words'}.get", "gives(measurement.study)",
+    "{view.name: view.title for view in views}.__getitem__", "crowd.advice(votes, names).sentence",
+    "_time_of(checkpoint, unmeasured)", "time_of(db, plan.steps)", "_curves(name)",
+    "time_said(duration_estimate.estimate_duration(resources.database(), study, options))",
+    "effects.place", "change.seeds", "summary.links", "summary.kept", "summary.read", "picked.date", "score.inputs",
+    "border_map.value", "contrast.links", "live.step", "live.steps", "shipped.labels", "spread.constant", "new",
+    "spread.dev_rows", "now.at", "attending.shared_heads(checkpoint_scores)", "config.settings().glue",
+    "st.session_state", "findings(resources.database())", "records_of(stored.result_rows)", "label", "name", "chosen",
+    "kind", "description", "context.now().checkpoint", "view_context.checkpoint",
+    "checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)",
+}  # fmt: skip
+CHOSEN = ("url.pick(", "url.pick_many(", "st.slider(", "st.select_slider(")  # one of the options that the page offers
+
+
+def test_every_text_that_reaches_markdown_is_ours_a_number_or_escaped():
+    reasons = {found.split(": ", 1)[1]: found for found in Scan().unsafe()}
+    strange = [found for reason, found in reasons.items() if reason not in OURS and not reason.startswith(CHOSEN)]
+    assert strange == [], "\n".join(["escape with plain, or as_code:", *strange])
+
+
+def test_the_scan_finds_what_is_not_escaped(tmp_path):
+    (tmp_path / "core").mkdir()
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "view.py").write_text(
+        "import streamlit as st\n"
+        "def label(record): return f'of {record.owner}'\n"
+        "def shown(text): st.caption(f'**{text}**')\n"
+        "def show(record, names):\n"
+        "    st.markdown(f'{plain(record.title)} {record.title}')\n"
+        "    shown(record.note)\n"
+        "    st.button('ok', help=label(record))\n"
+        "    st.radio('one', names, format_func=lambda one: plain(one))\n"
+        "    st.radio('one', [n.title for n in names])\n"
+        "    st.metric('share', f'{record.share:.2f}', record.unit)\n"
+        "    st.caption(f'{len(names)} names')\n"
+    )
+    found = {reason.split(": ", 1)[1] for reason in Scan(tmp_path).unsafe()}
+    assert found == {"record.title", "record.note", "label(record)", "n.title", "record.unit"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_escaped_text_is_text_to_a_markdown_reader(text):
+    reader = MarkdownIt("gfm-like", {"linkify": True})
+    for shown in (f"a {plain(text)} b", f"**{plain(text)}**", as_code(text)):
+        tokens = [inner for token in reader.parse(shown) for inner in [token, *(token.children or [])]]
+        kinds = {token.type for token in tokens} - {"strong_open", "strong_close", "s_open", "s_close"}
+        assert kinds <= TEXT_ONLY, kinds
+    assert "\n" not in plain(text)
+    assert ":red[" not in plain(text)
+
+
+@pytest.mark.parametrize("text", ["L2H1", "atlas-encoder", "a/b:c", "SST-2", "naïve – “x”", "a.b_c", "10 %", "C:\\x"])
+def test_escaping_changes_nothing_that_is_read(text):
+    rendered = MarkdownIt("gfm-like").render(plain(text))
+    assert rendered.replace("&quot;", '"').strip() == f"<p>{text}</p>"
+
+
+def test_streamlit_has_no_further_function_that_renders_markdown():
+    """A function of Streamlit with a label, body or help that the scan does not know."""
+    known = set(RENDERING) | {
+        "text", "code", "json", "latex", "html", "dataframe", "data_editor", "table", "chat_input", "audio_input",
+        "camera_input", "color_picker", "datetime_input", "time_input", "feedback", "menu_button", "chat_message",
+        "echo", "exception", "help", "Page", "balloons", "snow", "logo", "video", "audio", "pdf", "iframe", "divider", "space",
+    }  # fmt: skip
+    used = {name for scan in [Scan()] for function in scan.functions for name in _streamlit_calls(function)}
+    unknown = {name for name in used - known if {"label", "body", "help"} & _parameters(name)}
+    assert unknown == set()
+
+
+def _streamlit_calls(function):
+    for call in function.calls:
+        owner = getattr(call.func, "value", None)
+        if getattr(owner, "id", "") == "st" and hasattr(st, call.func.attr):
+            yield call.func.attr
+
+
+def _parameters(name):
+    try:
+        return set(inspect.signature(getattr(st, name)).parameters)
+    except (TypeError, ValueError):
+        return set()
