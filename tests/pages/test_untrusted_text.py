@@ -103,7 +103,8 @@ def test_streamlit_has_no_further_function_that_renders_markdown():
     known = set(RENDERING) | {
         "text", "code", "json", "latex", "html", "dataframe", "data_editor", "table", "chat_input", "audio_input",
         "camera_input", "color_picker", "datetime_input", "time_input", "feedback", "menu_button", "chat_message",
-        "echo", "exception", "help", "Page", "balloons", "snow", "logo", "video", "audio", "pdf", "iframe", "divider", "space",
+        "echo", "exception", "help", "Page", "balloons", "snow", "logo", "video", "audio", "pdf", "iframe", "divider",
+        "space",
     }  # fmt: skip
     used = {name for scan in [Scan()] for function in scan.functions for name in _streamlit_calls(function)}
     unknown = {name for name in used - known if {"label", "body", "help"} & _parameters(name)}
