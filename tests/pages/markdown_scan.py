@@ -17,7 +17,7 @@ LABELLED = (
     "file_uploader", "expander", "popover", "metric", "link_button", "page_link",
 )  # fmt: skip
 RENDERING = {  # positions and names of the arguments that are Markdown, by the function of Streamlit
-    **dict.fromkeys(LABELLED, ((0,), ("label", "help", "value", "delta"))),
+    **dict.fromkeys(LABELLED, ((0,), ("label", "help"))),
     **dict.fromkeys(
         ("markdown", "write", "caption", "error", "warning", "info", "success", "title", "header", "subheader", "toast",
          "badge", "spinner"),

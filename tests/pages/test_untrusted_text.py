@@ -47,7 +47,7 @@ OURS = {
     "time_said(duration_estimate.estimate_duration(resources.database(), study, options))",
     "effects.place", "change.seeds", "summary.links", "summary.kept", "summary.read", "picked.date", "score.inputs",
     "border_map.value", "contrast.links", "live.step", "live.steps", "shipped.labels", "spread.constant", "new",
-    "spread.dev_rows", "now.at", "attending.shared_heads(checkpoint_scores)", "config.settings().glue",
+    "spread.dev_rows", "now.at", "report.new", "attending.shared_heads(checkpoint_scores)",
     "st.session_state", "findings(resources.database())", "records_of(stored.result_rows)", "label", "name", "chosen",
     "kind", "description", "context.now().checkpoint", "view_context.checkpoint",
     "checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)",
