@@ -15,7 +15,7 @@ from pages.parts.shell.messages import clear_errors, plain
 
 STUDY = "train-patterns"
 MOST_COMPARED = 300  # maps of the queue that both classifiers are asked about: some seconds
-OFTEN, SELDOM = 1.5, 5.0  # seconds between two looks, while something trains and else
+OFTEN, SELDOM = 1.5, 2.0  # seconds between two looks, while something trains and else
 
 
 def offer_retraining(db: Database, class_set: str) -> None:
