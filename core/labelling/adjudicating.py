@@ -132,6 +132,8 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
         for event in events
         if all(isinstance(event.get(name), str) for name in ("map_id", "class_set", "annotator"))
     ]
+    if not new:
+        return
     stored = labels.stored_events(cursor, [f"{event.get('batch')}:{event.get('sequence')}" for event in new])
     for event in new:
         if f"{event.get('batch')}:{event.get('sequence')}" not in stored:
