@@ -162,6 +162,7 @@ def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
     assert list(decided.values()) == ["vertical"]
 
 
+@pytest.mark.slow  # a browser that labels 25 maps and waits for the count
 def test_new_labels_are_counted_as_they_come_and_the_sheet_stays_where_it_is(page, tmp_path):
     fill(tmp_path)
     with serving(tmp_path) as address:
