@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from core.attention import Head
 from core.capture.function import ended_after
 from core.capture.masks import lazily
-from core.capture.reach import is_interceptable
+from core.capture.reach import is_streamed
 from core.capture.running import model_inputs, prepared
 from core.capture.streaming import Streamer
 from core.errors import InputError
@@ -80,7 +80,7 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
     length, block = len(encoding), block_of(len(encoding))
     blocks = -(-length // block)
     maxima = np.zeros((checkpoint.layers, checkpoint.heads, blocks, blocks), dtype=np.float32)
-    if is_interceptable(checkpoint):
+    if is_streamed(checkpoint):
         sums = _streamed(checkpoint, encoding, maxima, block)
         return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, sums)
     seen = [0] * checkpoint.layers

@@ -49,6 +49,11 @@ def is_interceptable(checkpoint: Checkpoint) -> bool:
     return reach_of(checkpoint) == "interface"
 
 
+def is_streamed(checkpoint: Checkpoint) -> bool:
+    """Whether attention of long inputs can be computed in blocks (core.capture.streaming)."""
+    return checkpoint.family.streams and is_interceptable(checkpoint)
+
+
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
     """Obey `run` in forwards of this thread until the block ends. Raises InterventionError for what the family does
     not allow."""
@@ -146,12 +151,12 @@ def _probed(checkpoint: Checkpoint) -> "Reach | str":
     ways: tuple[Reach, ...] = ("interface", "softmax", "flat softmax")
     for reach in ways if checkpoint.family.interceptable else ways[1:]:
         seen = _seen(checkpoint, reach)
-        if seen and len(seen) == checkpoint.calls and (not own or _equal(seen, own)):
-            return reach
+        if len(seen) == checkpoint.calls and _fit(checkpoint, seen) and (not own or _equal(seen, own)):
+            return reach if _as_declared(checkpoint, seen) else _sees_later(checkpoint)
     if checkpoint.family.interceptable:
         model.set_attn_implementation("eager")
-    if len(own) == checkpoint.calls and all(_is_map(weights) for weights in own):
-        return "outputs"
+    if len(own) == checkpoint.calls and _fit(checkpoint, own):
+        return "outputs" if _as_declared(checkpoint, own) else _sees_later(checkpoint)
     found = f"{len(own)} of {checkpoint.calls} layers give out maps" if own else "it gives out no maps"
     return (
         f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not compute one attention map a "
@@ -196,9 +201,34 @@ def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
     return [kept[call] for call in sorted(kept)] if run.calls == checkpoint.calls else []
 
 
-def _is_map(weights: Tensor) -> bool:
-    square = weights.dim() == 4 and weights.shape[-2] == weights.shape[-1]
-    return square and bool(((weights.float().sum(-1) - 1).abs() < 1e-3).all())
+def _fit(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
+    """Whether weights are maps: as many keys as queries (cross attention: as the source has), a sink, rows of 1."""
+    for call, weights in enumerate(every):
+        if weights.dim() != 4 or not bool(((weights.float().sum(-1) - 1).abs() < 1e-3).all()):
+            return False
+        crosses = any(own.part == "cross" and call in own.calls for own in checkpoint.sets)
+        widths = (weights.shape[2], weights.shape[2] + checkpoint.family.sinks)
+        if not crosses and weights.shape[3] not in widths:
+            return False
+    return True
+
+
+def _as_declared(checkpoint: Checkpoint, every: list[Tensor]) -> bool:
+    """Whether no query of a causal set sees a later key."""
+    causal = [call for own in checkpoint.sets if own.causal for call in own.calls]
+    numbers = sorted(call for own in checkpoint.sets for call in own.calls)
+    return all(
+        float(weights[..., : weights.shape[2]].triu(1).abs().max()) < 1e-6
+        for call, weights in zip(numbers, every, strict=True)
+        if call in causal
+    )
+
+
+def _sees_later(checkpoint: Checkpoint) -> str:
+    return (
+        f"The decoder of {checkpoint.name} ({checkpoint.family.model_type}) gives weight to later tokens when it reads "
+        "a whole text, so its maps are not those of generation. Choose a checkpoint of another family."
+    )
 
 
 def _equal(seen: list[Tensor], own: list[Tensor]) -> bool:

@@ -69,6 +69,14 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
         start = stop
 
 
+def with_sink(
+    checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch head query column"]:
+    """The weights with the column of a sink, of a family with sinks; 0 in layers without one (MiMo-V2-Flash)."""
+    lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
+    return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
+
+
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
     """What each call of attention gave, stacked by the layers' own numbers.
 
@@ -248,6 +256,7 @@ def _forward(
     whole: bool,
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
+        weights = with_sink(checkpoint, weights)
         rows = weights[:, :, :, 0]  # a score that is no number makes its whole row so
         for maps in () if math.isfinite(rows.sum()) else rows:
             refuse_no_number(layer, maps)
@@ -346,7 +355,7 @@ def captured_parts(
     kept: dict[int, np.ndarray] = {}
 
     def keep(call: int, weights: Tensor) -> None:
-        kept[call] = weights[0].float().cpu().numpy()
+        kept[call] = with_sink(checkpoint, weights)[0].float().cpu().numpy()
 
     calls = [call for head_set in sets for call in head_set.calls]
     asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])

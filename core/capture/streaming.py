@@ -17,7 +17,7 @@ from torch import Tensor
 
 from core.capture.finite import refuse_no_number
 from core.capture.masks import visible_rows
-from core.capture.reach import is_interceptable
+from core.capture.reach import is_streamed
 from core.exponentials import exp_into, row_dots
 from core.map_sums import MapSums, Needs, Streamed, divided, together
 from core.models.checkpoint import Checkpoint
@@ -56,7 +56,7 @@ def streamer_for(
     """
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
-    if not (observers and streams and length >= STREAMED_FROM and is_interceptable(checkpoint)):
+    if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
         return None
     wanted = [observer.needs(inputs, length, length) for observer in observers]
     if any(needs is None for needs in wanted):

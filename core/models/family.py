@@ -3,6 +3,7 @@
 Adding a family is one record here and one line in the parametrised test of the capture core.
 """
 
+import inspect
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +26,7 @@ class Family:
         sinks: whether a learnt score of each head takes a part of every row, which belongs to no token: a last key
             column.
         translates: whether it is an encoder-decoder, with three sets of heads (core.models.head_sets).
+        streams: whether attention of long inputs can be computed in blocks; not if a layer makes its own mask.
     """
 
     model_type: str
@@ -33,6 +35,7 @@ class Family:
     positions: tuple[str, ...] = ("max_position_embeddings", "n_positions")
     sinks: bool = False
     translates: bool = False
+    streams: bool = True
 
 
 _RECORDS = (
@@ -64,6 +67,9 @@ _RECORDS = (
     Family("phi3", causal=True),
     Family("olmo2", causal=True),
     Family("gpt_oss", causal=True, sinks=True),
+    Family("bert-generation", causal=False),
+    Family("clip_text_model", causal=True),
+    Family("doge", causal=True, streams=False),
     Family("bart", causal=False, translates=True),
     Family("mbart", causal=False, translates=True),
     Family("marian", causal=False, translates=True),
@@ -107,18 +113,21 @@ def family_of(model_type: str) -> Family:
     translates = model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     causal = model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not translates
     causal = causal and model_type not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return Family(model_type, causal=causal, translates=translates, interceptable=_names_interface(model_type))
+    interceptable, sinks = _read_off(model_type)
+    return Family(model_type, causal=causal, translates=translates, interceptable=interceptable, sinks=sinks)
 
 
 @cache
-def _names_interface(model_type: str) -> bool:
-    """Whether the file of a family's models calls transformers' attention interface; the modules are imported."""
+def _read_off(model_type: str) -> tuple[bool, bool]:
+    """Whether the file of a family's models calls transformers' attention interface, and whether it hands over sinks.
+    The modules are imported."""
     from transformers import MODEL_MAPPING
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
         model = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
     except KeyError:
-        return True  # a family that transformers does not open with AutoModel, which opening says
-    models = model if isinstance(model, tuple) else (model,)
-    return any(hasattr(sys.modules[one.__module__], INTERFACE) for one in models)
+        return True, False  # a family that transformers does not open with AutoModel, which opening says
+    modules = [sys.modules[one.__module__] for one in (model if isinstance(model, tuple) else (model,))]
+    interceptable = any(hasattr(module, INTERFACE) for module in modules)
+    return interceptable, interceptable and any("s_aux=" in inspect.getsource(module) for module in modules)

@@ -1,0 +1,102 @@
+"""Heads that transformers 4 cut out of a checkpoint (`pruned_heads`): all other heads keep their numbers.
+
+The idea is from a public report: transformers#27044.
+"""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from core.attention import Head
+from core.capture.interventions import Intervention
+from core.capture.pruning import pruned_heads
+from core.capture.running import model_inputs, run
+from core.capture.selfcheck import self_check
+from core.errors import CheckpointError
+from core.models.opening import open_checkpoint
+from tests.capture.conftest import TEXT, tiny
+
+GONE = {0: [0, 2], 1: [3]}
+READERS = {"bert": "encoder.layer.{}.attention.output.dense.weight", "gpt2": "h.{}.attn.c_proj.weight"}
+CUT = {  # tensors of a layer, the axis along which heads lie, and how many parts of all heads lie along it
+    "bert": [
+        *((f"encoder.layer.{{}}.attention.self.{name}.{kind}", 0, 1)
+          for name in ("query", "key", "value") for kind in ("weight", "bias")),
+        (READERS["bert"], 1, 1),
+    ],
+    "gpt2": [("h.{}.attn.c_attn.weight", 1, 3), ("h.{}.attn.c_attn.bias", 0, 3), (READERS["gpt2"], 0, 1)],
+}  # fmt: skip
+
+
+def saved(family, folder, gone=GONE):
+    """A folder as transformers 4 saved a model after prune_heads, and the states of the same model with these heads'
+    outputs not read."""
+    checkpoint = tiny(family)
+    checkpoint.model.save_pretrained(folder)
+    checkpoint.tokenizer.save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    width = 32 // checkpoint.heads
+    state = checkpoint.model.state_dict()
+    for layer, heads in gone.items():
+        kept = [head for head in range(checkpoint.heads) if head not in heads]
+        for name, axis, parts in CUT[family]:
+            whole = weights[name.format(layer)].movedim(axis, 0)
+            split = whole.reshape(parts, checkpoint.heads, width, *whole.shape[1:])[:, kept]
+            cut = split.reshape(parts * len(kept) * width, *whole.shape[1:]).movedim(0, axis)
+            weights[name.format(layer)] = cut.contiguous()
+        read = state[READERS[family].format(layer)]
+        for head in heads:
+            part = slice(head * width, (head + 1) * width)
+            read[(slice(None), part) if family == "bert" else part] = 0
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"pruned_heads": gone}))
+    with torch.no_grad():
+        return checkpoint.model(**model_inputs(checkpoint, [checkpoint.encode(TEXT[0])]))[0][0]
+
+
+def states(checkpoint, *changes):
+    kept = []
+    encoding = checkpoint.encode(TEXT[0])
+    run(checkpoint, [encoding], [], interventions=changes, on_batch=lambda _, output: kept.append(output[0][0]))
+    return kept[0]
+
+
+@pytest.mark.parametrize("family", CUT)
+def test_a_pruned_checkpoint_computes_what_the_whole_one_does_without_these_heads(family, tmp_path):
+    wanted = saved(family, tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    assert torch.allclose(states(opened), wanted, atol=1e-5)
+    assert pruned_heads(opened) == [Head(0, 0), Head(0, 2), Head(1, 3)]
+    assert [finding.name for finding in self_check(opened) if not finding.passed] == []
+
+
+@pytest.mark.parametrize("family", CUT)
+def test_heads_keep_their_numbers(family, tmp_path):
+    saved(family, tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    plain = states(opened)
+    for head in (Head(0, 0), Head(0, 2), Head(1, 3)):
+        assert torch.allclose(states(opened, Intervention("disable", frozenset({head}))), plain, atol=1e-6)
+    for head in (Head(0, 1), Head(0, 3), Head(1, 0)):
+        assert not torch.allclose(states(opened, Intervention("disable", frozenset({head}))), plain, atol=1e-3)
+
+
+def test_a_pruned_checkpoint_that_is_saved_again_opens_with_the_same_heads(tmp_path):
+    wanted = saved("bert", tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    opened.model.save_pretrained(tmp_path)
+    again = open_checkpoint(str(tmp_path), device="cpu")
+    assert torch.allclose(states(again), wanted, atol=1e-5)
+    assert pruned_heads(again) == pruned_heads(opened)
+
+
+@pytest.mark.parametrize("said", [{"7": [0]}, {"0": [9]}, {"first": [0]}, [1, 2]])
+def test_pruned_heads_that_do_not_exist_are_one_error(said, tmp_path):
+    saved("bert", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": said}))
+    with pytest.raises(CheckpointError, match=r"pruned_heads in config\.json must name heads of the model's 3 layers"):
+        open_checkpoint(str(tmp_path), device="cpu")
