@@ -112,22 +112,25 @@ def family_of(model_type: str) -> Family:
 
     translates = model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     causal = model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not translates
+    interceptable, sinks, masks_later = _read_off(model_type)
+    causal = (causal or masks_later) and not translates
     causal = causal and model_type not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    interceptable, sinks = _read_off(model_type)
     return Family(model_type, causal=causal, translates=translates, interceptable=interceptable, sinks=sinks)
 
 
 @cache
-def _read_off(model_type: str) -> tuple[bool, bool]:
-    """Whether the file of a family's models calls transformers' attention interface, and whether it hands over sinks.
-    The modules are imported."""
+def _read_off(model_type: str) -> tuple[bool, bool, bool]:
+    """Whether the file of a family's models calls transformers' attention interface, whether it hands over sinks, and
+    whether all of its masks are causal. The modules are imported."""
     from transformers import MODEL_MAPPING
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     try:
         model = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
     except KeyError:
-        return True, False  # a family that transformers does not open with AutoModel, which opening says
+        return True, False, False  # a family that transformers does not open with AutoModel, which opening says
     modules = [sys.modules[one.__module__] for one in (model if isinstance(model, tuple) else (model,))]
     interceptable = any(hasattr(module, INTERFACE) for module in modules)
-    return interceptable, interceptable and any("s_aux=" in inspect.getsource(module) for module in modules)
+    source = "".join(map(inspect.getsource, modules))
+    causal = "create_causal_mask(" in source and "create_bidirectional_mask(" not in source
+    return interceptable, interceptable and "s_aux=" in source, causal

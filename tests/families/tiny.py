@@ -62,10 +62,10 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "dots3_note_text": {"num_key_value_heads": HEADS},
     "esmc": {"num_key_value_heads": HEADS},
     "cosmos3_edge_text": {"rope_parameters": _MROPE},
-    "funnel": {"block_sizes": [2, 2]},
+    "funnel": {"block_sizes": [2, 2], "architectures": ["FunnelModel"]},
     "falcon_h1": {"mamba_d_ssm": 64},
     "gemma3n_text": {"num_kv_shared_layers": 0},
-    "glm5_next_text": {"num_key_value_heads": HEADS},
+    "glm5_next_text": {"num_key_value_heads": HEADS, "qk_rope_head_dim": 0},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "gptj": {"rotary_dim": 4},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba", "attention"]},
@@ -90,11 +90,18 @@ def architectures() -> list[str]:
 
 def is_composite(model_type: str) -> bool:
     """Whether a config of this architecture is made of configs of others, as that of a text and a vision model."""
-    return bool(getattr(CONFIG_MAPPING[model_type], "sub_configs", None))
+    kind = CONFIG_MAPPING[model_type]
+    return bool(getattr(kind, "sub_configs", None)) and not _has_layers(kind)
+
+
+def _has_layers(config: Any) -> bool:
+    """Whether a config has layers of its own, as that of MPT, whose `attn_config` is no model."""
+    return bool({"num_hidden_layers", "n_layers"} & set(inspect.signature(config.__init__).parameters))
 
 
 def _has_text(config: Any) -> bool:
-    if parts := getattr(config, "sub_configs", None):
+    parts = getattr(config, "sub_configs", None)
+    if parts and not _has_layers(config):
         return any("vision" not in name and "audio" not in name for name in parts)
     return any(name.endswith("vocab_size") for name in inspect.signature(config.__init__).parameters)
 
