@@ -69,6 +69,7 @@ _RECORDS = (
     Family("gpt_oss", causal=True, sinks=True),
     Family("bert-generation", causal=False),
     Family("clip_text_model", causal=True),
+    Family("molmo2_text", causal=True),
     Family("doge", causal=True, streams=False),
     Family("bart", causal=False, translates=True),
     Family("mbart", causal=False, translates=True),

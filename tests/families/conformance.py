@@ -143,7 +143,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
     lines = [
         "# Architectures of transformers",
         "",
-        f"Tried with transformers {transformers.__version__} on tiny random checkpoints of all {len(every)} "
+        f"Tried with transformers {transformers.__version__} on tiny random checkpoints of {len(every)} "
         "architectures that AutoModel opens and that have a text config. "
         "Regenerate with `python -m tests.families.conformance`.",
         "",

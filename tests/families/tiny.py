@@ -71,6 +71,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba", "attention"]},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},
+    "neomme": {"head_dim": 16},
     "mamba2": {"num_heads": 8, "head_dim": 8, "expand": 2},
     "reformer": {"axial_pos_embds": False},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
