@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from core import config
 from core.report.claims.registry import claim
 from core.report.discoveries import DECIDED, together, was_tested
-from core.report.rendering.markdown import cell
+from core.report.rendering.html import cell
 from core.report.rendering.words import needed_of
 from core.store import shipped_record
 from core.studies.tuning.records import TunedScore

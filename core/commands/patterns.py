@@ -1,34 +1,255 @@
 """`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core import models, patterns
-from core.codebook.registry import shipped_set
-from core.commands.evaluate_patterns import evaluate
+from core import config, models, patterns
+from core.codebook.registry import SHIPPED, labelled_folders, shipped_set
 from core.commands.output import Form, database, ran, show_rows, tell, tell_json
 from core.commands.study_commands import FORMS, PLACES, of_record
 from core.config import settings
 from core.errors import InputError
 from core.jobs.executors import JobPlacement
 from core.labelling.crowd import checked_method
+from core.patterns.class_sets import class_set_names
 from core.patterns.classifier_registry import (
     bundled_labels,
+    bundled_weights,
     classifying_options,
     keep_best_known,
+    open_classifier,
     training_options,
 )
-from core.patterns.snapshot import from_file, snapshot
-from core.store.rows import Row
+from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
+from core.patterns.snapshot import from_file, known_class_set, snapshot
+from core.reading import lines_of, read_text
+from core.store.classifiers import one_classifier
+from core.store.rows import Row, plain
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
 from core.studies.patterns import classify_maps, train_patterns
 from core.studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from core.studies.patterns.trained_classifier import headline
 from core.studies.stored_runs import StoredRun
+
+if TYPE_CHECKING:
+    from core.patterns.classifier_scores import Evaluated
+    from core.patterns.labelled_files import Map
+    from core.patterns.training import Classifier
+
+
+# ---------------------------------------------------------------- `python -m core patterns evaluate`
+
+
+FILE_ENDING = ".safetensors"
+
+
+@dataclass(frozen=True)
+class EvaluatePatternsOptions:
+    """Which classifier is judged, on which files."""
+
+    maps: Annotated[Path, Flag(".npz: key -> square float map whose rows sum to 1")]
+    labels: Annotated[Path, Flag('.jsonl: a line a map, {"key": ..., "class": ...}')]
+    classifier: Annotated[str, Flag("bundled, a stored one's name, or a .safetensors file")] = "bundled"
+    class_set: Annotated[str | None, Flag("default: the classifier's; bert for the bundled one")] = None
+    second: Annotated[Path | None, Flag(".jsonl of another rater: figures where the two agree, and their kappa")] = None
+    without: Annotated[
+        str | None, Flag("a bundled source left out: the classifier is trained anew on the other bundled labels")
+    ] = None
+    seed: Annotated[int, Flag("of the interval", least=0, most=LARGEST_SEED)] = 0
+
+
+@of_record(EvaluatePatternsOptions)
+def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
+    """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
+    if asked.without:
+        classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
+    else:
+        classifier, set_name = opened(asked.classifier, asked.class_set)
+    maps = read_map_file(asked.maps)
+    labels, small = large_enough(maps, read_label_file(asked.labels, classifier.classes, set_name))
+    result = judged_on(classifier, maps, labels, asked.seed)
+    over = "inputs" if heads_of(labels) is None else "heads"
+    provenance: Row = {"classifier": None if asked.without else asked.classifier, "without": asked.without}
+    provenance |= {
+        "class_set": set_name,
+        "seed": asked.seed,
+        "recipe": classifier.recipe.kind,
+        "intervals": over,
+        "small": small,
+    }
+    second = read_label_file(asked.second, classifier.classes, set_name) if asked.second else []
+    agreed = {(label.key, label.name) for label in second}
+    agreed_labels = [label for label in labels if (label.key, label.name) in agreed]
+    where_agreed = judged_on(classifier, maps, agreed_labels, asked.seed) if agreed_labels else None
+    raters = kappa_of(labels, second, classifier.classes) if second else None
+    if form == "json":
+        beside = {"where_agreed": as_record(where_agreed) if where_agreed else None, "raters": raters}
+        record = as_record(result) | (beside if second else {})
+        tell_json(plain(record | {"study": "evaluate", "provenance": provenance}))
+        return
+    show_rows("evaluate", provenance, result.per_class, form)
+    if form != "table":
+        return
+    tell(sentence(result, over))
+    if small:
+        tell(f"{small} maps were left out: too small to have a pattern")
+    if raters:
+        tell(f"the raters: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
+    if where_agreed:
+        tell(f"where the raters agree: {sentence(where_agreed, over)}")
+
+
+def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
+    """The labels of maps that can have a pattern, and how many are too small. Raises InputError where all are."""
+    matched(maps, labels)
+    least = patterns.suggestions.TOO_SMALL
+    large = [label for label in labels if len(maps[label.key]) > least]
+    if not large:
+        raise InputError(
+            f"A map of at most {least} tokens is too small to have a pattern; all {len(labels)} labelled maps are: "
+            "label maps of longer inputs."
+        )
+    return large, len(labels) - len(large)
+
+
+def judged_on(
+    classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
+) -> "Evaluated":
+    """The figures of a classifier on the labelled ones of these maps."""
+    return patterns.classifier_scores.evaluated(
+        classifier,
+        matched(dict(maps), list(labels)),
+        [label.name for label in labels],
+        [label.map_input for label in labels],
+        heads=heads_of(labels),
+        seed=seed,
+    )
+
+
+def sentence(result: "Evaluated", over: str) -> str:
+    """What is read first; over: what the intervals resample."""
+    return (
+        f"accuracy {result.accuracy:.3f} ({result.accuracy_low:.3f} to {result.accuracy_high:.3f}), macro F1 "
+        f"{result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes of at least ten maps, "
+        f"{result.macro_f1_all:.3f} over all, ECE {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}), "
+        f"wrong with p > .8 {result.sure_errors:.1%}, unsure of {result.unsure:.1%}, right in "
+        f"{result.sure_accuracy:.1%} of the others, {result.outside:.1%} outside what was trained on; {result.maps} "
+        f"maps, 95 % over {result.groups} {over}"
+    )
+
+
+def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: Sequence[str]) -> Row:
+    """Cohen's kappa of two raters on the maps that both labelled, and within each pair of classes."""
+    import pandas as pd  # 0.3 s of start-up
+
+    rows = [
+        {"map_id": label.key, "annotator": who, "class": label.name, "row_id": label.map_input}
+        for who, labels in (("first", first), ("second", second))
+        for label in labels
+    ]
+    rated = pd.DataFrame(rows).assign(**{"pass": 1, "queue_order": "random", "task": "", "split": ""})
+    raters = patterns.agreement.agreement(rated, "first", "second")
+    pairs = patterns.agreement.pair_agreements(rated, "first", "second", names)
+    return {
+        **{name: getattr(raters, name) for name in ("maps", "share", "kappa", "low", "high")},
+        "pairs": [
+            {"classes": list(pair.classes), "maps": pair.maps, "differ": pair.differ, "kappa": pair.kappa}
+            for pair in pairs
+        ],
+    }
+
+
+def class_set_with(source: str) -> str:
+    """The class set whose bundled labels have this source. Raises InputError where none has."""
+    for class_set, sources in labelled_folders().items():
+        if source in sources:
+            return class_set
+    all_sources = ", ".join(name for sources in labelled_folders().values() for name in sources)
+    raise InputError(f"A source left out is one of {all_sources}; {source[:60]!r} is none: choose one of them.")
+
+
+def trained_without(source: str) -> "Classifier":
+    """A classifier of the bundled labels of every other source of the class set."""
+    class_set = class_set_with(source)
+    rows = map_rows(config.ANNOTATIONS / source)
+    checkpoints = {row["checkpoint"] for row in rows}
+    with database(held="empty") as db:
+        bundled_labels(db, class_set)
+        labelled = snapshot(db, class_set)
+    chosen = [k for k, name in enumerate(labelled.column("checkpoint")) if name not in checkpoints]
+    origins, heads = labelled.column("checkpoint"), labelled.heads
+    return patterns.training.fit(
+        [labelled.maps[k] for k in chosen],
+        [labelled.column("class")[k] for k in chosen],
+        labelled.classes,
+        patterns.training.ClassifierRecipe(kind="trees"),
+        known=patterns.training.Known(
+            None if labelled.soft is None else labelled.soft[chosen],
+            [origins[k] for k in chosen],
+            [heads[k] for k in chosen],
+        ),
+    )
+
+
+def map_rows(folder: Path) -> list[Row]:
+    """Facts of a bundled source's maps."""
+    return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
+
+
+def as_record(result: "Evaluated") -> Row:
+    """The result as JSON takes it; confusion: true class -> predicted class -> maps."""
+    numbers = (
+        "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
+        "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
+    )  # fmt: skip
+    confusion = {
+        name: {predicted: int(n) for predicted, n in zip(result.classes, row, strict=True)}
+        for name, row in zip(result.classes, result.confusion, strict=True)
+    }
+    return {name: getattr(result, name) for name in numbers} | {
+        "classes": list(result.classes),
+        "confusion": confusion,
+        "rows": result.per_class,
+    }
+
+
+def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
+    """The classifier asked for and its class set. Raises InputError when it is of another set or is none."""
+    if name == "bundled":
+        return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
+    if not name.endswith(FILE_ENDING):
+        with database(held="copy") as db:
+            return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
+    try:
+        classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
+    except OSError as error:
+        raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
+    sets = sets_of(classifier.classes)
+    if class_set is not None and class_set not in sets:
+        raise InputError(
+            f'This classifier knows the classes {", ".join(classifier.classes)}; "{class_set}" was asked for: choose '
+            "one trained on that set."
+        )
+    return classifier, class_set or (sets[0] if sets else "own")
+
+
+def sets_of(classes: tuple[str, ...]) -> list[str]:
+    """The class sets that have exactly these classes: shipped ones, then those that were made here."""
+    shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
+    if shipped:
+        return shipped
+    with database(held="copy") as db:
+        return [name for name in class_set_names(db) if known_class_set(db, name).names == classes]
+
+
+# ----------------------------------------------------------------
+
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)

@@ -5,7 +5,6 @@ from . import chat as chat
 from . import checkpoint as checkpoint
 from . import classifier as classifier
 from . import config_files as config_files
-from . import eight_bits as eight_bits
 from . import encoding as encoding
 from . import family as family
 from . import fresh as fresh

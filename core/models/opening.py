@@ -1,5 +1,6 @@
 """Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import torch
 import transformers
 from safetensors import SafetensorError
+from torch import nn
 
 from core import config
 from core.errors import AtlasError, CheckpointError, InputError
@@ -18,7 +20,6 @@ from core.models.adapters import Adapter, adapter_in, classes_of, merge, read_we
 from core.models.bundled_checkpoints import bundled_names
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import with_head
-from core.models.eight_bits import in_eight_bits
 from core.models.family import family_in
 from core.models.head_sets import head_sets
 from core.models.hub import download
@@ -46,6 +47,39 @@ from core.models.weights import (
     variant_of,
     weight_files,
 )
+
+# ---------------------------------------------------------------- weights of linear layers in 8 bits, by torchao
+
+
+def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
+    """The model with its linear layers' weights as int8, in place. Raises CheckpointError where there is no torchao or
+    nothing to quantise."""
+    if not any(isinstance(module, nn.Linear) for module in model.modules()):
+        raise CheckpointError(
+            f"8-bit weights are those of linear layers; {name} has none (GPT-2's are Conv1D): open it as bfloat16."
+        )
+    quantize, configuration = _torchao()
+    quantize(model, configuration)
+    return model
+
+
+def _torchao() -> tuple[Any, Any]:
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
+    try:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_  # an extra that may be absent
+    except (ImportError, OSError, RuntimeError) as error:
+        raise CheckpointError(
+            "8-bit weights are made by torchao, which cannot be loaded here: pip install torchao==0.18.0, or open the "
+            "checkpoint as bfloat16."
+        ) from error
+    finally:
+        logging.disable(before)
+    return quantize_, Int8WeightOnlyConfig()
+
+
+# ----------------------------------------------------------------
+
 
 HeadKind = Literal["none", "classifier", "language"]
 Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening

@@ -1,7 +1,6 @@
 from . import agreement as agreement
 from . import alpha as alpha
 from . import baseline as baseline
-from . import boosting as boosting
 from . import borders as borders
 from . import causal_shapes as causal_shapes
 from . import class_sets as class_sets
@@ -12,10 +11,8 @@ from . import evaluation as evaluation
 from . import forest as forest
 from . import label_errors as label_errors
 from . import labelled_files as labelled_files
-from . import network as network
 from . import people_spread as people_spread
 from . import percentiles as percentiles
-from . import planted_maps as planted_maps
 from . import raster as raster
 from . import retraining as retraining
 from . import shapes as shapes

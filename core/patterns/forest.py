@@ -3,7 +3,7 @@
 Extremely randomised trees (Geurts et al. 2006, scikit-learn's) split each statistic of `shapes` at a random place, so
 no threshold is fitted to one checkpoint's weights. The fitted trees are kept as plain arrays, which any numpy walks.
 The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit. On the same
-maps it is decided whether boosted trees (`boosting`) have half of the say: where they lower the loss.
+maps it is decided whether boosted trees have half of the say: where they lower the loss.
 """
 
 from collections import Counter
@@ -13,12 +13,229 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import minimize_scalar
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
+from core.codebook.registry import BERT
 from core.errors import InputError
-from core.patterns.boosting import ROUNDS, Examples, boosted_probabilities, fit_boosted, has_boosted
-from core.patterns.planted_maps import planted
 from core.patterns.shapes import OF_ALL, shapes
+
+# ---------------------------------------------------------------- maps planted to fill rare classes of BERT's set
+
+
+ENOUGH = 60  # labelled and planted maps of a class together
+OUTSIDE = 0.06  # largest weight that a key of the other sentence keeps, as a share of its own
+Map = Float[np.ndarray, "_query _key"]
+Random = np.random.Generator
+
+
+def planted(
+    maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
+) -> tuple[list[Map], list[str]]:
+    """Planted maps: Vertical+Diagonal of a column map and a line, Block of any map within squares.
+
+    Args:
+        maps: labelled ones, whose parts are mixed; rows sum to 1.
+        enough: a class gets only as many as it lacks to this number of maps.
+
+    Returns:
+        The maps and their classes; none for a class set that lacks these classes, or where the labelled maps lack the
+        parts.
+    """
+    if tuple(classes) != BERT.names:
+        return [], []
+    rng = np.random.default_rng(seed)
+    of = {name: [m for m, label in zip(maps, labels, strict=True) if label == name] for name in BERT.names}
+    lines, columns = of["diagonal"], of["vertical"]
+    plain = columns + of["heterogeneous"] + of["block"]
+    drawn: list[Map] = []
+    names: list[str] = []
+    if lines and columns:
+        lacking = max(0, enough - len(of["vertical+diagonal"]))
+        drawn += [_both(rng, _any(rng, lines), _any(rng, columns)) for _ in range(lacking)]
+        names += ["vertical+diagonal"] * lacking
+    if plain:
+        lacking = max(0, enough - len(of["block"]))
+        drawn += [_block(rng, _any(rng, plain)) for _ in range(lacking)]
+        names += ["block"] * lacking
+    return drawn, names
+
+
+def _any(rng: Random, maps: Sequence[Map]) -> Map:
+    return maps[int(rng.integers(len(maps)))]
+
+
+def _normalised(weights: np.ndarray) -> Map:
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def cropped(rng: Random, weights: Map, length: int) -> Map:
+    """The map on its first, its last and neighbouring tokens between, `length` in all, rows summing to 1 again.
+
+    Args:
+        rng: draws where the neighbours begin.
+        weights: the map, rows sum to 1.
+        length: tokens that are left, at least 2.
+
+    Returns:
+        The map itself where it is not longer.
+    """
+    if len(weights) <= length:
+        return weights
+    start = 1 + int(rng.integers(len(weights) - length + 1))
+    places = np.r_[0, start : start + length - 2, len(weights) - 1]
+    return _normalised(weights[np.ix_(places, places)] + 1e-6)
+
+
+def _both(rng: Random, line: Map, columns: Map) -> Map:
+    length = min(len(line), len(columns))
+    share = rng.uniform(0.35, 0.65) + rng.uniform(-0.15, 0.15, (length, 1))
+    return _normalised(share * cropped(rng, line, length) + (1 - share) * cropped(rng, columns, length))
+
+
+def _block(rng: Random, attention: Map) -> Map:
+    """Two squares on the diagonal; columns of [CLS] and [SEP] are weakened, or they would be what the eye sees."""
+    length = len(attention)
+    cut = int(rng.integers(max(1, length // 4), max(2, 3 * length // 4)))
+    weights = attention.astype(np.float64) ** rng.uniform(0.3, 1.0)
+    weights[:, [0, -1]] *= rng.uniform(0, 0.5)
+    inside = np.zeros((length, length), dtype=bool)
+    inside[:cut, :cut] = inside[cut:, cut:] = True
+    return _normalised(np.where(inside, weights, weights * rng.uniform(0, OUTSIDE)) + 1e-6)
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- Gradient-boosted trees on length-free statistics, beside the forest
+
+
+ROUNDS, RATE, LEAVES, RIDGE = 50, 0.1, 15, 1.0
+BINS = 64  # of a statistic, where a tree may split it: a third of the time of scikit-learn's 255
+PREFIX = "boosted_"
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What boosted trees are fitted to.
+
+    Attributes:
+        measured: statistics of each example. *Shape:* (example, statistic).
+        numbers: class number of each. *Shape:* (example,).
+        weights: of each; None: all alike. *Shape:* (example,).
+    """
+
+    measured: np.ndarray
+    numbers: np.ndarray
+    weights: np.ndarray | None = None
+
+
+def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
+    """Arrays of boosted trees; none where all examples are of one class. classes: how many the set has."""
+    if len(set(examples.numbers.tolist())) < 2:
+        return {}
+    measured = examples.measured.astype(np.float32)
+    edges = None if examples.weights is None else _edges(measured)
+    model = HistGradientBoostingClassifier(
+        max_iter=rounds,
+        learning_rate=RATE,
+        max_leaf_nodes=LEAVES,
+        l2_regularization=RIDGE,
+        max_bins=BINS,
+        early_stopping=False,
+        random_state=seed % 2**32,
+    ).fit(measured if edges is None else _binned(measured, edges), examples.numbers, sample_weight=examples.weights)
+    present = model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]  # of two classes one is summed
+    base = np.full(classes, -np.inf)
+    base[model.classes_] = 0.0
+    base[present] = np.ravel(model._baseline_prediction)
+    numbers = present.tolist()
+    trees = [(tree.nodes, number) for step in model._predictors for tree, number in zip(step, numbers, strict=True)]
+    nodes = _boosting_nodes(trees) | {"base": base}
+    if edges is not None:
+        nodes["threshold"] = _of_statistics(nodes, edges)
+    return {PREFIX + name: values for name, values in nodes.items()}
+
+
+def _edges(measured: np.ndarray) -> list[np.ndarray]:
+    """Of each statistic the values, between BINS even parts, where a tree may split it. With weights scikit-learn looks
+    for them in a loop that takes most of a fit, so it gets numbers of bins instead."""
+    inner = np.quantile(measured, np.linspace(0, 1, BINS + 1)[1:-1], axis=0, method="lower")
+    return [np.unique(column) for column in inner.T]
+
+
+def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
+    """The number of each value's bin: how many edges lie below it."""
+    columns = [np.searchsorted(of, values) for of, values in zip(edges, measured.T, strict=True)]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def _of_statistics(nodes: Arrays, edges: list[np.ndarray]) -> np.ndarray:
+    """Thresholds between numbers of bins as values of the statistics; a leaf's stay 0."""
+    inner = nodes["left"] != np.arange(len(nodes["left"]))
+    chosen = zip(nodes["feature"], nodes["threshold"], inner, strict=True)
+    return np.array([edges[of][int(place)] if splits else 0.0 for of, place, splits in chosen])
+
+
+def _boosting_nodes(trees: list[tuple[np.ndarray, int]]) -> Arrays:
+    """Every tree's nodes one after another. left, right: node numbers, a leaf's are its own. root, of: of each tree its
+    first node and the class that it adds to."""
+    sizes = [len(nodes) for nodes, _ in trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    start = np.repeat(roots, sizes)
+    all_nodes = np.concatenate([nodes for nodes, _ in trees])
+    node_numbers, leaf = np.arange(len(all_nodes)), all_nodes["is_leaf"].astype(bool)
+    return {
+        "feature": np.where(leaf, 0, all_nodes["feature_idx"]).astype(np.int16),
+        "threshold": np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
+        "left": np.where(leaf, node_numbers, all_nodes["left"] + start).astype(np.int32),
+        "right": np.where(leaf, node_numbers, all_nodes["right"] + start).astype(np.int32),
+        "value": np.where(leaf, all_nodes["value"], 0.0).astype(np.float32),
+        "root": roots.astype(np.int32),
+        "of": np.array([number for _, number in trees], dtype=np.int16),
+    }
+
+
+def has_boosted(arrays: Arrays) -> bool:
+    """Whether a classifier has boosted trees: earlier versions stored none."""
+    return PREFIX + "root" in arrays
+
+
+def boosted_probabilities(
+    arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
+) -> Float64[np.ndarray, "map class"]:
+    """Class probabilities by boosted trees.
+
+    Args:
+        arrays: of the trees, named as `fit_boosted` gives them.
+        measured: statistics of each map, those that the trees were fitted to.
+
+    Returns:
+        *Range:* 0 to 1; rows sum to 1. 0 for a class without examples.
+    """
+    trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
+    leaves = _leaves(trees, measured.astype(np.float32))
+    logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
+    for number in np.unique(trees["of"]):
+        logits[:, number] += trees["value"][leaves[trees["of"] == number]].sum(0, dtype=np.float64)
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
+    """The leaf of each map in each tree."""
+    columns = np.arange(len(places))
+    at = np.repeat(trees["root"][:, None], len(places), axis=1)
+    while True:
+        below = places[columns, trees["feature"][at]] <= trees["threshold"][at]
+        following = np.where(below, trees["left"][at], trees["right"][at])
+        if (following == at).all():
+            return at
+        at = following
+
+
+# ----------------------------------------------------------------
+
 
 TREES = 150
 SMALLEST_LEAF = 3
@@ -27,8 +244,6 @@ FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # of the correlations between statistics towards none, so that their inverse is steady
 FARTHEST = 0.99  # a map is outside when it is farther off than this share of the training maps
-Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
-Arrays = dict[str, np.ndarray]
 Probabilities = Float64[np.ndarray, "map class"]
 Statistics = Float64[np.ndarray, "map statistic"]
 

@@ -5,6 +5,7 @@ are options: the learning rate falls to zero over the last part of the epochs (s
 kept, and no held-out map chooses an epoch), and splits are by input, because maps of one input are alike.
 """
 
+import itertools
 import json
 import warnings
 from collections import Counter
@@ -29,8 +30,98 @@ from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
 from core.patterns.evaluation import macro_f1
 from core.patterns.forest import Growth, Parts, fit_forest, parts
-from core.patterns.network import NETWORKS, build
-from core.patterns.raster import rasterize, training_size
+from core.patterns.raster import SMALLEST, rasterize, training_size
+
+# -------------------- The two convolutional networks that sort attention maps, as their authors published them
+
+
+NETWORKS = ("paper", "replication")
+REPLICATION_CHANNELS = (1, 8, 16, 16, 16, 32, 32, 64, 64)
+REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs as many rows
+
+
+class PaperNetwork(nn.Module):
+    """Maps [map, 1, size, size] -> class scores [map, class]; any size from 32 on (methods section 1)."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 16, 3),
+            nn.ReLU(),
+            nn.Conv2d(16, 16, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3),
+            nn.ReLU(),
+            nn.Conv2d(32, 32, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3),
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3),
+            nn.ReLU(),
+            nn.Conv2d(64, 16, 1),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(16, classes, 1),
+            nn.Flatten(),
+        )
+        for part in self.layers:
+            if isinstance(part, nn.Conv2d):
+                nn.init.xavier_normal_(part.weight)
+                nn.init.zeros_(part.bias)  # type: ignore[arg-type]
+
+    def forward(self, maps: Float[torch.Tensor, "map 1 size size"]) -> Float[torch.Tensor, "map classes"]:
+        return self.layers(maps)
+
+
+class ReplicationNetwork(nn.Module):
+    """Maps [map, 1, size, size] -> class scores [map, class]; strided 3 x 3 convolutions without padding.
+
+    The authors' size is 1024, which eight strides bring to 3 x 3. On smaller rasters a convolution takes stride 1
+    and keeps its side once a stride would leave fewer than 3 rows, so that eight remain.
+    """
+
+    def __init__(self, classes: int, size: int = 1024) -> None:
+        super().__init__()
+        parts: list[nn.Module] = []
+        side = size
+        for before, after in itertools.pairwise(REPLICATION_CHANNELS):
+            strided = (side - 3) // 2 + 1
+            keeps = strided < REPLICATION_SMALLEST_SIDE
+            parts += [
+                nn.Conv2d(before, after, 3, stride=1 if keeps else 2, padding=1 if keeps else 0),
+                nn.BatchNorm2d(after),
+                nn.ReLU(),
+            ]
+            side = side if keeps else strided
+        self.layers = nn.Sequential(*parts, nn.Flatten(), nn.Linear(REPLICATION_CHANNELS[-1] * side * side, classes))
+
+    def forward(self, maps: Float[torch.Tensor, "map 1 size size"]) -> Float[torch.Tensor, "map classes"]:
+        return self.layers(maps)
+
+
+def build(name: str, classes: int, size: int) -> nn.Module:
+    """A fresh network.
+
+    Raises:
+        InputError: maps are smaller than SMALLEST, or there is no such network.
+    """
+    if size < SMALLEST:
+        raise InputError(f"The networks need maps of at least {SMALLEST} rows; {size} was asked for: pad them.")
+    if name == "paper":
+        return PaperNetwork(classes)
+    if name == "replication":
+        return ReplicationNetwork(classes, size)
+    raise InputError(f'A pattern network is one of {", ".join(NETWORKS)}; "{name[:60]}" was asked for.')
+
+
+def parameters(network: nn.Module) -> int:
+    """How many numbers of a network are trained."""
+    return sum(weights.numel() for weights in network.parameters())
+
+
+# ----------------------------------------------------------------
+
 
 KINDS = ("trees", *NETWORKS, "baseline", "both")
 FOREST = "forest."  # how the trees' arrays are named

@@ -20,9 +20,31 @@ from core.models.classifier import padding_id
 from core.tasks.glue import Task
 from core.tasks.metrics import is_constant, metrics
 from core.tuning.batches import Example, batches, collate
+from core.tuning.files import write_whole
 from core.tuning.model import logits_of, loss_of, predictions
 from core.tuning.recipe import Recipe
-from core.tuning.state import load_state, save_state
+
+# ---------------------------------------------------------------- the state of a run under way
+
+
+def save_state(path: Path, state: dict[str, Any]) -> None:
+    """Write the state of a run whole or not at all: an interrupted write leaves the one before."""
+    write_whole(path, lambda part: torch.save(state, part))
+
+
+def load_state(path: Path, identity: str) -> dict[str, Any] | None:
+    """The state that a run with this identity left, or None. Read without running any code it may hold."""
+    if not path.is_file():
+        return None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # a state cut short has many errors; training then starts at the beginning
+        return None
+    return state if isinstance(state, dict) and state.get("identity") == identity else None
+
+
+# ----------------------------------------------------------------
+
 
 SAVE_EVERY_SECONDS = 20.0
 

@@ -14,10 +14,18 @@ import argparse
 import numpy as np
 
 from core.codebook.registry import SHIPPED
-from core.patterns.boosting import boosted_probabilities
 from core.patterns.evaluation import enough_maps, macro_f1
-from core.patterns.forest import Growth, _grown, _HeldOut, _of_forest, _statistics, _temperature, parts
-from core.patterns.planted_maps import planted
+from core.patterns.forest import (
+    Growth,
+    _grown,
+    _HeldOut,
+    _of_forest,
+    _statistics,
+    _temperature,
+    boosted_probabilities,
+    parts,
+    planted,
+)
 from data.recipes.pattern_figures import Labelled, labelled
 
 FORMS = {False: "forest", True: "forest and boosted trees"}

@@ -22,10 +22,19 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from core.codebook.registry import SHIPPED
-from core.patterns.boosting import boosted_probabilities
 from core.patterns.evaluation import SURE, calibration, enough_maps, macro_f1, sure_errors
-from core.patterns.forest import FLOOR, Growth, _distances, _grown, _of_forest, _spread, _statistics, parts
-from core.patterns.planted_maps import planted
+from core.patterns.forest import (
+    FLOOR,
+    Growth,
+    _distances,
+    _grown,
+    _of_forest,
+    _spread,
+    _statistics,
+    boosted_probabilities,
+    parts,
+    planted,
+)
 from core.patterns.shapes import shapes
 from data.recipes.pattern_boosting import inner_parts
 from data.recipes.pattern_figures import Labelled, labelled

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from core import config
-from core.atlas.first_scores import run_here
+from core.atlas.scores import run_here
 from core.models.weights import HEAD_FILE
 from core.studies.lookup import find_study
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from core import config
 from core.__main__ import app
-from core.atlas import first_scores, scores, shipped_hypotheses, shipped_scores
+from core.atlas import scores, shipped_hypotheses, shipped_scores
 from core.atlas.rows import score_row
 from core.store import runs
 from core.store.backup import back_up_now
@@ -221,8 +221,8 @@ def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
     monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
     monkeypatch.setattr(shipped_hypotheses, "FOLDER", tmp_path)
-    monkeypatch.setattr(first_scores, "STUDIES", ("statistics",))
-    monkeypatch.setattr(first_scores, "LIMIT", 4)
+    monkeypatch.setattr(scores, "STUDIES", ("statistics",))
+    monkeypatch.setattr(scores, "LIMIT", 4)
     found = CliRunner().invoke(app, ["atlas", "atlas-decoder", "--task", "rte", "--json"])
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["rows"]

@@ -10,7 +10,7 @@ import pytest
 from core import config
 from core.codebook.classes import PatternClass
 from core.codebook.registry import BERT, GPT2
-from core.commands.evaluate_patterns import evaluate, opened
+from core.commands.patterns import evaluate, opened
 from core.errors import InputError
 from core.patterns.class_sets import NewClassSet, colours, make_class_set
 from core.patterns.classifier_scores import evaluated

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped_hypotheses, shipped_scores
-from core.atlas.first_scores import run_here
+from core.atlas.scores import run_here
 from core.attention import Head
 from core.models.present import present_weights
 from core.store import runs
@@ -20,11 +20,12 @@ from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from core.studies.circuits.records import CircuitEdge
 from core.studies.hypotheses.predicates import PREDICATES
 from core.studies.lookup import find_study
-from pages.parts.atlas import choices, groups, head_effects, head_neighbours, measuring
+from pages.parts.atlas import choices, head_neighbours, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
+from pages.parts.views import one_head, similar
 from tests.pages.opening import switched
 from tests.pages.test_counterparts import MATCHED, matched_rows
 
@@ -160,9 +161,9 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     assert "Without it: rise of the loss, nats" in specs
     assert "Edges of the newest circuit" in specs
     scores = choices.on_task(choices.scores_of(NAME), "sst2")
-    frame = head_effects.effects(scores, Head(0, 0))["rise of the loss, nats"]
+    frame = one_head.effects(scores, Head(0, 0))["rise of the loss, nats"]
     assert frame["value"].tolist() == pytest.approx([0.4, 0.02])  # the head, and the mean of the other five
-    assert [one.name for one in head_effects.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
+    assert [one.name for one in one_head.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
 
 
 def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled):
@@ -250,18 +251,18 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     runs.store_rows(filled, run, rows)
     app = opened("heads/similar")
     kept = LikenessKept.among(rows)[0]
-    assert escaped(groups.comparison_sentence(kept)) in [one.value for one in app.markdown]
-    assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in groups.comparison_sentence(kept)
+    assert escaped(similar.comparison_sentence(kept)) in [one.value for one in app.markdown]
+    assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in similar.comparison_sentence(kept)
     assert any("phase-independent and task-agnostic" in one.value for one in app.caption)
     frame = pd.DataFrame(rows)
     mine = [row for row in rows if row["task"] == "sst2"]
-    figures = groups._figures(HeadGroup.among(mine), AlikeHead.among(mine))
+    figures = similar._figures(HeadGroup.among(mine), AlikeHead.among(mine))
     assert sorted(" ".join(one.note.partition(": ")[2] for one in figures).split()) == sorted(
         frame.loc[(frame["task"] == "sst2") & (frame["kind"] == "head"), "name"]
     )
     others = replace(kept, low=-0.1, p=0.4)
-    assert groups.comparison_sentence(others).endswith("not shown to be the same.")
-    assert groups.comparison_sentence(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
+    assert similar.comparison_sentence(others).endswith("not shown to be the same.")
+    assert similar.comparison_sentence(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
 
 
 SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores

@@ -7,7 +7,7 @@ import pages.parts.shell.shell as shell
 from core.patterns.class_sets import class_set_names
 from core.patterns.snapshot import known_class_set
 from core.store import labels
-from pages.parts.charts.colours import colours_of
+from pages.parts.charts.encoding import colours_of
 from pages.parts.shell import resources
 from tests.pages.opening import switched
 from tests.store.labelling import a_map, event
@@ -104,7 +104,7 @@ def test_a_chart_draws_a_class_of_ones_own_in_its_colour(page):
     def script():
         import streamlit as st
 
-        from pages.parts.charts.colours import colours_of
+        from pages.parts.charts.encoding import colours_of
 
         st.text(" ".join(colours_of(["dots <b>", "wave"])))
         st.text(" ".join(colours_of(["vertical", "block"])))

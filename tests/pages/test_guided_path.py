@@ -11,7 +11,7 @@ from core.report.published_values import printed_changes
 from core.store import runs
 from core.studies.attention.records import ChangeScore
 from pages.parts.shell import resources
-from pages.parts.tuning.paper_figure import change_by_depth, sentence_of_depth
+from pages.parts.views.guided_path import change_by_depth, sentence_of_depth
 from tests.pages.opening import opened
 
 

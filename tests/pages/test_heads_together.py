@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core.jobs import api
-from pages.parts.charts.circuit import circuit_picture, place_of
+from pages.parts.views.circuit import circuit_picture, place_of
 from pages.parts.widgets import pickers
 from tests.pages.opening import opened
 from tests.pages.test_disabling import db, fine, said, stored  # noqa: F401

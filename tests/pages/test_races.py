@@ -56,7 +56,7 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
 def test_intervals_are_drawn_between_lines_at_the_margin():
     from core.studies.ablation.records import RaceVerdict
     from core.studies.metric_columns import Metrics
-    from pages.parts.disable.race_pictures import intervals
+    from pages.parts.views.sequential_test import intervals
 
     verdict = RaceVerdict(
         name="L1H1",

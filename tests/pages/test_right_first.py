@@ -19,17 +19,16 @@ from core.store.runs import Provenance, record_run, store_rows
 from core.studies.attention.records import ChangeScore, Score
 from core.studies.headline import points_more
 from core.tasks.glue import read_rows
-from pages.parts.charts.colours import COLOURS, colours_of
 from pages.parts.charts.curves import points, stacked_bars
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import COLOURS, Axes, Shade, colours_of
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.reports import attending
-from pages.parts.reports.differences import rows_second_less_first
+from pages.parts.reports.attending import rows_second_less_first
 from pages.parts.shell import resources
 from pages.parts.shell.messages import counted
 from pages.parts.team.making import reason
-from pages.parts.tuning.change_pictures import STATISTICS, _as_change
+from pages.parts.views.change import STATISTICS, _as_change
 from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import opened
 

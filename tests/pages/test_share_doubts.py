@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 def page(outside):
     from core.studies.patterns.records import ClassNote
-    from pages.parts.patterns.share_charts import doubts
+    from pages.parts.views.pattern_shares import doubts
 
     doubts([ClassNote(part="note", checkpoint="/models/one", inputs=10, maps=100, unsure=0.04, outside=outside)] * 2)
 

@@ -5,16 +5,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from core.patterns import forest
-from core.patterns.boosting import (
-    BINS,
-    LEAVES,
-    RATE,
-    RIDGE,
-    Examples,
-    boosted_probabilities,
-    fit_boosted,
-    has_boosted,
-)
+from core.patterns.forest import BINS, LEAVES, RATE, RIDGE, Examples, boosted_probabilities, fit_boosted, has_boosted
 
 
 @pytest.mark.parametrize("present", [(0, 1, 2), (1, 3), (0, 2, 3, 4)])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.patterns.network import build, parameters
+from core.patterns.training import build, parameters
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 
 from core.codebook.registry import BERT, GPT2
-from core.patterns.planted_maps import cropped, planted
+from core.patterns.forest import cropped, planted
 from tests.codebook.drawn_maps import synthetic_maps
 
 

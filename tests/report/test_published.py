@@ -7,7 +7,7 @@ import pytest
 
 from core.report import published_values
 from core.report.ids import ExhibitId
-from core.report.measures import classifiers
+from core.report.measures import registry
 from core.report.published_values import PAPER, printed
 from core.tasks.glue import TASKS
 from tests.report.evidence_made import CHECKPOINT, evidence, found
@@ -89,8 +89,8 @@ def test_the_replications_classifier_stands_beside_the_one_that_ships():
         name: evidence(found("shares", [row | {"classifier": name}], "rte"), causal=True)
         for name in ("bundled-gpt2-0a1b2c3d", "mine")
     }
-    assert classifiers.classifier(by["mine"]) == []
-    ours = {one.item: one for one in classifiers.classifier(by["bundled-gpt2-0a1b2c3d"])}
+    assert registry.classifier(by["mine"]) == []
+    ours = {one.item: one for one in registry.classifier(by["bundled-gpt2-0a1b2c3d"])}
     printed_there = {one.item: one.value for one in published_values.figures() if one.exhibit == ExhibitId.CLASSIFIER}
     assert ours.keys() == printed_there.keys()
     assert {item.text: value for item, value in printed_there.items()} == {

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from core.atlas.first_scores import run_here
+from core.atlas.scores import run_here
 from core.errors import InputError
 from core.models.present import present_weights
 from core.store import runs

@@ -18,8 +18,7 @@ from core.tuning.model import initialised, logits_of
 from core.tuning.recipe import Recipe
 from core.tuning.saved_checkpoints import tuned_checkpoints
 from core.tuning.saving import save_tuned
-from core.tuning.state import load_state, save_state
-from core.tuning.training import Fit
+from core.tuning.training import Fit, load_state, save_state
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows
 
@@ -112,7 +111,7 @@ import resource, torch
 from pathlib import Path
 from core.errors import CheckpointError
 from core.tuning.saving import save_tuned
-from core.tuning.state import save_state
+from core.tuning.training import save_state
 from tests.capture.conftest import tiny
 from tests.tuning.test_saving import FACTS, outcome_of
 base, place = tiny("bert"), Path({str(tmp_path)!r})

@@ -1,15 +1,60 @@
 """Which function measures what an exhibit shows."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
+from core.codebook.registry import shipped_set
+from core.patterns import classifier_registry
+from core.report import readings
+from core.report.estimates import share_interval
 from core.report.evidence import Evidence
-from core.report.ids import ExhibitId
-from core.report.measures import classifiers, maps, probes, scores
+from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
+from core.report.measures import maps, probes, scores
 from core.report.verdicts import Measured
+from core.store.rows import Row
+from core.studies.estimate import Estimate
+
+# -------------------- The classifier that ships for decoders' maps, and the labels it learned from, beside what
+
+
+DECODERS = shipped_set(causal=True).name
+
+
+def classifier(evidence: Evidence) -> list[Measured]:
+    """F1 over classes on checkpoints that it did not learn from, and each class's share of its labels; nothing where
+    another classifier counted the maps."""
+    results = [result for result in evidence.of(Part.SHARES) if _by_bundled(result.rows)]
+    about = classifier_registry.bundled_about(DECODERS)
+    if not results or about is None:
+        return []
+    scores, run = about["scores"], results[0].run
+    f1 = Estimate(scores["macro_f1"], scores["low"], scores["high"])
+    counts = Counter(name for _, name, _ in about["snapshot"])
+    labels = sum(counts.values())
+    return [
+        _measured(Item(Quantity.CLASSIFIER_F1), f1, scores["n"], run, f"on {scores['on']}"),
+        *(
+            _measured(Item(Quantity.LABEL_SHARE, name), share_interval(counts[name] / labels, labels), labels, run)
+            for name in about["classes"]
+        ),
+    ]
+
+
+def _by_bundled(rows: Iterable[Row]) -> bool:
+    mark = f"{classifier_registry.BUNDLED}-{DECODERS}-"
+    return any(share.classifier.startswith(mark) for share in readings.class_shares(rows))
+
+
+def _measured(item: Item, estimate: Estimate, n: int, run: str | None, note: str = "") -> Measured:
+    return Measured(ExhibitId.CLASSIFIER, None, item, Condition.NONE, estimate, n, "labelled maps", run, note)
+
+
+# ----------------------------------------------------------------
+
 
 MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
     ExhibitId.SHARES: maps.shares,
-    ExhibitId.CLASSIFIER: classifiers.classifier,
+    ExhibitId.CLASSIFIER: classifier,
     ExhibitId.FRAMES: maps.frames,
     ExhibitId.SINK: maps.sink,
     ExhibitId.TABLE_1: scores.table_one,

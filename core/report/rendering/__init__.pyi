@@ -1,5 +1,4 @@
 from . import charts as charts
 from . import html as html
-from . import markdown as markdown
 from . import parquet as parquet
 from . import words as words

@@ -3,16 +3,24 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
-from core import models
+from core import capture, models, studies
+from core.attention import Head
 from core.tasks.perturbations import KINDS, PerturbationChoice, Perturbed, Text, perturb
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.shell import context, resources, url
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
+from pages.parts.widgets.head_links import pick_and_link
+from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:
     from core.models.encoding import Encoding
+
 
 KIND = "negate"  # that the view opens with
 
@@ -85,3 +93,89 @@ def opened(name: str) -> Any:
     """The checkpoint with the head it was saved with: classes, words, or none."""
     plain_name, revision = resources.split_revision(name)
     return resources.checkpoint(name, models.kinds.saved_head(plain_name, revision=revision))
+
+
+# ---------------------------------------------------------------- two inputs side by side
+
+
+def show_pair() -> None:
+    """Pick both inputs, and see what differs."""
+    with clear_errors():
+        inputs = pick_two()
+        if inputs is not None:
+            _shown(inputs)
+
+
+def _shown(inputs: TwoInputs) -> None:
+    comparison = studies.ablation.input_pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
+    left, right = st.columns([3, 2])
+    with right:
+        show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+    with left:
+        rows = head_rows(1 - comparison.change.cosine, "moved")
+        rows["on words without a partner, first"] = comparison.change.first_elsewhere.flatten()
+        rows["on words without a partner, second"] = comparison.change.second_elsewhere.flatten()
+        moved = rows["moved"].max()
+        chart = head_picture(
+            rows,
+            Shade("moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1)))),
+            title="How far each head's map moved on words that both inputs have (0 same, 1 nothing in common)",
+            tooltip=["on words without a partner, first", "on words without a partner, second"],
+        )
+        st.altair_chart(chart, width="content")
+    unmatched = [
+        [words[k].text for k in side]
+        for words, side in zip(
+            comparison.words, (comparison.alignment.first_alone, comparison.alignment.second_alone), strict=True
+        )
+    ]
+    alone_texts = [
+        f"{name} alone: {', '.join(word_texts)}"
+        for name, word_texts in zip(("first", "second"), unmatched, strict=True)
+        if word_texts
+    ]
+    partners = f"{len(comparison.alignment.pairs)} words (special tokens among them) have a partner"
+    st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
+    names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
+    pick_and_link(inputs.name, names, current_view="", key="go_on")
+
+
+def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
+    """One row a head of [layer, head]."""
+    places = [{"layer": layer, "head": head} for layer, head in np.ndindex(values.shape)]
+    return pd.DataFrame(places).assign(**{name: np.asarray(values, dtype=float).flatten()})
+
+
+def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> None:
+    """Classes, or the likeliest words, of two runs."""
+    if not choices:
+        st.info(
+            "This checkpoint predicts nothing here: it needs a mask token in an input and a head that predicts words, "
+            "or a fine-tuned classifier."
+        )
+        return
+    table = pd.DataFrame(
+        {
+            "": [plain(choice.name) for choice in choices],
+            names[0]: [choice.before for choice in choices],
+            names[1]: [choice.after for choice in choices],
+        }
+    )
+    form: dict[str, Any] = {name: st.column_config.NumberColumn(format="percent") for name in names}
+    if len(choices) == 1:
+        table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
+        form = {}
+    show_table(table, column_config=form)
+    finite = [
+        [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
+    ]
+    best = [
+        max(side, key=lambda choice: getattr(choice, end)).name if side else None
+        for side, end in zip(finite, ("logit_before", "logit_after"), strict=True)
+    ]
+    if len(choices) > 1 and None not in best:
+        stays = best[0] == best[1]
+        st.markdown(
+            f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
+            + ("" if stays else f" becomes **{plain(best[1])}**")
+        )

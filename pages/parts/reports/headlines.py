@@ -13,7 +13,7 @@ from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
 from core.tasks.glue import sampled
-from pages.parts.reports.differences import rows_second_less_first
+from pages.parts.reports.attending import rows_second_less_first
 from pages.parts.reports.provenance import stored_run
 from pages.parts.shell import resources
 

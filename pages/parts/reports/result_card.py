@@ -1,6 +1,7 @@
 """One result as a card: its headline, what it rests on, where it comes from, and what can be done with it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -9,7 +10,8 @@ import streamlit as st
 
 from core import findings
 from core.drawing.csv import csv_text
-from core.findings import figures
+from core.findings import export, figures
+from core.findings.pinning import finding_of_run
 from core.store import removed_results, runs, shipped_record
 from core.store.rows import Row
 from core.studies.attention.records import Score
@@ -18,7 +20,6 @@ from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports import headlines
-from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -26,6 +27,34 @@ from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
 from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.undoing import take_away
+
+# ---------------------------------------------------------------- A result as a figure and a citation
+
+
+def offer_citation(stored: StoredRun, *, key: str) -> None:
+    """A popover with the command, the BibTeX entry and the figures; they are made when it is opened."""
+    cited = st.popover("Cite", icon=":material/format_quote:", key=key, on_change="rerun",
+                       help="Figure (SVG), BibTeX entry and command")  # fmt: skip
+    if cited.open:
+        with cited:
+            _show(stored, key)
+
+
+def _show(stored: StoredRun, key: str) -> None:
+    """As if it were pinned now."""
+    with clear_errors():
+        finding = finding_of_run(resources.database(), stored.run)
+        finding = replace(finding, stored=stored.created, finding=stored.run[:12])
+        if finding.command:
+            st.code(finding.command, language="sh", wrap_lines=True)
+        st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
+        for name, picture in export.svgs([finding]).items():
+            label = f"Figure (SVG) {plain(name)}"
+            st.download_button(label, picture, name, on_click="ignore", icon=":material/download:",
+                               key=f"{key}_{name}")  # fmt: skip
+
+
+# ----------------------------------------------------------------
 
 
 def show_card(stored: StoredRun, *, key: str) -> None:

@@ -9,9 +9,8 @@ from core.store import removed_results, runs
 from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
-from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
-from pages.parts.reports.result_card import facts
+from pages.parts.reports.result_card import facts, offer_citation
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.shell.page_table import RESULTS

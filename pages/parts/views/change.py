@@ -1,19 +1,188 @@
 """Change: how much each head's attention differs before and after fine-tuning (Fig 5)."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import config
+from core.attention import Head
+from core.errors import InputError
+from core.report.published_values import printed_changes
 from core.studies.attention.records import ChangeScore
-from core.studies.tuning.change import STUDY
+from core.studies.tuning.change import STUDY, ChangeOptions
+from core.tasks.glue import TaskRow, read_rows
 from core.tuning.saved_checkpoints import shown_folder, tuned_checkpoints
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import CELL, Axes, Shade
+from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.reports.at_chance import warn_of_tuning
+from pages.parts.reports.attending import task_said
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import context, url
+from pages.parts.shell import context, history, links, url
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
+from pages.parts.shell.short_names import short_names
 from pages.parts.tuning.tuning_settings import pick_data
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.head_links import is_missing, show_links
+from pages.parts.widgets.pickers import task_name
+
+# ---------------------------------------------------------------- the pictures of the Change page
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How a change is measured: in words, its unit, and the ends of its scale. alike: whether the study stores how
+    alike two maps are; pictures then draw 1 less that, so that more ink is more change."""
+
+    title: str
+    unit: str
+    domain: tuple[float, float]
+    alike: bool = False
+
+
+STATISTICS = {
+    "cosine": Likeness("1 − cosine of the flattened maps", "1 − cosine", (0.0, 1.0), alike=True),
+    "divergence": Likeness("Jensen-Shannon divergence of the rows, nats", "nats", (0.0, math.log(2))),
+    "cosine_without_first": Likeness("1 − cosine without the first token", "1 − cosine", (0.0, 1.0), alike=True),
+    "divergence_without_first": Likeness(
+        "Jensen-Shannon divergence without the first token, nats", "nats", (0.0, math.log(2))
+    ),
+}
+
+
+def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled: bool) -> None:
+    """A small picture per fine-tuned checkpoint, all on the scale of their differences, and the layers' means.
+
+    A click chooses a head. bundled: whether the rows are those of the bundled samples, which are only like a task's.
+    """
+    likeness = STATISTICS[statistic]
+    heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
+    domain = likeness.domain
+    help_text = "The whole range of the statistic, as the paper draws it (Fig 5); else from 0 to the greatest value."
+    if not url.switch(st.toggle, "The paper's scale", key="whole", help=help_text):
+        values = [score.value for score in heads if score.value is not None]
+        domain = (0.0, max(values, default=1.0))
+    beside = st.container(horizontal=True)
+    widest = max(int(score.head or 0) for score in heads) + 1
+    for after in dict.fromkeys(score.after for score in heads):
+        checkpoint_scores = [score for score in heads if score.after == after]
+        with beside.container(width=CELL * widest + 130):  # with its legend, so that several stand side by side
+            picture = head_picture(
+                pd.DataFrame(checkpoint_scores),
+                Shade("value", label=likeness.unit, domain=domain),
+                title=task_said(checkpoint_scores[0].task, bundled=bundled),
+                tooltip=("low", "high", "n"),
+                select=True,
+            )
+            key = f"change|{run}|{statistic}|{after}"
+            st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
+            st.caption(plain(f"n = {checkpoint_scores[0].n} rows · {Path(after).name}"))
+    chart = line_with_band(
+        pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
+        Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
+        title="Mean over the heads of a layer, 95% interval",
+    )
+    st.altair_chart(chart)
+
+
+def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> list[dict[str, Any]]:
+    """The layers' means, counted from 1, and beside cosines of as many layers those that the paper prints."""
+    likeness = STATISTICS[statistic]
+    layers = [_as_change(score, likeness) for score in scores if score.kind == "layer" and score.statistic == statistic]
+    lines: list[dict[str, Any]] = [
+        {"layer": score.layer + 1, "task": task_said(score.task, bundled=bundled)}
+        | {"value": score.value, "low": score.low, "high": score.high}
+        for score in layers
+    ]
+    paper = printed_changes()
+    if statistic == "cosine" and max(score.layer for score in layers) + 1 == len(paper):
+        lines += [
+            {"layer": k, "task": "QQP, the paper's", "value": 1 - value, "low": 1 - value, "high": 1 - value}
+            for k, value in enumerate(paper, 1)
+        ]
+    return lines
+
+
+def _as_change(score: ChangeScore, likeness: Likeness) -> ChangeScore:
+    """1 less a likeness, its interval turned with it; a divergence as it is."""
+    if not likeness.alike:
+        return score
+    value, low, high = (None if end is None else 1 - end for end in (score.value, score.high, score.low))
+    return replace(score, value=value, low=low, high=high)
+
+
+def _clicked(key: str, after: str) -> None:
+    for head in clicked_heads(st.session_state[key]):
+        st.session_state.changed_after, st.session_state.changed_head = after, str(head)
+
+
+def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
+    """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
+    left, right = st.columns(2)
+    after = url.pick(
+        left.selectbox,
+        "Checkpoint after",
+        (fine_tuned := list(dict.fromkeys(score.after for score in scores))),
+        key="changed_after",
+        format_func=short_names(fine_tuned).__getitem__,
+        on_change=_most_changed,
+    )
+    cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]
+    score_of_head = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
+    name = url.pick(
+        right.selectbox,
+        "Head, most changed first",
+        list(score_of_head),
+        format_func=lambda head: f"{head} · {1 - _cosine(score_of_head[head]):.3f}",
+        key="changed_head",
+        help="Or click it in a picture above.",
+    )
+    show_links(after, Head.parse(name), current_view="")
+    chosen = score_of_head[name]
+    texts = _texts_at_hand(chosen.task, compared)
+    for changed in chosen.most_changed:
+        row = texts.get(changed.row)
+        if row is None:
+            st.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}")
+            continue
+        text_column, link = st.columns([5, 2], vertical_alignment="center")
+        second = f"\n{row.pair}" if row.pair else ""
+        text_column.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
+        if is_missing(after) or is_missing(compared.before):
+            continue
+        with link:
+            links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,
+                       pair=row.pair, head=name)  # fmt: skip
+
+
+def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
+    """The rows by id; none, with a word, where a result came without them."""
+    try:
+        return {row.id: row for row in read_rows(task, compared.split, folder=compared.data)}
+    except InputError:
+        st.caption(plain(f"The rows stand by their ids: {task_name(task)}'s own texts do not ship with the result."))
+        return {}
+
+
+def _most_changed() -> None:
+    """Back to the head that changed most."""
+    st.session_state.pop("changed_head", None)
+    history.keep({"changed_head": None})
+
+
+def _cosine(score: ChangeScore) -> float:
+    """1 where there is none: such heads stand last."""
+    return 1.0 if score.value is None else score.value
+
+
+# ----------------------------------------------------------------
 
 
 def start() -> None:

@@ -1,20 +1,159 @@
 """Generation: a decoder writes on from a prompt or a chat, and every new token's row of every map is kept."""
 
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.generation import asking, steps
-from pages.parts.shell import context
-from pages.parts.shell.messages import clear_errors
+from core import capture, models
+from core.drawing.panes import scored_pane, telling_head
+from core.models.present import stamp_of
+from pages.parts.maps import maps_grid
+from pages.parts.shell import context, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.sized_cache import SizedCache
+from pages.parts.widgets.tables import show_table
+
+if TYPE_CHECKING:
+    from core.capture.generating import Generated, GenerationStep
+
+
+# ---------------------------------------------------------------- the new tokens one after another
+
+
+# ---------------------------------------------------------------- what a decoder writes on from
+
+
+class Prompt(NamedTuple):
+    """text: the prompt, or the user's message of a chat. system: a chat's first message, which may be empty."""
+
+    text: str
+    chat: bool = False
+    system: str = ""
+    new: int = 20
+    temperature: float = 0.0
+    seed: int = 0
+
+
+def pick_prompt(text: str) -> Prompt:
+    """How to write on from `text`, in a popover."""
+    with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
+        chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
+        system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""
+        new = st.number_input("New tokens", 1, 512, 20, key="new_tokens", bind="query-params")
+        temperature = st.slider(
+            "Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", bind="query-params", help="0: the most probable token"
+        )
+        seed = st.number_input(
+            "Seed", 0, 2**31, 0, key="generation_seed", bind="query-params", disabled=temperature == 0
+        )
+    return Prompt(text, chat, system, int(new), float(temperature), int(seed))
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- What a decoder writes on, kept so that moving over its tokens computes nothing again
+
+
+def generated(name: str, prompt: Prompt) -> "Generated":
+    """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
+    model = resources.checkpoint(name, "language")
+    placeholder = st.empty()
+    written: list[str] = []
+
+    def tell(step: "GenerationStep") -> None:
+        written.append(step.token)
+        placeholder.caption(plain("".join(written)))
+
+    def make() -> "Generated":
+        if prompt.chat:
+            turns = [models.chat.Message("system", prompt.system)] if prompt.system.strip() else []
+            encoded = models.chat.encode_chat(model, [*turns, models.chat.Message("user", prompt.text)])
+        else:
+            encoded = model.encode(prompt.text)
+        return capture.generating.generate(
+            model, encoded, new=prompt.new, temperature=prompt.temperature, seed=prompt.seed, on_step=tell
+        )
+
+    with st.spinner("Writing on ..."):
+        generation = _generations().get((name, prompt, stamp_of(name)), make, lambda generation: generation.size)
+    placeholder.empty()
+    return generation
+
+
+@st.cache_resource(show_spinner=False)
+def _generations() -> "SizedCache[Generated]":
+    return SizedCache(lambda: resources.MAPS_ROOM // 4)
+
+
+# ----------------------------------------------------------------
+
+
+def show_steps(name: str, prompt: Prompt) -> None:
+    """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
+    generation = generated(name, prompt)
+    _show_text(generation)
+    last = len(generation.steps)
+    least = 0 if generation.maps is not None else 1
+    step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
+                            help="The maps grow by a row and a column a token")  # fmt: skip
+    step = generation.steps[step_number - 1] if step_number else None
+    maps = generation.grown(step_number)
+    pane = scored_pane(name, maps, first=0, separators=())
+    caption = f"{prompt.text[:150]}, {step_number} new tokens"
+    maps_grid.show_kept([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
+    if step is not None:
+        _show_step(step, maps.keys)
+    st.caption(
+        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} tokens of the prompt "
+        f"and {step_number} new · {maps.sees} · n = 1 input"
+    )
+
+
+def _show_text(generation: "Generated") -> None:
+    written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
+    ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
+    st.markdown(f"**Written:** {plain(written)}{ended}")
+
+
+def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
+    """Its probability beside the others', and where each head's row is greatest."""
+    left, right = st.columns([1, 2])
+    likely = pd.DataFrame(step.likely, columns=["token", "probability"])
+    show_table(likely, container=left, key="likely", height=220)
+    left.caption(f"“{plain(step.token)}” had probability {step.probability:.3f}.")
+    if step.ends:
+        right.caption("It ends the text, so that it is not read and has no row.")
+        return
+    layers, heads, _ = step.rows.shape
+    to, weight = step.rows.argmax(-1), step.rows.max(-1)
+    names = keys if len(keys) == step.rows.shape[-1] else None
+    rows = pd.DataFrame(
+        {
+            "head": f"L{layer + 1}H{head + 1}",
+            "looks most at": names[to[layer, head]] if names else f"position {to[layer, head] + 1}",
+            "position": int(to[layer, head]) + 1,
+            "weight": round(float(weight[layer, head]), 4),
+        }
+        for layer, head in np.ndindex(layers, heads)
+    ).sort_values("weight", ascending=False)
+    show_table(rows, container=right, key="newest_row", height=220)
+    right.caption(f"The row of “{plain(step.token)}”: where each of {layers * heads} heads looks most.")
+
+
+# ----------------------------------------------------------------
 
 
 def show(tools: DeltaGenerator) -> None:
     """The prompt written on."""
     view_context = context.now()
     with tools:
-        prompt = asking.pick_prompt(view_context.text or "")
+        prompt = pick_prompt(view_context.text or "")
     if not prompt.text.strip():
         st.info("Type a prompt above and press Enter: the model writes on, token by token.", icon=":material/edit:")
         return
     with clear_errors():
-        steps.show_steps(str(view_context.checkpoint), prompt)
+        show_steps(str(view_context.checkpoint), prompt)

@@ -1,17 +1,105 @@
 """Norms, rollout and flow: norms |alpha f(x)|, rollout, flow and value zeroing of one input."""
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.atlas import beyond
-from pages.parts.shell import context, url
-from pages.parts.shell.messages import clear_errors
+from core import capture, scoring
+from core.drawing.panes import Pane, difference
+from core.drawing.payload import as_bytes
+from pages.parts.charts.curves import grouped_bars
+from pages.parts.charts.encoding import Axes
+from pages.parts.maps import maps_grid
+from pages.parts.shell import context, resources, url
+from pages.parts.shell.messages import clear_errors, plain
+
+# ---------------------------------------------------------------- views of one input that see more than weights
+
+
+MEANING = {
+    "norms": "|alpha f(x)|: weight times the length of what is read (Kobayashi et al. 2020). Rows are divided by their "
+    "sum, so that they compare with rows of weights.",
+    "rollout": "Where each layer's outputs come from: products of 0.5 mean attention + 0.5 identity (Abnar and Zuidema "
+    "2020). Of a layer, not of a head; rows sum to 1.",
+    "flow": "How much fits from one output to each input at once: maximum flow over the same graph (Abnar and Zuidema "
+    "2020). Capacities are whole numbers, a weight of 1 is 1,000,000 units.",
+    "value zeroing": "How far a layer's output of a token moves, as cosine distance, when another token's value is set "
+    "to 0 (Mohebbi et al. 2023). Of a layer; rows are divided by their sum.",
+}
+LONGEST = 48  # pieces that flow and value zeroing take: both ask once per token
+
+
+def show_norms(name: str, text: str, pair: str | None) -> None:
+    """Weights, norms and the difference of every head. Errors: InputError where values cannot be had."""
+    shown = resources.shown(name, text, pair)
+    maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
+    norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
+    raw = maps_grid.pane_of(shown, "weights")
+    pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal)
+    third = difference(raw, pane, (shown.maps.weights, norms))
+    panes = [raw, pane] if isinstance(third, str) else [raw, pane, third]
+    maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
+    special = [k for k in (shown.first, *shown.separators) if k is not None]
+    if special:
+        share = [weights[..., special].sum(-1).mean() for weights in (shown.maps.weights, norms)]
+        st.caption(
+            f"Mean share on special tokens: {share[0]:.3f} of the weight, {share[1]:.3f} of the norms · n = 1 input"
+        )
+    layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
+    st.markdown("**Heads of a layer together**: |sum over heads of alpha f(x)|, what they add against each other gone")
+    _layers(layers, shown, "heads together")
+
+
+def show_rollout(name: str, text: str, pair: str | None) -> None:
+    """Rollout of every layer's outputs."""
+    shown = resources.shown(name, text, pair)
+    _layers(scoring.rollout.rollout(shown.maps.weights), shown, "rollout")
+
+
+def show_zeroing(name: str, text: str, pair: str | None) -> None:
+    """Value zeroing of every layer. Errors: InputError where a family's layers cannot be reached."""
+    shown = resources.shown(name, text, pair, most=LONGEST)
+    with st.spinner("Zeroing one value after another ..."):
+        scores = capture.zeroing.value_zeroing(resources.checkpoint(name), shown.encoding)
+    _layers(scores, shown, "value zeroing")
+
+
+def show_flow(name: str, text: str, pair: str | None) -> None:
+    """Flow from one output to every input, beside its rollout."""
+    shown = resources.shown(name, text, pair, most=LONGEST)
+    tokens = [f"{k + 1} {token}" for k, token in enumerate(shown.maps.tokens)]
+    places = st.columns(2)
+    first = tokens[0] if not shown.maps.causal else tokens[-1]
+    output = url.pick(places[0].selectbox, "From the output of", tokens, key="output", default=first)
+    layers = [str(k + 1) for k in range(shown.maps.layers)]
+    layer = int(url.pick(places[1].selectbox, "Layer", layers, key="layer", default=layers[-1]))
+    number = tokens.index(output)
+    with st.spinner("One maximum flow for each input ..."):
+        flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)
+    rolled = scoring.rollout.rollout(shown.maps.weights)[layer - 1, number]
+    rows = pd.DataFrame(
+        {"input": tokens * 2, "value": [*flows, *rolled], "kind": ["flow"] * len(tokens) + ["rollout"] * len(tokens)}
+    )
+    chart = grouped_bars(rows, Axes(x="input", y="value", colour="kind"), order=tokens)
+    st.altair_chart(chart)
+    st.caption(plain(f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input"))
+
+
+def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
+    pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal, whole=True)
+    maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head="Layer 1")
+    st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")
+
+
+# ----------------------------------------------------------------
+
 
 SHOWN = {
-    "norms": beyond.show_norms,
-    "rollout": beyond.show_rollout,
-    "flow": beyond.show_flow,
-    "value zeroing": beyond.show_zeroing,
+    "norms": show_norms,
+    "rollout": show_rollout,
+    "flow": show_flow,
+    "value zeroing": show_zeroing,
 }
 
 
@@ -22,7 +110,7 @@ def show(tools: DeltaGenerator) -> None:
         kind = url.pick_mode(list(SHOWN), "Measure")
         is_on = url.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     with clear_errors():
-        st.caption(beyond.MEANING[kind])
+        st.caption(MEANING[kind])
         text = view_context.text or ""
         if view_context.checkpoint and text.strip() and is_on:
             SHOWN[kind](view_context.checkpoint, text, view_context.pair_or_none)

@@ -1,30 +1,332 @@
 """One head: all that is known of it with its sources, the heads most like it, and its gallery."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core import capture, studies
+from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, sentence
-from core.atlas.head_page import Gallery
+from core.atlas.head_page import Gallery, Shelved, command_of, head_page
+from core.atlas.head_pair import scores_beside
 from core.attention import Head
+from core.drawing.maps_page import MapsSource
+from core.drawing.packing import Grid
+from core.errors import AtlasError
+from core.findings.pinning import HeadFacts, Remark, pin_head
+from core.models.present import present_weights
+from core.store.findings import Number
+from core.studies.attention import norms, statistics
+from core.studies.circuits.records import CircuitEdge
 from core.studies.lookup import section_of
-from core.studies.score_records import label_of
+from core.studies.score_records import find_score, label_of
+from core.tasks.glue import drawn
 from pages.parts.atlas import choices
-from pages.parts.atlas.dossier import Dossier
-from pages.parts.atlas.gallery import show_gallery
-from pages.parts.atlas.head_beside import show_beside
-from pages.parts.atlas.head_effects import show_what_it_does
-from pages.parts.atlas.head_hypotheses import show_hypotheses
-from pages.parts.atlas.head_neighbours import show_counterparts, show_nearest
+from pages.parts.atlas.choices import is_task, pick_score
+from pages.parts.atlas.head_hypotheses import judged_of, show_hypotheses
+from pages.parts.atlas.head_neighbours import (
+    input_of,
+    matched_with,
+    show_counterparts,
+    show_maps,
+    show_nearest,
+    thumbnail,
+)
 from pages.parts.atlas.head_pictures import show_three_maps, show_where_it_looks
 from pages.parts.atlas.head_why import show_why
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
+from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.charts.curves import values_with_intervals
+from pages.parts.charts.encoding import Axes
+from pages.parts.reports import attending
+from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import is_missing, show_links
+from pages.parts.widgets.head_links import is_missing, say_missing, show_links
 from pages.parts.widgets.pin import offer_pin
 from pages.parts.widgets.tables import show_table
+
+# ---------------------------------------------------------------- the dossier of a head out of the app
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """What the page has of a head. scores: of all heads on the task; rows: this head's, as the table shows them."""
+
+    head: Head
+    checkpoint: str
+    task: str | None
+    scores: pd.DataFrame
+    rows: pd.DataFrame
+    gallery: Gallery
+
+    def page(self) -> str:
+        """The page in one file."""
+        return head_page(
+            self.head, self.checkpoint, self.scores, self.rows, task=self.task, gallery=self.gallery,
+            maps=self._maps(), hypotheses=judged_of(self.checkpoint, self.head),
+        )  # fmt: skip
+
+    def pin(self, title: str, note: str, who: str) -> str:
+        """Keep it among the findings; returns the finding's id."""
+        rows = self.rows.astype(object).where(self.rows.notna(), None).to_dict("records")
+        numbers = [
+            Number(str(self.head), row["what"], row["value"], row["low"], row["high"], row["q"], row["n"])
+            for row in rows
+        ]
+        weights = present_weights(self.checkpoint) or ""
+        source = MapsSource(self.checkpoint, "", weights_hash=weights, command=command_of(self.checkpoint, self.task))
+        facts_sentence, judged = sentence(facts(self.scores, self.head)), judged_of(self.checkpoint, self.head)
+        return pin_head(
+            resources.database(),
+            self.head,
+            source,
+            HeadFacts(facts_sentence, numbers, judged),
+            Remark(note, title, who),
+        )
+
+    def _maps(self) -> Grid | str:
+        """All heads on the example pair, or why they are left out."""
+        try:
+            return example_grid(self.checkpoint, head=str(self.head))
+        except AtlasError as error:
+            return str(error)
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- One head beside its counterpart in the checkpoint that it is compared with, or the head of
+
+
+def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: str | None) -> None:
+    """Both heads' maps of one input and the scores that they share; nothing where no other checkpoint is chosen."""
+    beside = context.now().beside
+    if beside in (None, checkpoint):
+        return
+    other_checkpoint = str(beside)
+    st.subheader(plain(f"Beside {other_checkpoint}"), anchor=False)
+    partner = _partner(checkpoint, head, other_checkpoint)
+    shown_input = input_of(checkpoint, head, task_scores, task)
+    if shown_input is not None:
+        maps = [
+            thumbnail(checkpoint, head, shown_input, f"{head}, here"),
+            thumbnail(other_checkpoint, partner, shown_input, f"{partner} of {other_checkpoint}"),
+        ]
+        show_maps(maps, "beside_maps")
+    scores = choices.scores_of(other_checkpoint)
+    if scores.empty:
+        st.caption(plain(f"Nothing is stored of {other_checkpoint}: measure it on its own page."))
+        if not say_missing(other_checkpoint):
+            links.link("heads/one", f"{partner} of {other_checkpoint}", checkpoint=other_checkpoint, head=str(partner))
+        return
+    _show_scores(scores_beside(task_scores, head, choices.on_task(scores, task), partner), partner, other_checkpoint)
+
+
+def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
+    """Its counterpart where the two checkpoints were matched and that is wished, else the head of the same number."""
+    counterparts = matched_with(checkpoint, other_checkpoint)
+    matches = [
+        record for record in counterparts if (record.layer, record.head) == (head.layer, head.head) and record.match
+    ]
+    explained = "Its counterpart (Heads > Counterparts), not the head of the same number"
+    if matches and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
+        record = matches[0]
+        st.caption(
+            plain(f"{head} is matched with {record.match}, similarity {record.similarity:.2f}, n = {record.n} inputs.")
+        )
+        return Head.parse(record.match)
+    if not matches:
+        why = f"{head} has no counterpart beyond chance there" if counterparts else "The two were not matched yet"
+        st.caption(plain(f"{why}: the head of the same number is shown, which need not be the same head."))
+        links.link("heads/counterparts", checkpoint=checkpoint, beside=other_checkpoint, head=str(head))
+    return head
+
+
+def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str) -> None:
+    differences = differences[~differences["score"].isin(choices.HIDDEN)]
+    if differences.empty:
+        st.caption(plain(f"Nothing that is known of both heads on the same rows ({partner} of {other_checkpoint})."))
+        return
+    sure, tested = int(differences["sure"].eq(True).sum()), int(differences["sure"].notna().sum())
+    st.markdown(f"**{sure} of {tested} scores** surely differ (5 % over all of them together).")
+    shown = pd.DataFrame(
+        {
+            "what": [label_of(key) for key in differences["score"]],
+            "here": [
+                _number(*row) for row in differences[["first", "first_low", "first_high"]].itertuples(index=False)
+            ],
+            "there": [
+                _number(*row) for row in differences[["second", "second_low", "second_high"]].itertuples(index=False)
+            ],
+            "there less here": differences["difference"],
+            "surely": differences["sure"].map({True: "yes", False: "no"}),
+        }
+    )
+    show_table(shown, height=260, column_config={"there less here": st.column_config.NumberColumn(format="%+.3g")})
+    st.caption(
+        "In brackets 95 % intervals over inputs; a z test of each difference, corrected over the scores (Bonferroni), "
+        "with both heads' errors added as if their inputs were others. Clearest first."
+    )
+
+
+def _number(value: float, low: float, high: float) -> str:
+    return f"{value:.3g}" if pd.isna(low) else f"{value:.3g} [{low:.3g}, {high:.3g}]"
+
+
+# ----------------------------------------------------------------
+
+
+# ---------------------------------------------------------------- what one head does, as pictures
+
+
+MEASURED_AS = {  # what scores of effects begin with: the unit of their axis, and the view that shows them
+    "operators/": ("rise of the loss, nats", "interventions/ablation"),
+    "race/": ("rise of the loss, nats", "interventions/sequential"),
+    "disable/": ("change of the metric", "interventions/ablation"),
+    "importance/importance": ("importance", "interventions/pruning"),
+}
+MOST_EDGES = 10
+
+
+def effects(scores: pd.DataFrame, head: Head) -> dict[str, pd.DataFrame]:
+    """By unit what happens without the head, beside the mean over the other heads: what, of, value, low and high."""
+    drawn: dict[str, list[pd.DataFrame]] = {}
+    is_head = (scores["layer"] == head.layer) & (scores["head"] == head.head)
+    for start, (unit, _) in MEASURED_AS.items():
+        for score in scores.loc[is_head & scores["score"].str.startswith(start), "score"].drop_duplicates():
+            is_score = scores["score"] == score
+            row = scores[is_head & is_score].iloc[0]
+            value, low, high = (float(row[name]) for name in ("value", "low", "high"))
+            usual = float(scores.loc[is_score & ~is_head, "value"].mean())
+            drawn.setdefault(unit, []).append(pd.DataFrame({
+                "what": label_of(score), "of": ["this head", "other heads, mean"], "value": [value, usual],
+                "low": [low, np.nan], "high": [high, np.nan],
+            }))  # fmt: skip
+    return {unit: pd.concat(frames, ignore_index=True).dropna(subset=["value"]) for unit, frames in drawn.items()}
+
+
+def edges_of(checkpoint: str, head: Head) -> list[CircuitEdge]:
+    """The edges of the newest circuit of this checkpoint that the head is an end of, the strongest first."""
+    for stored in present_runs("circuit"):
+        if stored.checkpoint == checkpoint:
+            edges = stored.among(CircuitEdge)
+            head_edges = [edge for edge in edges if str(head) in (edge.sender, edge.receiver)]
+            return sorted(head_edges, key=lambda edge: edge.rank)[:MOST_EDGES]
+    return []
+
+
+def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None:
+    """A chart a unit, and one of edges; nothing where neither was measured."""
+    effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
+    if not effects_by_unit and not edges:
+        return
+    st.subheader("What it does", anchor=False)
+    for unit, frame in effects_by_unit.items():
+        axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
+        st.altair_chart(values_with_intervals(frame, axes, title=f"Without it: {unit}"))
+    if edges:
+        frame = pd.DataFrame(
+            [
+                {"edge": edge.name, "effect": edge.effect, "low": edge.low, "high": edge.high, "verdict": edge.verdict}
+                for edge in edges
+            ]
+        ).astype({"low": "float64", "high": "float64"})
+        axes = Axes(x="edge", y="effect", x_title="", y_title="fall of the logit difference", colour="verdict",
+                    low="low", high="high")  # fmt: skip
+        st.altair_chart(values_with_intervals(frame, axes, title="Edges of the newest circuit"))
+        st.caption(plain(f"exact effects over n = {edges[0].n} pairs, decided by the race"))
+    with st.container(horizontal=True):
+        starts = [
+            page
+            for start, (unit, page) in MEASURED_AS.items()
+            if unit in effects_by_unit and scores["score"].str.startswith(start).any()
+        ]
+        for page in dict.fromkeys([*starts, *(["interventions/circuit"] if edges else [])]):
+            links.link(page, checkpoint=checkpoint, head=str(head))
+
+
+# ----------------------------------------------------------------
+
+
+# ---------------------------------------------------------------- the gallery of a head
+
+
+MOST_ROWS = 300  # as many as the bundled samples have
+LONGEST = 48  # pieces of a small map
+TASK_ROWS, OWN = "task rows", "own sentences"
+OFFERED = [
+    f"{study.name}/{score.name}" for study in (statistics.STUDY, norms.STUDY) for score in study.head_scores if score.of
+]
+
+
+def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
+    """Choose a score and inputs, then see the chosen maps; returns them, for a file.
+
+    Errors: CheckpointError, InputError.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
+        source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
+        is_on = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
+    texts = ()
+    if is_on:
+        texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
+    if not texts:
+        st.info(
+            "Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
+            icon=":material/gallery_thumbnail:",
+        )
+        return Gallery()
+
+    values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
+    shelf = studies.attention.gallery.chosen(values)
+    if not shelf:
+        st.info("No input has this score: choose another.", icon=":material/info:")
+        return Gallery()
+    shelved = []
+    for example in shelf:
+        shown = resources.shown(checkpoint, *texts[example.input], most=LONGEST)
+        text = " | ".join(filter(None, texts[example.input]))
+        weights = _weights(checkpoint, shown, key, head)
+        shelved.append(Shelved(example.where, example.value, text, shown.maps.tokens, weights, shown.maps.causal))
+    score = find_score(key)
+    definition = f"{score.label}: {score.formula}"
+    summary = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
+    maps = [SmallMap(f"{example.where}: {example.value:.3f}", example.weights, example.tokens) for example in shelved]
+    show_small_maps(maps, key="gallery_maps")
+    st.caption(plain(f"{checkpoint} · {head} · {definition} · {summary} · rows are queries, columns keys"))
+    said_of_each = [{"where": example.where, "value": example.value, "text": example.text} for example in shelved]
+    show_table(pd.DataFrame(said_of_each), height=200)
+    return Gallery(shelved, f"{definition} · {summary}")
+
+
+def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:
+    if not key.startswith("norms/"):
+        return shown.maps.weights[head.layer, head.head]
+
+    maps = capture.norms.norm_maps(resources.checkpoint(checkpoint), shown.encoding).heads[head.layer, head.head]
+    return maps / np.maximum(maps.sum(-1, keepdims=True), 1e-12)
+
+
+def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
+    rows = drawn(pickers.task_rows(task, "dev", pickers.data_folder()), MOST_ROWS, seed=0)
+    return tuple((row.text, row.pair) for row in rows)
+
+
+def _own_sentences() -> tuple[tuple[str, str | None], ...]:
+    text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
+    texts = attending.typed_texts(text)[: attending.MOST_SENTENCES]
+    return tuple((given, None) if isinstance(given, str) else given for given in texts)
+
+
+# ----------------------------------------------------------------
+
 
 EVERYTHING = "everything"
 ABOUT = {  # what a head's scores are about, as their studies say, and the views that show those

@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.store.rows import Row
 from core.studies.score_records import label_of
-from pages.parts.atlas import choices, head_counterparts, likeness
+from pages.parts.atlas import choices, head_neighbours, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.shell import context, history, links, url
@@ -131,11 +131,11 @@ def _side_by_side(
 ) -> tuple[pd.DataFrame, str]:
     """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
     the two were matched; and what to say of it."""
-    counterparts = head_counterparts.matched_with(str(context.now().checkpoint), other_checkpoint)
+    counterparts = head_neighbours.matched_with(str(context.now().checkpoint), other_checkpoint)
     explained = "Each head and its counterpart in the other checkpoint (Heads > Counterparts), not the same number"
     if counterparts and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
-        return head_counterparts.at_its_counterparts(
+        return head_neighbours.at_its_counterparts(
             second, counterparts
         ), f" · {len(counterparts)} of {heads} heads have a counterpart"
     return second[(second["layer"] < shape[0]) & (second["head"] < shape[1])], ""

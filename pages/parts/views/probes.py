@@ -1,13 +1,265 @@
 """Probes: how much syntax attention knows, what each layer knows, how alike vectors are, what transfers."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import altair as alt
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.probes.layers import show_layers, show_representation, show_transfer
-from pages.parts.probes.sentence import show_sentence, show_syntax
+from core.studies.attention.records import LayerSimilarity
+from core.studies.probing.records import (
+    BestHeadTree,
+    DrawnTree,
+    HeadTree,
+    LeftOutSentences,
+    MixingWeight,
+    ParsedScore,
+    ProbedLayer,
+    TreeDifference,
+)
+from core.studies.tuning.records import BestLayer, Transferred
+from pages.parts.charts.curves import line_with_band, values_with_intervals
+from pages.parts.charts.encoding import Axes, Layers, Shade
+from pages.parts.charts.heads import head_picture
+from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
 from pages.parts.probes.starting import start_study
+from pages.parts.probes.tree_picture import tree_picture, words_table
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import url
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
+
+# ---------------------------------------------------------------- one sentence
+
+
+def show_sentence() -> None:
+    """Choose a sentence of the test part; click a word."""
+    result = pick_result("syntax", key="parsed")
+    if result is None:
+        return
+    trees = result.among(DrawnTree)
+    if not trees:
+        st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
+        return
+    sentences = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
+    number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
+    tree = trees[int(number) - 1]
+    right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
+    st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
+    picked = st.altair_chart(
+        tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}", width="content"
+    )
+    st.caption(
+        "Above the words: the best tree of the probe that sees all heads' attention and nothing else; below: gold. An "
+        "upright line is the root. Click a word to keep its arcs alone."
+    )
+    clicked = [int(point["word"]) for point in picked.selection.get("word") or []]  # type: ignore[union-attr]
+    chosen = clicked[0] if clicked else None
+    st.markdown("Every word of the sentence" if chosen is None else "The chosen word and its dependents in either tree")
+    show_table(words_table(tree, chosen))
+    _score(result)
+
+
+def _score(result: StoredRun) -> None:
+    attention_scores = _named(result.among(ParsedScore), "attention")
+    say(
+        f"{caption_of(result)} · UAS of this probe on {attention_scores.test} test sentences "
+        f"{attention_scores.value:.3f} ({attention_scores.low:.3f} to {attention_scores.high:.3f}), each word's "
+        f"likeliest head; n = {attention_scores.n} words without punctuation"
+    )
+
+
+def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
+    return next(score for score in scores if score.name == name)
+
+
+def show_syntax() -> None:
+    """UAS of the probes beside baselines; single heads."""
+    result = pick_result("syntax", key="parsed")
+    if result is None:
+        return
+    scores = result.among(ParsedScore)
+    attention_scores, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
+    best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
+    st.markdown(
+        f"All heads together find **{attention_scores.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
+        f"The best single head, {plain(best.name)}, joins {best.value:.0%} of words with their governor in its "
+        f"spanning tree, {difference.value:.0%} less than all heads together ({difference.low:.0%} to "
+        f"{difference.high:.0%})."
+    )
+    bars = values_with_intervals(
+        pd.DataFrame(scores),
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
+        title="Words with their gold governor",
+        tooltip=["note"],
+    )
+    st.altair_chart(bars)
+    picture = head_picture(
+        pd.DataFrame(result.among(HeadTree)),
+        Shade("value", label="undirected UAS"),
+        tooltip=("low", "high"),
+        title="Spanning tree of each head alone: undirected UAS on test",
+    )
+    st.altair_chart(picture, width="content")
+    left = (
+        "; ".join(f"{left_out.name} {left_out.n} ({left_out.note})" for left_out in result.among(LeftOutSentences))
+        or "none"
+    )
+    say(
+        f"{caption_of(result)} · n = {attention_scores.n} words of {attention_scores.test} test sentences, no "
+        f"punctuation · left out: {left}"
+    )
+    show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- What layers know (a picture layer by property), how alike their vectors are, and what they
+
+
+VALUES = {
+    "value": "accuracy",
+    "selectivity": "selectivity (less its control task)",
+    "gain": "gain over random weights",
+}
+
+
+def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> Layers:
+    """Property by layer, the numbers in the cells."""
+    rows = pd.DataFrame(probed)
+    least = min(0.0, float(rows[value].min()))
+    base = alt.Chart(rows).encode(
+        x=alt.X("layer:O", title="layer (0: embeddings)", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y(
+            "property:N",
+            sort=list(dict.fromkeys(layer.property for layer in probed)),
+            title=None,
+            axis=alt.Axis(labelLimit=260),
+        ),
+    )
+    tips = [alt.Tooltip(f"{name}:{'N' if name == 'property' else 'Q'}") for name in
+            ("property", "layer", "value", "low", "high", "control", "random_weights", "word_alone", "majority", "n")
+            if rows[name].notna().any()]  # fmt: skip
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
+        color=alt.Color(f"{value}:Q", title=label, scale=alt.Scale(range="ramp", domain=[least, 1])), tooltip=tips
+    )
+    text = alt.Text(f"{value}:Q", format=".2f")
+    halo = base.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6).encode(text=text)
+    written = base.mark_text(fontSize=12, fill="white").encode(text=text)
+    return alt.layer(cells, halo, written).properties(width=alt.Step(54), height=alt.Step(34))
+
+
+def show_layers() -> None:
+    """Layer by property, and the layers' weights in a mixture."""
+    result = pick_result("probe", key="probed")
+    if result is None:
+        return
+    probed = result.among(ProbedLayer)
+    left, right = st.columns(2)
+    probes = list(dict.fromkeys(layer.probe for layer in probed))
+    probe = url.pick(
+        left.segmented_control, "Probe", probes, key="probe", default="linear", required=True, format_func=plain
+    )
+    value = url.pick(right.segmented_control, "Shown", VALUES, key="shown_value", required=True)
+    probe_layers = [layer for layer in probed if layer.probe == probe]
+    picture = layer_picture(probe_layers, value, VALUES[value])
+    st.altair_chart(picture, width="content")
+    st.caption(
+        "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "
+        "0 is the linear rule, 1 the hierarchical one. Point at a cell for its interval, control task and baselines."
+    )
+    weights = result.among(MixingWeight)
+    centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
+    if centres:
+        mixing = line_with_band(
+            pd.DataFrame(mixed),
+            Axes(x="layer", y="value", colour="property", y_title="weight"),
+            title="Weights of layers in a learnt mixture",
+            rule=mixed[0].uniform,
+        )
+        st.altair_chart(mixing)
+        centre_texts = (
+            f"{plain(centre.property)} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres
+        )
+        st.markdown("Centre of gravity, in layers: " + "; ".join(centre_texts) + ".")
+    counts = [layer.n for layer in probed]
+    say(f"{caption_of(result)} · n from {min(counts)} to {max(counts)} words a property; intervals over sentences")
+    show_files(table_of(result, "probe", "mixing", "centre"), [picture], "layers")
+
+
+def show_representation() -> None:
+    """Cosines by layer, attention's entropy beside them."""
+    result = pick_result("representation", key="represented")
+    if result is None:
+        return
+    layers = result.among(LayerSimilarity)
+    alike = [layer for layer in layers if "entropy" not in layer.similarity and "beyond" not in layer.similarity]
+    first = line_with_band(
+        pd.DataFrame(alike),
+        Axes(x="layer", y="value", low="low", high="high", colour="similarity", y_title="mean cosine"),
+        title="How alike token vectors are",
+    )
+    spread = line_with_band(
+        pd.DataFrame([layer for layer in layers if "entropy" in layer.similarity]),
+        Axes(x="layer", y="value", low="low", high="high", y_title="share of a uniform row's entropy"),
+        title="How spread attention is",
+        domain=(0, 1),
+    )
+    left, right = st.columns(2)
+    left.altair_chart(first)
+    right.altair_chart(spread)
+    random = [layer.value for layer in alike if layer.similarity == "random pairs"]
+    st.markdown(
+        f"Tokens of different inputs have a mean cosine of **{random[0]:.2f}** in the embeddings and "
+        f"**{random[-1]:.2f}** in the last layer: the nearer to 1, the narrower the cone in which all vectors lie."
+    )
+    say(f"{caption_of(result)} · n = {max(layer.n for layer in layers)} inputs; intervals over inputs")
+    show_files(table_of(result, "layer"), [first, spread], "representation")
+
+
+def show_transfer() -> None:
+    """A classifier on each layer; fine-tuning above frozen layers."""
+    result = pick_result("transfer", key="transferred")
+    if result is None:
+        return
+    pictures, scores, best = [], result.among(Transferred), result.among(BestLayer)
+    for task in dict.fromkeys(score.task for score in scores):
+        task_scores = [score for score in scores if score.task == task]
+        baseline = next(score for score in task_scores if score.kind == "baseline")
+        classifiers, frozen = (
+            [score for score in task_scores if score.kind == kind] for kind in ("classifier", "frozen")
+        )
+        axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
+        shown = [(classifiers, axes, f"{task}: a classifier on each layer, nothing below learns")]
+        if frozen:
+            axes = replace(axes, x="frozen", x_title="first layers frozen", colour=None)
+            shown.append((frozen, axes, f"{task}: fine-tuned above frozen layers"))
+        for column, (series, drawn, title) in zip(st.columns(2), shown, strict=False):
+            chart = line_with_band(pd.DataFrame(series), drawn, title=title, rule=baseline.value)
+            column.altair_chart(chart)
+            pictures.append(chart)
+        for layer in best:
+            if layer.task == task and None not in (layer.low, layer.value, layer.high):
+                st.markdown(plain(_gain(layer)))
+    counts = [*(score.n for score in scores), *(layer.n for layer in best)]
+    say(f"{caption_of(result)} · dashed: the constant predictor · n = {max(counts)} dev rows")
+    show_files(table_of(result), pictures, "transfer")
+
+
+def _gain(best: BestLayer) -> str:
+    return (
+        f"{best.reading.capitalize()}: layer {best.layer} of {best.layers} is best on one half of the rows; on the "
+        f"other it scores {100 * float(best.value or 0):+.1f} points ({100 * float(best.low or 0):+.1f} to "
+        f"{100 * float(best.high or 0):+.1f}) more than the last layer."
+    )
+
+
+# ----------------------------------------------------------------
+
 
 VIEWS = {
     "One sentence": ("syntax", show_sentence),

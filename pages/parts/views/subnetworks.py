@@ -1,13 +1,157 @@
 """Subnetworks: how many weights a task needs, and whether some parts of a model are better than others."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.probes.shipped_probes import pick_result
+from core.attention import Head
+from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
+from pages.parts.charts.curves import line_with_band, values_with_intervals
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
+from pages.parts.probes.shipped_probes import caption_of, pick_result, say, table_of
 from pages.parts.probes.starting import start_study
-from pages.parts.probes.subnetwork_pictures import show_curves, show_networks, warn_of_nothing_to_lose
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.shell import url
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.files import show_files
+
+# ---------------------------------------------------------------- the pictures of the Subnetworks page
+
+
+def warn_of_nothing_to_lose(result: StoredRun) -> None:
+    """Where the unpruned model is no better than the constant predictor, pruning can show nothing."""
+    networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
+    for full in [network for network in networks if network.name == "full" or network.share == 0][:1]:
+        if full.constant is not None and not (full.low is not None and full.low > full.constant):
+            value, low, high = (float("nan") if end is None else end for end in (full.value, full.low, full.high))
+            st.warning(
+                f"Nothing can be lost here: the unpruned model's {value:.3f} ({low:.3f} to "
+                f"{high:.3f}) is not above the constant predictor's {full.constant:.3f}: give more rows.",
+                icon=":material/warning:",
+            )
+
+
+def show_curves(result: StoredRun) -> None:
+    """The score against the share of weights that are gone."""
+    steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
+    if not steps:
+        st.info("This run pruned nothing by magnitude.", icon=":material/info:")
+        return
+    curves: dict[str, list[Subnetwork]] = {}
+    for step in steps:
+        curves.setdefault(f"{step.moment} fine-tuning, {step.scope}", []).append(step)
+    lines = [
+        {"percent": _percent(step), "value": step.value, "low": step.low, "high": step.high, "of": name}
+        for name, curve_steps in curves.items()
+        for step in curve_steps
+    ]
+    axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone")
+    chart = line_with_band(
+        pd.DataFrame(lines),
+        replace(axes, y_title=steps[0].metric),
+        title="Weights nearest to 0 go first",
+        rule=steps[0].constant,
+    )
+    st.altair_chart(chart)
+    for name, curve_steps in curves.items():
+        st.markdown(f"{plain(name.capitalize())}: {free_share(curve_steps)}")
+    say(f"{caption_of(result)} · dashed: the constant predictor · {_counted(steps)}")
+    show_files(table_of(result, "curve"), [chart], "pruning")
+
+
+def _percent(step: Subnetwork) -> float:
+    return 100 * float(step.share or 0)
+
+
+def _counted(networks: Sequence[Subnetwork]) -> str:
+    seeds = max(int(network.seeds or 0) for network in networks)
+    return f"n = {max(network.n for network in networks)} dev rows, {seeds} seed{'s' * (seeds > 1)}"
+
+
+def free_share(steps: Sequence[Subnetwork]) -> str:
+    """How much goes before the score has fallen beyond luck: a sentence."""
+    ordered = sorted(steps, key=_percent)
+    first = next((step for step in ordered if step.change_high is not None and step.change_high < 0), None)
+    if first is None:
+        return f"up to {_percent(ordered[-1]):.0f} % go before the score has fallen beyond luck (95 %)."
+    before = max((_percent(step) for step in ordered if _percent(step) < _percent(first)), default=float("nan"))
+    change = first.change_estimate
+    return (
+        f"{before:.0f} % go before the score has fallen beyond luck; at {_percent(first):.0f} % it "
+        f"has changed by {100 * change.value:+.1f} points ({100 * float(change.low or 0):+.1f} to "
+        f"{100 * float(change.high or 0):+.1f})."
+    )
+
+
+def show_networks(result: StoredRun) -> None:
+    """Good, bad and random subnetworks, which components survived, and what their maps look like."""
+    subnetworks = result.among(Subnetwork)
+    networks = [network for network in subnetworks if network.kind == "subnetwork"]
+    if not networks:
+        st.info("This run made no subnetworks.", icon=":material/info:")
+        return
+    bars = values_with_intervals(
+        pd.DataFrame(networks),
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
+        title="Retrained from the pre-trained weights",
+        rule=networks[0].constant,
+        tooltip=["share"],
+    )
+    left, right = st.columns([3, 2])
+    left.altair_chart(bars)
+    with right:
+        _survivors(result.among(SubnetworkComponent))
+    for network in subnetworks:
+        if network.kind == "difference":
+            value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
+            st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
+    gone = next(network.share for network in networks if network.name == "good")
+    say(
+        f"{caption_of(result)} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
+        f"and feed-forward blocks · {_counted(networks)}"
+    )
+    _classes(result.among(SurvivorClass))
+    show_files(table_of(result, "subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
+
+
+def _classes(classes: Sequence[SurvivorClass]) -> None:
+    if not classes:
+        return
+    axes = Axes(x="name", y="value", low="low", high="high", x_title="pattern class")
+    st.altair_chart(
+        values_with_intervals(
+            pd.DataFrame(classes),
+            replace(axes, y_title="share, survivors less the others"),
+            rule=0.0,
+            title="Maps of heads that survive, by pattern class",
+        )
+    )
+    say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")
+
+
+def _survivors(components: Sequence[SubnetworkComponent]) -> None:
+    heads = [(Head.parse(head.name), head) for head in components if "-" not in head.name]
+    lines = [
+        {"layer": position.layer, "head": position.head, "value": head.value, "place": head.place, "n": head.n}
+        for position, head in heads
+    ]
+    picture = head_picture(
+        pd.DataFrame(lines),
+        Shade("value", label="survived", domain=(0, 1), cell=34),
+        tooltip=("place", "n"),
+        title="In which share of seeds a head survives",
+    )
+    st.altair_chart(picture, width="content")
+    surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
+    st.caption(f"Feed-forward blocks that survive: {plain(', '.join(surviving_blocks) or 'none')}")
+
+
+# ----------------------------------------------------------------
+
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
 
