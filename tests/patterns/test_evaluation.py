@@ -123,6 +123,33 @@ def test_correction_recovers_the_true_shares_from_a_known_confusion():
     assert np.abs(raw - true).max() > 0.05
 
 
+def test_counts_that_no_shares_give_have_a_misfit_and_no_interval():
+    """A tenth of the others' labelled maps was called by the third name; of 200 inputs' maps none is, so no share of it
+    was foretold: least squares said .000 (.000 to .000)."""
+    held_out = np.zeros((50, 3, 3), dtype=int)
+    held_out[:, 0], held_out[:, 1], held_out[:, 2] = [18, 0, 2], [0, 18, 2], [0, 0, 4]
+    rng = np.random.default_rng(1)
+    counts = np.concatenate([rng.multinomial(36, [0.6, 0.4], size=200), np.zeros((200, 1), dtype=int)], 1)
+    found = class_shares.corrected_shares(counts, held_out, NAMES)
+    assert found[2].share == pytest.approx(0, abs=1e-6)
+    assert found[2].misfit <= 0.01
+    assert all(np.isnan([one.low, one.high]).all() for one in found)
+    fitting = class_shares.corrected_shares(rng.multinomial(36, [0.54, 0.36, 0.1], size=200), held_out, NAMES)
+    assert fitting[2].misfit > 0.05
+    assert fitting[2].low == 0 < fitting[2].high < 0.05
+
+
+def test_few_labelled_maps_without_an_error_do_not_make_a_share_certain():
+    """Twelve maps of a class, all of them called right: up to a fifth may not be."""
+    held_out = np.zeros((60, 3, 3), dtype=int)
+    held_out[:, 0, 0], held_out[:, 1, 1], held_out[:12, 2, 2] = 10, 10, 1
+    counts = np.random.default_rng(2).multinomial(36, [0.5, 0.3, 0.2], size=300)
+    third = class_shares.corrected_shares(counts, held_out, NAMES)[2]
+    plain = class_shares.shares(counts, NAMES)[2]
+    assert third.low < plain.low
+    assert third.high > plain.high + 0.01
+
+
 def test_a_class_nobody_labelled_is_not_corrected():
     counts = np.array([[5, 5, 10], [5, 5, 10]])
     held_out = np.zeros((2, 3, 3), dtype=int)

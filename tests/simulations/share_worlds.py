@@ -62,13 +62,29 @@ def _confused(rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
     return np.stack([rng.multinomial(counts[:, k], CONFUSION[k]) for k in range(5)], 1)
 
 
-def holds_of_corrected(inputs: int, seed: int) -> float:
-    """The share of classes whose corrected share holds the truth, with 100 inputs of 5 maps held out."""
+def _held_out(rng: np.random.Generator, labelled: tuple[float, ...]) -> np.ndarray:
+    """Confusions of 100 inputs with 5 labelled maps each, of these shares of the classes."""
+    return _confused(rng, rng.multinomial(5, labelled, 100))
+
+
+EVEN, TWELVE = (0.2,) * 5, (0.35, 0.3, 0.2, 0.126, 0.024)  # labelled maps of each class; of the last some 12 of 500
+NOTHING_OF_TWO = np.array([0.5, 0.35, 0.15, 0.0, 0.0])
+
+
+def holds_of_corrected(inputs: int, true: np.ndarray, labelled: tuple[float, ...], seed: int) -> float:
+    """The share of classes whose corrected share's interval, where it is given, holds the truth."""
     rng = np.random.default_rng([seed, inputs])
-    seen = _confused(rng, _classes(rng, inputs)).sum(1)
-    held_out = _confused(rng, rng.multinomial(5, np.full(5, 0.2), 100))
-    shown = corrected_shares(seen, held_out, CLASSES, seed=seed)
-    return float(np.mean([one.low <= true <= one.high for one, true in zip(shown, TRUE, strict=True)]))
+    counts = rng.multinomial(MAPS, rng.dirichlet(ALIKE * np.maximum(true, 1e-9), inputs))
+    shown = corrected_shares(_confused(rng, counts).sum(1), _held_out(rng, labelled), CLASSES, seed=seed)
+    return float(np.mean([not (value < one.low or value > one.high) for one, value in zip(shown, true, strict=True)]))
+
+
+def claims_of_misfit(inputs: int, labelled: tuple[float, ...], seed: int) -> float:
+    """Whether counts that are confused as the labelled maps were are said to misfit."""
+    rng = np.random.default_rng([seed, inputs])
+    counts = rng.multinomial(MAPS, rng.dirichlet(ALIKE * np.maximum(NOTHING_OF_TWO, 1e-9), inputs))
+    seen = _confused(rng, counts).sum(1)
+    return float(corrected_shares(seen, _held_out(rng, labelled), CLASSES, seed=seed)[0].misfit < 0.05)
 
 
 def _labelled(rng: np.random.Generator, inputs: int, skill: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -193,8 +209,17 @@ def _cases() -> Iterator[Case]:
     for inputs in (20, 100, 250):
         yield from _of_classes(inputs)
         yield from _of_probes(inputs)
-    corrected = "interval of a corrected share, n = 100"
-    yield Case("classify-maps", corrected, "covers", partial(holds_of_corrected, 100), 100)
+    for name, true, labelled in (
+        ("", TRUE, EVEN),
+        (", 12 labelled maps of a class", TRUE, TWELVE),
+        (", two true shares of 0", NOTHING_OF_TWO, EVEN),
+        (", two true shares of 0, 12 labelled maps of one", NOTHING_OF_TWO, TWELVE),
+    ):
+        corrected = f"interval of a corrected share{name}, n = 100"
+        yield Case("classify-maps", corrected, "covers", partial(holds_of_corrected, 100, true, labelled), 100)
+    for name, labelled in (("", EVEN), (", 12 labelled maps of a class", TWELVE)):
+        misfit = f"counts confused as labelled maps were{name}, n = 100"
+        yield Case("classify-maps", misfit, "nothing", partial(claims_of_misfit, 100, labelled), 100)
     planted = Planted(least_moved(100), "share of maps", lambda gain: partial(finds_of_moved, 100, gain))
     yield known("classify-maps", "a class gains, n = 100", planted, 100, quick=4)
 

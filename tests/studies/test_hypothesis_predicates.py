@@ -14,6 +14,7 @@ from core.attention import Head
 from core.capture.edge_names import ends_of
 from core.errors import InputError
 from core.findings import hypothesis_crate
+from core.scoring.counterparts import similarity_sums
 from core.scoring.level_spending import batch_level
 from core.store.database import Database
 from core.studies.ablation.operators import Effects
@@ -194,8 +195,8 @@ def likened(similarity, runner, spread=0.05, inputs=80, seed=0):
     chance = np.random.default_rng(seed)
     means = 1 - np.array([[similarity, runner], [0.3, 0.6]])
     distances = np.clip(means + chance.normal(0, spread, (inputs, 2, 2)), 0, 1)
-    sums = np.stack([distances[half::2].sum(0) for half in (0, 1)])
-    compared = Compared(sums, (distances**2).sum(0), (inputs // 2, inputs // 2), 2, 2, "tokens", False, "a", "b", "o")
+    sums = similarity_sums(distances, np.arange(inputs))
+    compared = Compared(sums.sums, sums.inputs, 2, 2, "tokens", False, "a", "b", "o")
     drawn = Drawn(np.array([[similarity, runner], [0.3, 0.6]]), chance.normal(0.4, 0.03, (99, 2)), 24, "o")
     return MatchPartial((compared,), (drawn,))
 

@@ -54,9 +54,14 @@ def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
     return Reading(measure, *share_interval(hits), len(hits), p, least, least)
 
 
-def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading:
+def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading | str:
     held_out, names = _confusions(class_set)
     share = patterns.class_shares.corrected_shares(counts, held_out, names)[wanted]
+    if np.isnan(share.low):
+        return (
+            "the classifier errs otherwise on these maps than on its labelled ones (misfit of the counts, p "
+            f"{share.misfit:.2g}), so the share cannot be freed of its confusions"
+        )
     error = (share.high - share.low) / (2 * NORMAL)
     p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
     return Reading(

@@ -288,7 +288,16 @@ def _shares(options: ClassifyMapsOptions, piece: ClassifiedChunk, about: Any) ->
         confusions = np.array(options.confusions, dtype=int)
         parts |= {"corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)}
     return [
-        ClassShare(**about, part=part, name=of.name, share=of.share, low=of.low, high=of.high, maps=of.count)
+        ClassShare(
+            **about,
+            part=part,
+            name=of.name,
+            share=of.share,
+            low=None if of.low != of.low else of.low,
+            high=None if of.high != of.high else of.high,
+            maps=of.count,
+            misfit=getattr(of, "misfit", None),
+        )
         for part, shares in parts.items()
         for of in shares
     ]

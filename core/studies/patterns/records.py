@@ -24,7 +24,8 @@ class ClassRow(Result):
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
     """A class's share of all maps of one checkpoint, as counted (part "share") or corrected for the classifier's
-    confusions ("corrected"). maps: of this class."""
+    confusions ("corrected"). maps: of this class; misfit: of a corrected share, p that shares confused as the labelled
+    maps were give these counts; without an interval where it is below 0.05. None in rows of before it was asked for."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -33,6 +34,7 @@ class ClassShare(ClassRow):
     low: float | None = stated()
     high: float | None = stated()
     maps: int = stated(0)
+    misfit: float | None = None
 
     @property
     def estimate(self) -> Estimate:
