@@ -22,6 +22,7 @@ _SIZES = (
     "ffn_dim", "n_inner", "hidden_dim", "head_dim", "d_kv", "max_position_embeddings", "n_positions", "n_ctx",
     "max_seq_len", "type_vocab_size", "encoder_ffn_dim", "decoder_ffn_dim", "attention_window", "sliding_window",
 )  # fmt: skip
+_AT_LEAST_ONE = frozenset((*_LAYERS, *_HEADS, "vocab_size", "hidden_size", "d_model", "n_embd"))
 
 
 def read_config(folder: Path, name: str) -> dict[str, Any]:
@@ -95,6 +96,10 @@ def _check_sizes(config: dict[str, Any], name: str) -> None:
     for key in _SIZES:
         _size(config, key, LARGEST_SIZE, name)
     _size(config, "num_labels", MOST_CLASSES, name)
+    for key, value in config.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key.endswith(("_eps", "epsilon")) and value is not None and not (number and 0 <= value <= 1):
+            raise _wrong(name, key, "be a number from 0 to 1", value)
 
 
 def _size(config: dict[str, Any], key: str, most: int, name: str) -> int:
@@ -102,9 +107,9 @@ def _size(config: dict[str, Any], key: str, most: int, name: str) -> int:
     value = config.get(key)
     if value is None or isinstance(value, list):
         return 0
-    least = 1 if key in (*_LAYERS, *_HEADS, "vocab_size", "hidden_size") else -1
+    least = -1 if key in ("sliding_window", "attention_window") else key in _AT_LEAST_ONE
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise _wrong(name, key, f"be a whole number from {max(least, 0)} to {most:,}", value)
+        raise _wrong(name, key, f"be a whole number from {int(least)} to {most:,}", value)
     return value
 
 

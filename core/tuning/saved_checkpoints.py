@@ -41,9 +41,9 @@ def training_log(folder: Path) -> dict[str, Any]:
             facts = json.loads(stream.read(LARGEST_LOG))
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(facts, dict) or not isinstance(facts.get("recipe", {}), dict):
+    if not isinstance(facts, dict):
         return {}
-    if any(facts.get(name) is not None and not isinstance(facts[name], kind) for name, kind in _TYPES.items()):
+    if any(name in facts and not isinstance(facts[name], kind) for name, kind in _TYPES.items()):
         return {}
     counts = (facts.get("recipe", {}).get("train_limit"), facts.get("seeds", {}).get("rows"))
     if any(count is not None and (isinstance(count, bool) or not isinstance(count, int)) for count in counts):
