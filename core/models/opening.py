@@ -392,5 +392,7 @@ def _auto_class(head: HeadKind, settings: Any) -> Any:
 
 
 def _in_a_line(error: BaseException) -> str:
-    line = " ".join(str(error).split())[:240] or type(error).__name__
-    return line if line.endswith(".") else line + "."
+    """What a library says, in one line and without the names of Python's classes."""
+    line = " ".join(str(error).split()).partition(" Errors:")[0].removeprefix("Validation error for field ")
+    line = re.sub(r"<class '(?:\w+\.)*(\w+)'>|<(?:\w+\.)*(\w+) object at 0x\w+>", r"\1\2", line)[:240]
+    return f"{(line or type(error).__name__).rstrip('.')}."

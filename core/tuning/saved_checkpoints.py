@@ -46,7 +46,9 @@ def training_log(folder: Path) -> dict[str, Any]:
     if any(name in facts and not isinstance(facts[name], kind) for name, kind in _TYPES.items()):
         return {}
     counts = (facts.get("recipe", {}).get("train_limit"), facts.get("seeds", {}).get("rows"))
-    if any(count is not None and (isinstance(count, bool) or not isinstance(count, int)) for count in counts):
+    if any(
+        count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0) for count in counts
+    ):
         return {}
     return facts
 

@@ -209,6 +209,7 @@ WRITTEN = {
 SAMPLES = ["x = foo(bar) in the House", "NASA paid 31415 and 2024, didn't it?", "Café  42!\nnext", "我喜欢猫。"]
 FAMILY_SIZES = {
     "bloom": {"hidden_size": 32, "n_layer": 3, "n_head": 4}, "granite": SHARED, "olmo2": SHARED, "qwen2": SHARED,
+    "xlm-roberta": {**SIZES, "pad_token_id": 1},
 }  # fmt: skip
 
 
@@ -220,7 +221,7 @@ def with_classes(folder: Path, name: str) -> tuple[Path, str]:
         written = with_template(written, "[CLS]", "[SEP]")
     rows = Tokenizer.from_str(written).get_vocab_size()
     if family in FAMILY_SIZES:
-        config = CONFIG_MAPPING[family](**FAMILY_SIZES[family] | {"vocab_size": rows, "pad_token_id": 0})
+        config = CONFIG_MAPPING[family](**{"vocab_size": rows, "pad_token_id": 0} | FAMILY_SIZES[family])
         AutoModel.from_config(config).save_pretrained(folder)
     else:
         saved(sized(family, rows), folder)
@@ -281,7 +282,7 @@ def test_token_types_are_never_given_to_a_decoder_as_tokens():
 
 TABLES = {
     "bert": (SIZES, 32), "roberta": (SIZES, 32), "xlm-roberta": (SIZES, 32), "camembert": (SIZES, 32),
-    "xlm-roberta-xl": (SIZES, 32), "data2vec-text": (SIZES, 32), "esm": ({**SIZES, "pad_token_id": 1}, 32),
+    "xlm-roberta-xl": (SIZES, 32), "data2vec-text": (SIZES, 32), "esm": (SIZES, 32),
     "mpnet": (SIZES, 32), "electra": ({**SIZES, "embedding_size": 16}, 32),
     "gpt2": ({"n_embd": 32, "n_layer": 3, "n_head": 4}, 32),
     "opt": ({"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -509,3 +510,12 @@ def _classifier() -> torch.nn.Module:
     from transformers import AutoModelForSequenceClassification
 
     return built("bert", SIZES, encodes=True, head=AutoModelForSequenceClassification).model
+
+
+def test_why_no_word_is_predicted_is_true():
+    """It asked for [MASK] although [MASK] was typed, where the checkpoint has no head that predicts words."""
+    from pages.parts.disable.live import _why_nothing
+
+    bare, masked = tiny("bert"), built("bert", SIZES, encodes=True, head=AutoModelForMaskedLM)
+    assert "without a head that predicts words" in _why_nothing(bare, bare.encode("the [MASK] ran"))
+    assert "type [MASK]" in _why_nothing(masked, masked.encode("the dog ran"))

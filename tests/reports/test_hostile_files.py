@@ -1,0 +1,161 @@
+"""config.json and training.json with anything in them: one sentence, and nothing large is allocated first."""
+
+import json
+import tracemalloc
+
+import pytest
+
+from core import config
+from core.capture.running import capture
+from core.errors import AtlasError
+from core.models.kinds import saved_head
+from core.models.opening import open_checkpoint, weights_taken
+from core.models.parts import parts_of
+from core.report.data import facts_of
+from core.studies.ablation import unseen_rows
+from core.studies.lookup import find_study
+from core.studies.preflight import check_runnable
+from core.studies.probing.transfer import layers_of
+from core.studies.tuning.change import task_tuned_on
+from core.tuning.saved_checkpoints import tuned_checkpoints
+from pages.parts.widgets.context_bar import heads_of
+from pages.parts.widgets.pickers import _checkpoints_under
+from tests.capture.conftest import tiny
+from tests.reports.checkpoints import saved
+from tests.reports.hostile import configs, logs
+from tests.robustness.doors import one_sentence, refused
+
+GOOD = {
+    "model_type": "bert", "architectures": ["BertModel"], "hidden_size": 32, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 200, "max_position_embeddings": 64,
+    "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0,
+    "id2label": {"0": "no", "1": "yes"},
+}  # fmt: skip
+LOG = {
+    "kind": "fine-tuned", "base": "atlas-encoder", "base_hash": "a", "task": "sst2", "date": "2026-01-01T00:00:00",
+    "recipe": {"train_limit": None, "pooling": "mean"}, "seeds": {"rows": 0}, "rows": {"train": 9},
+    "train_rows_hash": "b", "dev_rows_hash": "c", "metrics": {"accuracy": 0.8}, "constant_predictions": False,
+    "held": {},
+}  # fmt: skip
+CONFIGS, LOGS = dict(configs(GOOD)), dict(logs(LOG))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return saved(tiny("bert"), tmp_path_factory.mktemp("hostile") / "model")
+
+
+def tried(*calls):
+    """How many of the calls end; the others must refuse in one sentence."""
+    ended = 0
+    for call in calls:
+        try:
+            call()
+            ended += 1
+        except AtlasError as error:
+            one_sentence(str(error))
+    return ended
+
+
+def test_any_config_opens_or_is_one_sentence_wherever_it_is_read(folder):
+    name = str(folder)
+    good = (folder / "config.json").read_text()
+
+    def use():
+        opened = open_checkpoint(name)
+        capture(opened, opened.encode("the old engine ran"))
+
+    readers = (saved_head, facts_of, layers_of)
+    try:
+        for text in CONFIGS.values():
+            (folder / "config.json").write_bytes(text.encode())
+            tried(use, *(lambda read=read: read(name) for read in readers))
+            assert parts_of(name)
+            assert len(heads_of(name)) <= 50_000
+            assert len(_checkpoints_under(folder.parent)) <= 1
+            assert weights_taken(name) >= 0
+    finally:
+        (folder / "config.json").write_text(good)
+    assert tried(use, *(lambda read=read: read(name) for read in readers)) == 4
+
+
+def test_any_training_log_is_read_or_left_out_of_the_list(folder):
+    name, study = str(folder), find_study("disable")
+
+    def listed():
+        return [(one.name, one.task, one.facts) for one in tuned_checkpoints(folder.parent)]
+
+    def unseen():
+        unseen_rows._every.cache_clear()
+        unseen_rows.rows_unseen_by(name, "sst2", None, 10, 0)
+
+    try:
+        for text in LOGS.values():
+            (folder / "training.json").write_bytes(text.encode())
+            listed()
+            tried(
+                lambda: open_checkpoint(name),
+                lambda: check_runnable(study, {"checkpoint": name, "task": "sst2"}),
+                lambda: task_tuned_on(name),
+                unseen,
+            )
+        (folder / "training.json").write_text(json.dumps(LOG))
+        assert len(listed()) == 1
+        assert task_tuned_on(name) == "sst2"
+        (folder / "training.json").write_text(json.dumps(LOG | {"date": 7}))
+        assert listed() == []
+    finally:
+        (folder / "training.json").unlink()
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"num_hidden_layers": 3000, "num_attention_heads": 3000},
+        {"num_hidden_layers": 10**9},
+        {"num_attention_heads": 10**9},
+        {"vocab_size": 40_000_000, "hidden_size": 40_000_000},
+        {"max_position_embeddings": 40_000_000},
+        {"intermediate_size": 50_000_000},
+        {"num_labels": 10**9},
+        {"text_config": {"num_hidden_layers": 10**9}},
+    ],
+    ids=lambda sizes: ", ".join(sizes),
+)
+def test_sizes_are_checked_before_anything_is_allocated(folder, sizes):
+    good = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(json.dumps(json.loads(good) | sizes))
+    tracemalloc.start()
+    try:
+        refused(lambda: open_checkpoint(str(folder)))
+        assert heads_of(str(folder)) == [] or len(heads_of(str(folder))) == 12
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+        (folder / "config.json").write_text(good)
+
+
+def test_a_folder_that_may_not_be_named_answers_like_one_that_is_not_there(folder, monkeypatch, tmp_path):
+    given = tmp_path / "given"
+    given.mkdir()
+    monkeypatch.setenv("ATLAS_FOLDERS", str(given))
+    (folder / "training.json").write_text(json.dumps(LOG))
+    there, nowhere = str(folder), str(folder.with_name("other"))
+    study = find_study("disable")
+
+    def answer(call, name):
+        try:
+            return call(name)
+        except AtlasError as error:
+            return type(error), str(error).replace(name, "NAME")
+
+    calls = (
+        open_checkpoint, saved_head, facts_of, layers_of, parts_of, heads_of, weights_taken, task_tuned_on,
+        lambda name: check_runnable(study, {"checkpoint": name, "task": "sst2"}),
+    )  # fmt: skip
+    try:
+        for call in calls:
+            assert answer(call, there) == answer(call, nowhere)
+    finally:
+        (folder / "training.json").unlink()
+    assert config.within(given)
