@@ -99,7 +99,11 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     scores = with_others(scores, framed(shipped_scores.rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
-    return with_others(scores, framed(shipped_hypotheses.rows(checkpoint)))
+    scores = with_others(scores, framed(shipped_hypotheses.rows(checkpoint)))
+    if db is None:
+        return scores
+    imported = atlas_rows(db, checkpoint=checkpoint, weights=now, task=task, imported=True)
+    return with_others(scores, framed(imported))
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:

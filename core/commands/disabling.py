@@ -53,7 +53,7 @@ def _show_sweep(ran: Ran) -> None:
 def earlier_sweep(run: str) -> list[Row]:
     """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
     with database() as db:
-        stored_sweeps = runs.runs(db, sweeps.STUDY.name)
+        stored_sweeps = runs.runs(db, sweeps.STUDY.name)  # imported ones too: whoever names one chooses it
         if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
     stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"

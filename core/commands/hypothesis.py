@@ -109,10 +109,10 @@ def list_hypotheses(
 def _rows(db: Database, batch: str | None = None) -> list[Row]:
     by_id = {stored_batch.batch: stored_batch for stored_batch in store.batches(db)}
     chosen = (hypothesis for hypothesis in store.hypotheses(db) if batch in (None, hypothesis.batch))
-    return [_row(hypothesis, by_id[hypothesis.batch]) for hypothesis in chosen]
+    return [_row(db, hypothesis, by_id[hypothesis.batch]) for hypothesis in chosen]
 
 
-def _row(hypothesis: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
+def _row(db: Database, hypothesis: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
     states: dict[str, Any] = {row["criterion"]: row["state"] for row in hypothesis.criteria}
     now = present_weights(batch.checkpoint)
     return {
@@ -121,7 +121,10 @@ def _row(hypothesis: store.StoredHypothesis, batch: store.StoredBatch) -> Row:
         "head": str(hypothesis_of(hypothesis).subject), "says": hypothesis_of(hypothesis).sentence,
         "predicate": hypothesis.predicate,
         "thought": str(RowChoice(**batch.thought)), "judged": str(RowChoice(**batch.judged)),
-        "batch_number": batch.number, "level": batch.level, "author": batch.annotator, "registered": batch.stored,
+        "batch_number": batch.number, "level": batch.level,
+        "ever_registered_on_these_weights": store.ever_registered(db, batch.weights_hash),
+        "earlier_runs_on_its_inputs": batch.seen, "imported": hypothesis.imported,
+        "author": batch.annotator, "registered": batch.stored,
         "withdrawn": hypothesis.withdrawn, "run": hypothesis.run,
         **{name.replace(" ", "_"): states.get(name, "not tested") for name in CRITERIA},
     }  # fmt: skip

@@ -200,7 +200,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
         if where.cluster:
             _say(_who_did_what(db, job))
         provenance, rows = runs.one_run(db, run), runs.run_rows(db, run)
-        left = exchange.export_run(db, run, _file_of(run, study)) if holder else None
+        left = _left(db, run, study) if holder else None
     finally:
         api.runner(db).close()
         db.close()
@@ -229,9 +229,11 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
         return Database(beside), f"The database is held by {error.holder}."
 
 
-def _file_of(run: str, study: str) -> Path:
-    folder = exchange.runs_folder(settings().database.expanduser().resolve())
-    return folder / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
+def _left(db: Database, run: str, study: str) -> Path:
+    """Leave a run where the app that holds the database finds it."""
+    path = settings().database.expanduser().resolve()
+    file = exchange.runs_folder(path) / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
+    return exchange.export_run(db, run, file, database=path)
 
 
 @contextmanager

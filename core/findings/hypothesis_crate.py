@@ -1,8 +1,9 @@
 """All hypotheses of a checkpoint as an RO-Crate that another machine can read back and run again.
 
-The crate has `hypotheses.json` (what was registered, when, by whom, on which rows; what each criterion came to), one
-file of rows for each choice of them, each row with the hash of its texts, and `ro-crate-metadata.json`, which says
-what the files are, their hashes, the code's version and the licence (https://w3id.org/ro/crate).
+The crate has `hypotheses.json` (what was registered, when, by whom, on which rows, which runs of these weights existed
+before; what each criterion came to), one file of rows for each choice of them, each row with the hash of its texts, and
+`ro-crate-metadata.json`, which says what the files are, their hashes, the code's version and the licence
+(https://w3id.org/ro/crate). `hypotheses.json` ends in a hash over all that it says and over the files of rows.
 """
 
 import hashlib
@@ -19,8 +20,9 @@ from core import __version__
 from core.errors import InputError
 from core.jobs import worker
 from core.reading import lines_of, read_text
+from core.scoring.level_spending import CONTROLLED, batch_level
 from core.store.database import Database
-from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, hypotheses
+from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, ever_registered, hypotheses
 from core.store.rows import plain
 from core.studies.contract import as_json
 from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions
@@ -30,12 +32,15 @@ from core.studies.hypotheses.registering import hypothesis_of
 from core.studies.hypotheses.row_choice import RowChoice, mark_of
 from core.tasks.glue import TaskRow
 
-FORMAT, VERSION = "attention-atlas/hypotheses", 1
+FORMAT, VERSION = "attention-atlas/hypotheses", 2
+CONTENT = "content_sha256"
+DESCRIPTION = "What was said of attention heads before it was tested, and which criteria it met."
 FILE, METADATA = "hypotheses.json", "ro-crate-metadata.json"
 LICENCE = "https://spdx.org/licenses/MIT"
 TOLERANCE = 1e-4
 LARGEST = 64 * 2**20  # bytes of a file of a crate
-NUMBERS = ("amount", "low", "high", "baseline", "p", "adjusted", "level")
+NUMBERS = ("amount", "low", "high", "least", "baseline", "p", "adjusted", "level")
+WORDS = ("subject", "sentence", "measure", "n", "measured_by", "note")
 MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 
@@ -68,18 +73,32 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / METADATA).is_file())):
         raise InputError(f"A crate is written to a new folder, but {folder.name} is there and is none: name another.")
     every = hypotheses(db)
-    chosen = [(batch, [one for one in every if one.batch == batch.batch]) for batch in mine]
+    chosen = [
+        RegisteredBatch(
+            batch, [one for one in every if one.batch == batch.batch], ever_registered(db, batch.weights_hash)
+        )
+        for batch in mine
+    ]
     return write(chosen, checkpoint, folder)
 
 
-def write(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], checkpoint: str, folder: Path) -> Path:
+@dataclass(frozen=True)
+class RegisteredBatch:
+    """A batch with all its hypotheses. ever: how many hypotheses about its weights were ever registered."""
+
+    batch: StoredBatch
+    members: Sequence[StoredHypothesis]
+    ever: int
+
+
+def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> Path:
     """Write batches with their hypotheses as a crate."""
     from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
     from rocrate.rocrate import ROCrate  # as above
 
     crate = ROCrate()
     crate.name = f"Hypotheses about heads of {checkpoint}"
-    crate.description = "What was said of attention heads before it was tested, and which criteria it met."
+    crate.description = DESCRIPTION
     crate.root_dataset["license"] = crate.add(
         ContextEntity(crate, LICENCE, properties={"@type": "CreativeWork", "name": "MIT License"})
     )
@@ -98,11 +117,12 @@ def write(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], chec
     return folder
 
 
-def _files(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], checkpoint: str) -> dict[str, str]:
+def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]:
     """Texts of the crate's own files by name."""
     rows: dict[str, str] = {}
     body = []
-    for batch, members in chosen:
+    for registered in chosen:
+        batch, members = registered.batch, registered.members
         places = {}
         for name, choice in (("thought", RowChoice(**batch.thought)), ("judged", RowChoice(**batch.judged))):
             text = _rows_text(choice.rows())
@@ -110,21 +130,29 @@ def _files(chosen: Sequence[tuple[StoredBatch, Sequence[StoredHypothesis]]], che
             rows[places[name]] = text
         fields = {
             name: getattr(batch, name)
-            for name in ("batch", "weights_hash", "thought", "judged", "number", "level", "annotator", "stored")
+            for name in ("batch", "weights_hash", "thought", "judged", "number", "level", "runs", "annotator", "stored")
         }
+        fields["hypotheses_ever_registered_on_these_weights"] = registered.ever
         fields["stored"] = batch.stored.isoformat() if batch.stored else None
         members_said = [_said(member) for member in members]
         body.append({**fields, "rows": places, "hypotheses": members_said})
-    whole = {"format": FORMAT, "version": VERSION, "checkpoint": checkpoint, "code_version": __version__,
-             "batches": body}  # fmt: skip
-    return {FILE: json.dumps(plain(whole), ensure_ascii=False, indent=1) + "\n", **rows}
+    whole = plain({"format": FORMAT, "version": VERSION, "checkpoint": checkpoint, "code_version": __version__,
+                   "controlled": CONTROLLED, "batches": body})  # fmt: skip
+    whole[CONTENT] = content_hash(whole, {name: _hash(text) for name, text in rows.items()})
+    return {FILE: json.dumps(whole, ensure_ascii=False, indent=1) + "\n", **rows}
+
+
+def content_hash(body: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """SHA-256 over the canonical JSON of all that a crate says, and the hashes of its files of rows by name."""
+    told = {name: value for name, value in body.items() if name != CONTENT}
+    return _hash(json.dumps([told, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def _said(one: StoredHypothesis) -> dict[str, Any]:
     return {
         "hypothesis": one.hypothesis, "layer": one.layer, "head": one.head, "predicate": one.predicate,
         "parameters": dict(one.parameters), "sentence": hypothesis_of(one).sentence,
-        "withdrawn": one.withdrawn.isoformat() if one.withdrawn else None, "run": one.run,
+        "withdrawn": one.withdrawn.isoformat() if one.withdrawn else None, "run": one.run, "imported": one.imported,
         "criteria": list(one.criteria),
     }  # fmt: skip
 
@@ -162,7 +190,7 @@ def read(folder: Path) -> list[CrateBatch]:
     body = _json(_inside(folder, FILE))
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise InputError(f"{folder.name} is no crate of hypotheses: its {FILE} does not say the format {FORMAT}.")
-    if body.get("version") != VERSION:
+    if body.get("version") not in (1, VERSION):  # the first version has no hash of its content
         raise InputError(
             f"This program reads version {VERSION} of crates of hypotheses, and {folder.name} has "
             f"{str(body.get('version'))[:20]!r}: update the program, or export it anew."
@@ -172,6 +200,48 @@ def read(folder: Path) -> list[CrateBatch]:
         return [_batch(folder, body["checkpoint"], batch) for batch in body["batches"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"The {FILE} of {folder.name} is not whole ({error}): export the crate again.") from error
+
+
+def content_of(folder: Path) -> str:
+    """The hash of all that a crate says, which a citation may carry."""
+    return str(_json(_inside(folder, FILE)).get(CONTENT))
+
+
+def altered_parts(folder: Path) -> list[CrateMismatch]:
+    """What a crate shows that is not what was written: by the hash of all of it, and what the metadata repeat.
+
+    Raises InputError where it is no crate.
+    """
+    read(folder)
+    metadata, body = _json(folder / METADATA), _json(folder / FILE)
+    try:
+        return _altered_parts(folder, metadata, body)
+    except (KeyError, TypeError, ValueError) as error:
+        return [CrateMismatch("what the crate says of itself", str(error)[:80], "not there")]
+
+
+def _altered_parts(folder: Path, metadata: Mapping[str, Any], body: Mapping[str, Any]) -> list[CrateMismatch]:
+    places = {name for batch in body["batches"] for name in batch["rows"].values()}
+    files = {name: _hash(_inside(folder, name).read_text(encoding="utf-8")) for name in places}
+    entities = {entity["@id"]: entity for entity in metadata["@graph"]}
+    root = entities["./"]
+    said = {
+        "its hash": (body[CONTENT], content_hash(body, files)),
+        "its name": (root["name"], f"Hypotheses about heads of {body['checkpoint']}"),
+        "its description": (root["description"], DESCRIPTION),
+        "its licence": (root["license"], {"@id": LICENCE}),
+        "its version": (root["softwareVersion"], body["code_version"]),
+        f"the hash of {FILE}": (entities[FILE]["sha256"], _hash(_inside(folder, FILE).read_text(encoding="utf-8"))),
+        "what is controlled": (body["controlled"], CONTROLLED),
+    }
+    said |= {f"the hash of {name}": (entities[name]["sha256"], made) for name, made in files.items()}
+    for member in (member for batch in body["batches"] for member in batch["hypotheses"]):
+        about = Hypothesis("", int(member["layer"]), int(member["head"]), member["predicate"],
+                           tuple(member["parameters"].items()))  # fmt: skip
+        said[f"the sentence of {member['hypothesis']}"] = (member["sentence"], about.sentence)
+    for batch in body["batches"]:
+        said[f"the level of {batch['batch']}"] = (batch["level"], batch_level(int(batch["number"])))
+    return [CrateMismatch(name, str(then)[:80], str(now)[:80]) for name, (then, now) in said.items() if then != now]
 
 
 def _check_entity(folder: Path, entity: Any) -> None:
@@ -226,7 +296,7 @@ def _batch(folder: Path, checkpoint: str, batch: Mapping[str, Any]) -> CrateBatc
     options = HypothesisOptions(
         checkpoint=checkpoint, hypotheses=standing, thought=RowChoice(**batch["thought"]),
         judged=RowChoice(**batch["judged"]), batch=batch["batch"], level=batch["level"], registered=len(members),
-        weights=batch["weights_hash"],
+        weights=batch["weights_hash"], seen=sum(run["inputs"] > 0 for run in batch.get("runs", ())),
     )  # fmt: skip
     rows = {name: _rows(_inside(folder, batch["rows"][name])) for name in ("thought", "judged")}
     criteria = tuple(Criterion.of(row) for member in members for row in member["criteria"])
@@ -287,7 +357,10 @@ def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
     found = [difference for batch in every for difference in altered_rows(batch)]
     if found:
         return 0, found
+    found = altered_parts(folder)
     compared = 0
+    if not any(batch.criteria for batch in every):
+        return 0, [*found, CrateMismatch("criteria", "at least one", "none")]
     for batch in (batch for batch in every if batch.criteria):
         now = {(c.hypothesis, c.criterion): c for c in Criterion.among(computed(batch.options))}
         compared += len(batch.criteria)
@@ -312,10 +385,11 @@ def _compared(then: Criterion, now: Criterion | None) -> list[CrateMismatch]:
         return [CrateMismatch(what, then.state, "not there")]
     if then.state != now.state:
         return [CrateMismatch(what, then.state, now.state)]
+    pairs = {name: (getattr(then, name), getattr(now, name)) for name in (*NUMBERS, *WORDS)}
     return [
         CrateMismatch(f"{what}, {name}", str(a), str(b))
-        for name in NUMBERS
-        if not _same(a := getattr(then, name), b := getattr(now, name))
+        for name, (a, b) in pairs.items()
+        if not (_same(a, b) if name in NUMBERS else a == b)
     ]
 
 

@@ -192,7 +192,8 @@ def finished_like(db: Database, study: str, options: Any) -> str | None:
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
-    return next((run for run in same if run and standing(runs.one_run(db, run)) != "earlier"), None)
+    known = ((run, runs.one_run(db, run)) for run in same if run)
+    return next((run for run, about in known if about["imported"] is None and standing(about) != "earlier"), None)
 
 
 def _is_of_earlier_weights(db: Database, study: str, job: BriefJob) -> bool:

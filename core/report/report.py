@@ -53,7 +53,8 @@ def prepared(db: Database, options: ReportOptions) -> Report:
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
     """Put together what the steps left, keep it, and return its run. ended: run and error of each step."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
-    stored = runs.known_runs(db, finetune.STUDY.name).to_dict("records")
+    known = runs.known_runs(db, finetune.STUDY.name)
+    stored = known[known["source"] != "imported"].to_dict("records")
     results += stored_beside(results, stored, lambda run: runs.run_rows(db, run))
     records = records_of(evidence_of(results, report.data, report.facts), report.options.parts)
     return keep(db, report.options, records)

@@ -1,6 +1,8 @@
-"""The level spent over all batches of hypotheses that were ever registered, and Holm's step-down within a batch.
+"""The level spent over batches of hypotheses that share judging inputs, and Holm's step-down within a batch.
 
-The i-th batch on the same weights and judging rows gets alpha 6 / (pi^2 i^2), which adds up to alpha however many come.
+The i-th batch on the same weights that shares a judging input with earlier ones gets alpha 6 / (pi^2 i^2). Batches
+that are judged on one input all share it, so their numbers differ and their levels add up to at most alpha, however
+many come. Batches that share no input are not corrected for each other.
 """
 
 import math
@@ -12,6 +14,11 @@ from core.errors import InputError
 from core.scoring.corrections import holm_adjusted
 
 ALPHA = 0.05
+CONTROLLED = (
+    "For one weights file, the batches that are judged on a common input together have a probability of at most 5 % "
+    "that any false hypothesis is held out or explained. Batches that share no judging input are not corrected for "
+    "each other: each has up to 3 %, twenty of them together up to 46 %."
+)
 
 
 def batch_level(number: int, alpha: float = ALPHA) -> float:

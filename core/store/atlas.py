@@ -5,7 +5,9 @@ import pandas as pd
 from core.store.database import Database
 
 
-def atlas_rows(db: Database, *, checkpoint: str, weights: str | None, task: str | None = None) -> pd.DataFrame:
+def atlas_rows(
+    db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
+) -> pd.DataFrame:
     """Which head of these weights scored what: one row a head, score and task, from the newest run that measured it.
 
     Args:
@@ -14,6 +16,7 @@ def atlas_rows(db: Database, *, checkpoint: str, weights: str | None, task: str 
         weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of
             the newest run then, so that scores of two never mix.
         task: only its scores and those that belong to no task (frames, say); None for all.
+        imported: whether those that came in from files, in place of those measured here.
 
     Returns:
         The columns of the view, by task, score, layer and head.
@@ -21,11 +24,13 @@ def atlas_rows(db: Database, *, checkpoint: str, weights: str | None, task: str 
     return db.read(
         """SELECT * FROM atlas
            WHERE checkpoint = $checkpoint AND ($task IS NULL OR task IS NULL OR task = $task)
+             AND (imported IS NOT NULL) = $imported
              AND CASE WHEN $weights IS NOT NULL THEN weights_hash = $weights
                  ELSE weights_hash IS NOT DISTINCT FROM
-                      (SELECT weights_hash FROM atlas WHERE checkpoint = $checkpoint ORDER BY created DESC LIMIT 1) END
+                      (SELECT weights_hash FROM atlas WHERE checkpoint = $checkpoint
+                       AND (imported IS NOT NULL) = $imported ORDER BY created DESC LIMIT 1) END
            ORDER BY task, score, layer, head""",
-        {"checkpoint": checkpoint, "task": task, "weights": weights},
+        {"checkpoint": checkpoint, "task": task, "weights": weights, "imported": imported},
     )
 
 

@@ -4,7 +4,11 @@ DuckDB's own COPY is off with external access, so tables leave and enter through
 """
 
 import contextlib
+import hashlib
+import hmac
 import json
+import os
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +24,7 @@ from core.reading import lines_of, read_text
 from core.store import migrations
 from core.store.database import Database
 from core.store.import_checks import check_columns, check_rows, check_scores, check_whole
-from core.store.rows import Row, quoted, to_json
+from core.store.rows import Row, plain, quoted, to_json
 from core.store.runs import Provenance, one_run, record_run, run_rows, store_rows
 from core.writing import replacing, write_whole
 
@@ -31,6 +35,8 @@ MANIFEST = "atlas.json"
 BATCH = 10_000  # rows of a table in memory at once
 LONGEST_RUN = 256 * 2**20  # bytes of a run's file; the largest study of the papers takes 20 MB
 RUN_FORMAT = 1
+KEY_BYTES = 32
+IMPORTED = " · imported, not measured here"  # of a finding
 
 
 def tables(db: Database) -> list[str]:
@@ -110,6 +116,10 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
                 "choose a new file with --db or ATLAS_DB."
             )
         counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
+        for name in ("run", "hypothesis_event"):  # any of it may be invented
+            cursor.execute(f"UPDATE {quoted(name)} SET imported = now()::TIMESTAMP WHERE imported IS NULL")  # noqa: S608
+        cursor.execute("UPDATE finding SET about = about || $words WHERE NOT ends_with(about, $words)",
+                       {"words": IMPORTED})  # fmt: skip
         check_whole(cursor)
         _advance_sequences(cursor)
     return counts
@@ -132,10 +142,10 @@ def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
 
 def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
     try:
-        source = pq.ParquetFile(file)
         count = 0
-        for batch in source.iter_batches(BATCH):
-            count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
+        with file.open("rb") as stream:
+            for batch in pq.ParquetFile(stream).iter_batches(BATCH):
+                count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
             f"Every table of an export must be a whole Parquet file, but {file} cannot be read into {name} "
@@ -191,18 +201,46 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 # ---------------------------------------------------------------- one run
 
 
-def write_run(file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row]) -> Path:
-    """Write a run as JSON lines, its heading first: what `import_run` reads. Returns the file."""
+def write_run(
+    file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
+) -> Path:
+    """Write a run as JSON lines, its heading first: what `import_run` reads. Returns the file.
+
+    database: the one that will import it, of which this program is the owner: the run is sealed with its key, so that
+    it comes in as measured here.
+    """
     heading = {"atlas_run": RUN_FORMAT, "study": study, "title": title, "provenance": provenance}
+    if database is not None:
+        heading["seal"] = _seal(heading, rows, _key(database, make=True))
     write_whole(file, "".join(to_json(row) + "\n" for row in [heading, *rows]), StoreError)
     return file
 
 
-def export_run(db: Database, run: str, file: Path) -> Path:
-    """Write a stored run to `file`."""
+def _key(database: Path, *, make: bool = False) -> bytes:
+    """What seals runs for a database: a file beside it that its owner alone reads; b"" where there is none."""
+    file = database.with_name(database.name + ".key")
+    try:
+        if make and not file.exists():
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(secrets.token_bytes(KEY_BYTES))
+        return file.read_bytes() if file.exists() else b""
+    except OSError:  # a folder that cannot be written: the run comes in as imported
+        return b""
+
+
+def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
+    """HMAC-SHA-256 of a run with a key; "" without one."""
+    told = {name: value for name, value in heading.items() if name != "seal"}
+    text = json.dumps(plain([told, *rows]), sort_keys=True)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest() if len(key) == KEY_BYTES else ""
+
+
+def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
+    """Write a stored run to `file`. database: as of `write_run`."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
-    return write_run(file, known["study"], known["title"], heading, run_rows(db, run))
+    return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
@@ -229,10 +267,15 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path) -> str:
-    """Store the run of `file`; a run that is stored already stays as it is. Returns its id."""
+    """Store the run of `file`; a run that is stored already stays as it is. Returns its id.
+
+    Unless it is sealed with this database's key, it is marked as imported.
+    """
     db.person.must("admin", "import a run")
     heading, rows = read_run(file)
     check_scores(rows)
+    seal = _seal(heading, rows, _key(db.path))
+    is_ours = bool(seal) and hmac.compare_digest(str(heading.get("seal")).encode(), seal.encode())
     said: dict[str, Any] = heading["provenance"]
     run = str(said["run"])
     if not db.read("SELECT 1 AS one FROM run WHERE run = ?", [run]).empty:
@@ -240,7 +283,8 @@ def import_run(db: Database, file: Path) -> str:
     try:
         provenance = Provenance().with_changes(said)
         with db.write():
-            record_run(db, str(heading["study"]), said["options"], provenance, title=str(heading["title"]), run=run)
+            record_run(db, str(heading["study"]), said["options"], provenance, title=str(heading["title"]), run=run,
+                       imported=not is_ours)  # fmt: skip
             store_rows(db, run, rows)
     except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(

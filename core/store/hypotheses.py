@@ -12,12 +12,20 @@ from core.errors import StoreError
 from core.store.database import Database
 from core.store.rows import Row, from_json, marks, quoted, to_json
 
-Marks = tuple[tuple[str, str], ...]  # (row id, hash of its texts)
+Marks = tuple[tuple[str, ...], ...]  # (row id, hash of its texts, what the input is known by: hashes, if any)
 
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. number, level: as the level is spent (core.scoring.level_spending)."""
+    """Hypotheses that were registered together.
+
+    Attributes:
+        checkpoint, weights_hash: that they are about.
+        thought, judged: choices of rows; thought_rows, judged_rows: their rows.
+        number, level: as the level is spent (core.scoring.level_spending).
+        runs: runs of these weights that were stored before, each with how many judging inputs it has.
+        annotator, batch, stored: who registered them, the id, and when.
+    """
 
     checkpoint: str
     weights_hash: str
@@ -27,9 +35,15 @@ class StoredBatch:
     judged_rows: Marks
     number: int
     level: float
+    runs: tuple[Row, ...] = ()
     annotator: str = ""
     batch: str = ""
     stored: datetime | None = None
+
+    @property
+    def seen(self) -> int:
+        """How many runs of these weights on judging inputs were stored before it was registered."""
+        return sum(run["inputs"] > 0 for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,7 @@ class StoredHypothesis:
         withdrawn: when; None of one that stands.
         criteria: of its last test.
         run: of its last test; None where there was none.
+        imported: whether that test came in from a file, and was not run here.
     """
 
     hypothesis: str
@@ -57,6 +72,7 @@ class StoredHypothesis:
     withdrawn: datetime | None = None
     criteria: tuple[Row, ...] = ()
     run: str | None = None
+    imported: bool = False
 
 
 def batches(db: Database) -> list[StoredBatch]:
@@ -68,20 +84,33 @@ def batches(db: Database) -> list[StoredBatch]:
         fields = dict(zip(names, row, strict=True))
         for name in ("thought", "judged"):
             fields[name] = from_json(fields[name])
-            fields[f"{name}_rows"] = tuple((a, b) for a, b in from_json(fields[f"{name}_rows"]))
+            fields[f"{name}_rows"] = tuple(tuple(row) for row in from_json(fields[f"{name}_rows"]))
+        fields["runs"] = tuple(from_json(fields["runs"]) or ())
         stored_batches.append(StoredBatch(**fields))
     return stored_batches
 
 
 _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_rows", "judged_rows", "number", "level",
-          "annotator")  # fmt: skip
+          "runs", "annotator")  # fmt: skip
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """How many batches about these weights share at least one judging row with these."""
-    rows = {mark for _, mark in judged_rows}
+    """How many batches about these weights share at least one judging input with these."""
+    marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
-    return sum(any(mark in rows for _, mark in batch.judged_rows) for batch in same)
+    return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
+
+
+def ever_registered(db: Database, weights_hash: str) -> int:
+    """How many hypotheses about these weights were ever registered here, withdrawn ones among them."""
+    rows = (
+        db.cursor()
+        .execute(
+            "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
+        )
+        .fetchall()
+    )
+    return int(rows[0][0])
 
 
 def add_batch(
@@ -93,7 +122,7 @@ def add_batch(
     values = [
         name, batch.checkpoint, batch.weights_hash, to_json(batch.thought), to_json(batch.judged),
         to_json(batch.thought_rows), to_json(batch.judged_rows), batch.number, batch.level,
-        db.person.name or batch.annotator, _now(),
+        to_json(batch.runs), db.person.name or batch.annotator, _now(),
     ]  # fmt: skip
     with db.write() as cursor:
         cursor.execute(
@@ -116,17 +145,26 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
         "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
     ).fetchall()
     events = cursor.execute(
-        "SELECT hypothesis, kind, run, criteria, stored FROM hypothesis_event ORDER BY ordinal"
+        "SELECT hypothesis, kind, run, criteria, stored, imported IS NOT NULL FROM hypothesis_event ORDER BY ordinal"
     ).fetchall()
-    withdrawn = {one: stored for one, kind, _, _, stored in events if kind == "withdrawn"}
-    tests = {one: (run, criteria) for one, kind, run, criteria, _ in events if kind == "tested"}
+    withdrawn = {one: stored for one, kind, _, _, stored, _ in events if kind == "withdrawn"}
+    tests = {one: (run, criteria, imported) for one, kind, run, criteria, _, imported in events if kind == "tested"}
     stored_hypotheses = []
     for one, batch, layer, head, predicate, parameters in rows:
-        run, criteria = tests.get(one, (None, "[]"))
+        run, criteria, imported = tests.get(one, (None, "[]", False))
         named = tuple((name, value) for name, value in from_json(parameters))
         stored_hypotheses.append(
             StoredHypothesis(
-                one, batch, layer, head, predicate, named, withdrawn.get(one), tuple(from_json(criteria)), run
+                one,
+                batch,
+                layer,
+                head,
+                predicate,
+                named,
+                withdrawn.get(one),
+                tuple(from_json(criteria)),
+                run,
+                imported,
             )
         )
     return stored_hypotheses

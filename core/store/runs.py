@@ -29,7 +29,7 @@ _SCORE = pa.schema(
 )
 _PART_SCORE = _SCORE.append(pa.field("part", pa.string()))
 _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, seed, dtype, operator, device, options,
-    code_version, created"""
+    code_version, created, imported"""
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,19 @@ class Provenance:
 
 
 def record_run(
-    db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = ""
-) -> str:
-    """Record that `study` ran with `options`; returns the run's id (`run` where it has one already)."""
+    db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = "",
+    imported: bool = False,
+) -> str:  # fmt: skip
+    """Record that `study` ran with `options`; returns the run's id (`run` where it has one already). imported: whether
+    a file of elsewhere says so."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
     values: list[Any] = [run, study, title or study]
     values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
     values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
     values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
-    values += [to_json(dict(options)), fields["code_version"], datetime.now(UTC).replace(tzinfo=None)]
+    now = datetime.now(UTC).replace(tzinfo=None)
+    values += [to_json(dict(options)), fields["code_version"], now, now if imported else None]
     with db.write() as cursor:
         cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks only
     return run
@@ -124,12 +127,14 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """The runs of a study (None: of all) as `runs` gives them, then those of the record that ships; `source` is
-    "yours" or "shipped"."""
+    """The runs of a study (None: of all) as `runs` gives them: those measured here, then those of the record that
+    ships, then those that came in from files; `source` is "yours", "shipped" or "imported"."""
     import pandas as pd  # a start's 0.4 s
 
-    own_runs, recorded = runs(db, study), shipped_record.runs(study)
-    both = [table.assign(source=name) for table, name in ((own_runs, "yours"), (recorded, "shipped")) if len(table)]
+    own_runs = runs(db, study)
+    apart = {"yours": own_runs[own_runs["imported"].isna()], "shipped": shipped_record.runs(study),
+             "imported": own_runs[own_runs["imported"].notna()]}  # fmt: skip
+    both = [table.assign(source=name) for name, table in apart.items() if len(table)]
     return pd.concat(both, ignore_index=True) if both else own_runs.assign(source="yours")
 
 
@@ -145,6 +150,11 @@ def one_run(db: Database, run: str) -> Row:
         raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
     row: Row = {str(name): None if pd.isna(value) else value for name, value in stored.iloc[0].items()}
     return row | {"options": from_json(row["options"]), "row_ids": from_json(row["row_ids"])}
+
+
+def is_imported(db: Database, run: str) -> bool:
+    """Whether `run` came in from a file that nothing vouches for."""
+    return bool(db.cursor().execute("SELECT 1 FROM run WHERE run = ? AND imported IS NOT NULL", [run]).fetchall())
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
@@ -167,8 +177,10 @@ def study_rows(db: Database, run: str) -> "pd.DataFrame":
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """The newest run of `study` whose provenance has these values (checkpoint=, task=, operator= ...), or None."""
+    """The newest run of `study` that was measured here and whose provenance has these values (checkpoint=, task=,
+    operator= ...), or None."""
     listed = runs(db, study)
+    listed = listed[listed["imported"].isna()]
     for name, value in where.items():
         listed = listed[listed[name] == value] if value is not None else listed
     return None if listed.empty else str(listed["run"].iloc[0])

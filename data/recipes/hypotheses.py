@@ -20,7 +20,7 @@ from core.attention import all_heads
 from core.findings import hypothesis_crate
 from core.store.database import Database
 from core.store.hypotheses import add_event, hypotheses
-from core.studies.hypotheses.predicates import MARGIN
+from core.studies.hypotheses.predicates import MARGIN, predicate_of
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
@@ -51,12 +51,15 @@ CRATES = (
 def said(about: Made, *, layers: int, heads: int) -> list[Proposal]:
     """What is said of every head."""
     scores = atlas(None, checkpoint=about.checkpoint, task=TASK, measure=False)
-    found = [one for head in all_heads(layers, heads) for one in proposals(scores, head, margin=about.margin)[:HEADS]]
-    if not about.counterpart:
-        return found
-    return [
-        replace(one, parameters={**one.parameters, "counterpart": f"{about.counterpart}:{one.head}"}) for one in found
-    ]
+    found = [one for head in all_heads(layers, heads) for one in proposals(scores, head)[:HEADS]]
+    return [replace(one, parameters={**one.parameters, **_also(about, one)}) for one in found]
+
+
+def _also(about: Made, one: Proposal) -> dict[str, str]:
+    """Parameters that the crate adds to a proposal whose predicate has them."""
+    names = {parameter.name for parameter in predicate_of(one.predicate).parameters}
+    also = {"margin": about.margin, "counterpart": about.counterpart and f"{about.counterpart}:{one.head}"}
+    return {name: value for name, value in also.items() if value and name in names}
 
 
 def made(about: Made, out: Path, *, layers: int = 6, heads: int = 6) -> Path:

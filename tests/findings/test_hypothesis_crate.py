@@ -82,6 +82,59 @@ def test_every_number_is_as_it_was_and_a_changed_one_is_named(copied):
     assert "(L1H1), held out, amount was" in said
 
 
+ALTERED = {
+    "a sentence": lambda body: body["batches"][0]["hypotheses"][0].update(sentence="L1H1 reads minds"),
+    "a date": lambda body: body["batches"][0].update(stored="2020-01-01T00:00:00"),
+    "an author": lambda body: body["batches"][0].update(annotator="somebody else"),
+    "the code's version": lambda body: body.update(code_version="9.9.9"),
+    "the level": lambda body: body["batches"][0].update(level=0.05),
+    "the number of the batch": lambda body: body["batches"][0].update(number=2),
+    "the runs before": lambda body: body["batches"][0].update(runs=[]),
+    "how many were registered": lambda body: body["batches"][0].update(hypotheses_ever_registered_on_these_weights=0),
+    "a withdrawal": lambda body: body["batches"][0]["hypotheses"][0].update(withdrawn="2020-01-01T00:00:00"),
+    "the run": lambda body: body["batches"][0]["hypotheses"][0].update(run="other"),
+    "what is controlled": lambda body: body.update(controlled="everything"),
+    "a field more": lambda body: body.update(note="peer reviewed"),
+    "a note": lambda body: body["batches"][0]["hypotheses"][0]["criteria"][3].update(note="causal"),
+    "a measure": lambda body: body["batches"][0]["hypotheses"][0]["criteria"][1].update(measure="proof"),
+    "one criterion less": lambda body: body["batches"][0]["hypotheses"][0]["criteria"].pop(3),
+    "no criteria": lambda body: body["batches"][0]["hypotheses"][0].update(criteria=[]),
+    "no batches": lambda body: body.update(batches=[]),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+@pytest.mark.parametrize("rehashed", [False, True])
+def test_every_field_that_is_shown_is_verified(copied, monkeypatch, what, rehashed, tested):
+    """Who writes all hashes anew still cannot change what follows from the rest, nor the hash that was cited."""
+    monkeypatch.setattr(crate, "computed", lambda options: [c.as_row() for c in crate.read(tested)[0].criteria])
+    changed(copied, crate.FILE, ALTERED[what])
+    if rehashed:
+        body = json.loads((copied / crate.FILE).read_text(encoding="utf-8"))
+        places = {name for batch in body["batches"] for name in batch["rows"].values()}
+        files = {name: crate._hash((copied / name).read_text(encoding="utf-8")) for name in places}
+        changed(copied, crate.FILE, lambda body: body.update({crate.CONTENT: crate.content_hash(body, files)}))
+        text = (copied / crate.FILE).read_text(encoding="utf-8")
+        changed(copied, crate.METADATA, lambda body: [
+            entity.update(sha256=crate._hash(text)) for entity in body["@graph"] if entity["@id"] == crate.FILE
+        ])  # fmt: skip
+        assert crate.content_of(copied) != crate.content_of(tested)
+        if what not in ("a sentence", "the level", "the code's version", "what is controlled", "a note", "a measure",
+                        "no criteria", "no batches"):  # fmt: skip
+            return
+    _, found = crate.verify(copied)
+    assert found
+
+
+@pytest.mark.parametrize("name", ["name", "description", "license", "softwareVersion"])
+def test_what_the_metadata_repeat_is_verified(copied, monkeypatch, name, tested):
+    monkeypatch.setattr(crate, "computed", lambda options: [c.as_row() for c in crate.read(tested)[0].criteria])
+    changed(copied, crate.METADATA, lambda body: [
+        entity.update({name: "another"}) for entity in body["@graph"] if entity["@id"] == "./"
+    ])  # fmt: skip
+    assert len(crate.verify(copied)[1]) == 1
+
+
 def test_an_altered_row_is_named_and_nothing_is_computed(copied, monkeypatch):
     monkeypatch.setattr(crate, "computed", None)
     file = sorted((copied / "rows").glob("*.jsonl"))[0]
@@ -96,7 +149,7 @@ def test_an_altered_row_is_named_and_nothing_is_computed(copied, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
-        (crate.FILE, lambda body: body.update(version=9), "version 1 of crates"),
+        (crate.FILE, lambda body: body.update(version=9), "version 2 of crates"),
         (crate.FILE, lambda body: body.update(format="x"), "no crate of hypotheses"),
         (crate.FILE, lambda body: body["batches"][0].pop("level"), "not whole"),
         (crate.FILE, lambda body: body["batches"][0]["rows"].update(judged="../../a.jsonl"), "lie in its folder"),

@@ -13,19 +13,20 @@ from core.jobs import worker
 from core.scoring.level_spending import batch_level
 from core.store import hypotheses as store
 from core.store.database import Database
-from core.store.runs import runs
+from core.store.jobs import UnitEnd, add_job, add_units, store_outcome
+from core.store.runs import Provenance, record_run, runs
 from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import FeatureMeasure, RelationMeasure
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
 from core.studies.contract import as_json
-from core.studies.hypotheses import registering
+from core.studies.hypotheses import criteria, registering
 from core.studies.hypotheses.criteria import Batch, criteria_of
 from core.studies.hypotheses.hypothesis import STUDY
 from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.records import CRITERIA, Criterion
+from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
+from core.studies.hypotheses.row_choice import RowChoice, input_marks
 from core.studies.transport import decode
 from core.tasks.relations import relation_of
 from tests.simulations import planted_attention as worlds
@@ -133,7 +134,7 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
             proposal("L1H1", offset="next"),
         ],
         thought=THOUGHT,
-        judged=JUDGED,
+        judged=RowChoice("rte", "dev", 30),
     )
     options = options_of(*batch_of(db, batch))
     assert STUDY.read(json.loads(json.dumps(as_json(options)))) == options
@@ -157,6 +158,88 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
     of_runs = runs(db)  # behind the criteria: where the head was thought of, where it was judged, and the counterpart
     assert {run.study for run in of_runs.itertuples()} == {"roles"}
     assert {one.run for one in kept} == {*of_runs["run"], None}
+
+
+def own_rows(folder, name, sentences):
+    """A file of rows of one's own, all of them dev."""
+    file = folder / f"{name}.csv"
+    file.write_text("sentence\n" + "".join(f'"{sentence}"\n' for sentence in sentences), encoding="utf-8")
+    return RowChoice(str(file), "dev", None)
+
+
+SENTENCES = [f"The {noun} sees a small {other} near the house." for noun in ("dog", "cat", "man") for other in
+             ("bird", "tree", "boy", "girl", "car")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [str.upper, lambda text: text.replace(" ", "   "), lambda text: f"{text} !", lambda text: text.replace("e", "é")],
+    ids=["case", "spaces", "punctuation", "accents"],
+)
+def test_the_same_input_written_otherwise_is_not_held_out(db, tmp_path, changed):
+    thought, judged = own_rows(tmp_path, "a", SENTENCES), own_rows(tmp_path, "b", map(changed, SENTENCES))
+    with pytest.raises(InputError, match="15 of the 15 rows"):
+        register(db, "atlas-encoder", [proposal()], thought=thought, judged=judged)
+
+
+def test_inputs_of_the_same_tokens_are_one_input(tmp_path):
+    """Two words that the vocabulary lacks are the same token."""
+    checkpoint = registering.studies.worker_cache.get_checkpoint("atlas-encoder")
+    first, second = (own_rows(tmp_path, name, [f"The dog sees {word}."]).rows()[0] for name, word in
+                     (("a", "\u96fb"), ("b", "\u8a71")))  # fmt: skip
+    assert set(input_marks(first, checkpoint)) & set(input_marks(second, checkpoint))
+
+
+@pytest.mark.parametrize("changed", [str, str.lower, lambda text: f" {text}"], ids=["same", "case", "spaces"])
+def test_repeated_rows_are_refused_as_tests_take_inputs_for_independent(db, tmp_path, changed):
+    judged = own_rows(tmp_path, "b", [*SENTENCES, *map(changed, SENTENCES)])
+    with pytest.raises(InputError, match="counts each input once"):
+        register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=judged)
+
+
+def test_batches_that_share_an_input_written_otherwise_share_the_level(db, tmp_path):
+    for name, sentences in (("a", SENTENCES), ("b", [text.upper() for text in SENTENCES])):
+        register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=own_rows(tmp_path, name, sentences))
+    assert [batch.number for batch in store.batches(db)] == [1, 2]
+    assert store.ever_registered(db, store.batches(db)[0].weights_hash) == 2
+
+
+def measured_before(db, judged, *, weights, row_ids):
+    provenance = Provenance(checkpoint="atlas-encoder", weights_hash=weights, task=judged.task, split="dev",
+                            row_ids=row_ids)  # fmt: skip
+    options = {"checkpoint": "atlas-encoder", "tasks": [judged.task]}
+    return record_run(db, "roles", options, provenance, title="all heads")
+
+
+@pytest.mark.parametrize("how", ["run", "job without its run", "other weights", "other rows", "after"])
+def test_what_a_stored_run_had_measured_is_marked_as_seen_before_registration(db, tmp_path, how):
+    judged = own_rows(tmp_path, "b", SENTENCES)
+    ids = [row.id for row in judged.rows()]
+    weights = registering.studies.worker_cache.get_checkpoint("atlas-encoder").weights_hash
+    if how in ("run", "other weights"):
+        measured_before(db, judged, weights="0" * 64 if how == "other weights" else weights, row_ids=ids[:1])
+    elif how == "other rows":
+        measured_before(db, judged, weights=weights, row_ids=["dev-99"])
+    elif how == "job without its run":
+        job = add_job(db, "roles", "T", {"tasks": [judged.task]})
+        add_units(db, job, {"tasks": [judged.task]}, [{"key": "k", "size": 1, "arguments": {}}])
+        store_outcome(db, job, 0, UnitEnd(rows=[{"partial": 1}], provenance={"weights_hash": weights, "row_ids": ids}))
+    batch, _ = register(db, "atlas-encoder", [proposal()], thought=THOUGHT, judged=judged)
+    if how == "after":
+        measured_before(db, judged, weights=weights, row_ids=ids)
+    options = options_of(*batch_of(db, batch))
+    assert (options.seen > 0) == (how in ("run", "job without its run"))
+    (stored,) = store.batches(db)
+    assert [run["inputs"] for run in stored.runs if run["source"] not in ("shipped",)] == {
+        "run": [1], "job without its run": [15], "other rows": [0]
+    }.get(how, [])  # fmt: skip
+
+
+def test_what_was_seen_before_is_not_met_as_held_out():
+    reading = Criterion(hypothesis="h", subject="L1H1", sentence="s", criterion="held out", state="met", p=1e-9)
+    for seen, state in ((0, "met"), (1, SEEN_BEFORE)):
+        batch = Batch("planted", batch_level(1), 1, seen)
+        assert criteria._levelled(reading, 1e-9, batch).state == state
 
 
 # ---------------------------------------------------------------- planted heads: who meets what

@@ -196,7 +196,11 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
             said("counterpart", of="d:L1H2"),
         )
     )
-    assert [run.key for run in runs] == [
+    fresh = [run.key for run in runs if run.is_random]  # of every study that does not compare with them itself
+    assert sorted({study for study, *_ in fresh}) == ["classify-maps:bert", "edge-effects", "features", "patch:drop",
+                                                      "relations", "roles"]  # fmt: skip
+    assert all("(random weights" in str(run.options) for run in runs if run.is_random)
+    assert [run.key for run in runs if not run.is_random] == [
         ("features", "c", "thought of on"),
         ("features", "c", "judged on"),
         ("operators", "c", "judged on"),
@@ -214,11 +218,13 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         ("match:d", "c", "thought of on"),
         ("match:d", "c", "judged on"),
     ]
+    assert len({run.source for run in runs}) == len(runs)
     by_key = {run.key: run for run in runs}
     for run in runs:
-        choice = ROWS[run.rows == "judged on"]
+        choice = ROWS[run.rows != "thought of on"]
         assert (run.options.split, run.options.limit, run.options.seed) == (choice.split, 30, 0)
-        assert run.source == f"{run.study} on {choice}, {run.checkpoint}"
+        fresh = f" ({run.rows})" if run.is_random else ""
+        assert run.source == f"{run.study} on {choice}, {run.checkpoint}{fresh}"
         assert getattr(run.options, "task", "sst2") == "sst2"
         assert getattr(run.options, "tasks", ("sst2",)) == ("sst2",)
     assert by_key["features", "c", "judged on"].options.features == ("negation", "noun", "verb")

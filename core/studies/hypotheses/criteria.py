@@ -10,22 +10,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.scoring.level_spending import holm
-from core.studies.hypotheses.evidence import evidence_of
+from core.studies.hypotheses.evidence import evidence_of, random_effect
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
 from core.studies.hypotheses.readings import Evidence, Reading, needed_reading
-from core.studies.hypotheses.records import CRITERIA, LEVELLED, Criterion
-from core.studies.hypotheses.runs import EFFECTS, OPERATORS, StudyRun
+from core.studies.hypotheses.records import CRITERIA, LEVELLED, SEEN_BEFORE, Criterion
+from core.studies.hypotheses.runs import EFFECTS, OPERATORS, RANDOM, StudyRun
 
 Partials = Mapping[tuple[str, str, str], Any]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What was registered together. level: of the batch; registered: its hypotheses, withdrawn ones among them."""
+    """What was registered together.
+
+    Attributes:
+        checkpoint: that it is about.
+        level: of the batch.
+        registered: how many hypotheses it has, withdrawn ones among them.
+        seen: how many runs of these weights on judging inputs were stored before it was registered.
+    """
 
     checkpoint: str
     level: float
     registered: int
+    seen: int = 0
 
 
 def criteria_of(
@@ -38,16 +46,18 @@ def criteria_of(
         index = CRITERIA.index(criterion)
         adjusted = holm([row[index].p for row in table], registered=batch.registered)
         for row, p in zip(table, adjusted, strict=True):
-            row[index] = _levelled(row[index], p, batch.level)
+            row[index] = _levelled(row[index], p, batch)
     return [criterion for row in table for criterion in row]
 
 
-def _levelled(criterion: Criterion, adjusted: float | None, level: float) -> Criterion:
+def _levelled(criterion: Criterion, adjusted: float | None, batch: Batch) -> Criterion:
     if criterion.state == "not tested":
         return criterion
-    state = "met" if adjusted is not None and adjusted <= level else "not met"
+    state = "met" if adjusted is not None and adjusted <= batch.level else "not met"
     note = "too few inputs differ from 0 for a p" if adjusted is None else criterion.note
-    return replace(criterion, state=state, adjusted=adjusted, level=level, note=note)
+    if state == "met" and batch.seen:
+        state, note = SEEN_BEFORE, f"stored runs of these weights on these inputs, before registration: {batch.seen}"
+    return replace(criterion, state=state, adjusted=adjusted, level=batch.level, note=note)
 
 
 def _criteria(
@@ -55,7 +65,9 @@ def _criteria(
 ) -> list[Criterion]:
     study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
-    first, then = (_evidence(hypothesis, partials.get(key)) for key in (thought, judged))
+    fresh = (partials[study, batch.checkpoint, rows] for rows in RANDOM if (study, batch.checkpoint, rows) in partials)
+    random = random_effect(hypothesis, list(fresh))
+    first, then = (_evidence(hypothesis, partials.get(key), random) for key in (thought, judged))
     effects = (EFFECTS, batch.checkpoint, "judged on")
     other = counterpart_of(hypothesis.parameter("counterpart")) if hypothesis.parameter("counterpart") else None
     answers: list[tuple[str, tuple[Reading, ...] | str, tuple[str, str, str]]] = [
@@ -73,15 +85,15 @@ def _criteria(
     else:
         there = (study, other[0], "judged on")
         measured = partials.get(there)
-        beyond = evidence_of(hypothesis, measured, other[1]).effect if measured is not None else "not run yet"
+        beyond = evidence_of(hypothesis, measured, other[1], random).effect if measured is not None else "not run yet"
         answers.append(("transfers", _one(beyond), there))
     return [_decided(hypothesis, head, name, reading, sources.get(key, "")) for name, reading, key in answers]
 
 
-def _evidence(hypothesis: Hypothesis, partial: Any) -> Evidence:
+def _evidence(hypothesis: Hypothesis, partial: Any, random: float) -> Evidence:
     if partial is None:
         return Evidence(*["not run yet"] * 4)  # of its four
-    return evidence_of(hypothesis, partial, hypothesis.subject)
+    return evidence_of(hypothesis, partial, hypothesis.subject, random)
 
 
 def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
@@ -126,6 +138,7 @@ def _decided(
     }
     return Criterion(
         **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
-        measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, baseline=shown.baseline, n=shown.n,
+        measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, least=shown.least,
+        baseline=shown.baseline, n=shown.n,
         p=shown.p if name in LEVELLED else None, measured_by=source, note=of.get(name, ""),
     )  # fmt: skip

@@ -7,7 +7,7 @@ how many criteria are met of a hypothesis about it, and whether one is held out 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pydantic.dataclasses
@@ -15,8 +15,8 @@ import pydantic.dataclasses
 from core.errors import InputError
 from core.scoring.level_spending import ALPHA
 from core.store.database import Database
-from core.store.hypotheses import add_event, hypotheses
-from core.store.runs import Provenance
+from core.store.hypotheses import add_event, batches, hypotheses
+from core.store.runs import Provenance, is_imported
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.headline import Headline
 from core.studies.hypotheses.criteria import Batch, criteria_of
@@ -29,6 +29,7 @@ from core.studies.options import Checkpoint, Pipeline
 from core.studies.records import Result
 from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
+from core.studies.worker_cache import get_checkpoint
 
 STATISTICS = ("criteria met", "held out and causal")
 
@@ -44,6 +45,7 @@ class HypothesisOptions:
         batch: its id; "" where it is not registered here.
         level: its share of the error that is allowed.
         registered: how many hypotheses it has, withdrawn ones among them.
+        seen: how many runs of these weights on judging inputs were stored before it was registered.
         weights: SHA-256 of the weights that it is about; "" where it does not say.
         pipeline: of language, for predicates about words.
     """
@@ -55,6 +57,7 @@ class HypothesisOptions:
     batch: str = ""
     level: float = ALPHA
     registered: int = 0
+    seen: int = 0
     weights: str = ""
     pipeline: Pipeline = None
 
@@ -113,7 +116,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             raise InputError("A test needs at least one hypothesis that was not withdrawn; register one.")
         for hypothesis in options.hypotheses:
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
-        check_apart(options.thought, options.judged)
+        check_apart(options.thought, options.judged, get_checkpoint(options.checkpoint))
         return [
             Unit(f"{run.source} {unit.key}", RunUnit(number, unit.key), unit.size)
             for number, run in enumerate(runs_of(options))
@@ -129,7 +132,11 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         done = run.does.run(run.options, divided[order])
         _check_weights(options, run, done.provenance)
         packed = json.dumps(encode(done.partial))
-        is_own = run.checkpoint == options.checkpoint and len(hashes_of(done.provenance.weights_hash)) == 1
+        is_own = (
+            run.checkpoint == options.checkpoint
+            and not run.is_random
+            and len(hashes_of(done.provenance.weights_hash)) == 1
+        )
         part = RunPart(piece.run, order, packed, said_of(done.provenance))
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
@@ -141,7 +148,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
         """Criteria of every hypothesis, then what is known of every head."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
-        batch = Batch(options.checkpoint, options.level, max(options.registered, len(options.hypotheses)))
+        registered = max(options.registered, len(options.hypotheses))
+        batch = Batch(options.checkpoint, options.level, registered, options.seen)
         criteria = criteria_of(options.hypotheses, batch, runs_of(options), partials)
         return [*criteria, *heads_known(options, criteria)]
 
@@ -160,7 +168,13 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
-        """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria."""
+        """Add the test to each hypothesis that is registered here, and keep the runs behind its criteria.
+
+        Not of a run that came in from a file, nor where what was tested is not what was registered: its criteria show
+        with the run alone.
+        """
+        if is_imported(db, run.run) or not _is_as_registered(db, run.options):
+            return
         registered = {stored.hypothesis for stored in hypotheses(db)}
         run_names = self._keep_runs(db, run)
         criteria = [replace(one, run=run_names.get(one.measured_by)) for one in Criterion.among(run.rows)]
@@ -184,10 +198,27 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
                 scores=False,
             )
             for one, parts in _parts_by_run(run.options, merged)
+            if not one.is_random
         }
 
 
 STUDY = HypothesisStudy()
+
+
+def _is_as_registered(db: Database, options: HypothesisOptions) -> bool:
+    """Whether what is tested is what was registered here: batch, rows, level, weights and hypotheses."""
+    batch = next((one for one in batches(db) if one.batch == options.batch), None)
+    if batch is None:
+        return False
+    stored = {one.hypothesis: one for one in hypotheses(db) if one.batch == batch.batch}
+    mine = [stored.get(one.hypothesis) for one in options.hypotheses]
+    told = [(one.layer, one.head, one.predicate, one.parameters) for one in options.hypotheses]
+    known = (batch.checkpoint, batch.level, len(stored), batch.weights_hash, batch.seen)
+    return (
+        [one and (one.layer, one.head, one.predicate, one.parameters) for one in mine] == told
+        and known == (options.checkpoint, options.level, options.registered, options.weights, options.seen)
+        and (batch.thought, batch.judged) == (asdict(options.thought), asdict(options.judged))
+    )
 
 
 def _units(run: StudyRun) -> list[Unit]:
@@ -208,6 +239,7 @@ def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:
 def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance) -> None:
     if (
         run.checkpoint == options.checkpoint
+        and not run.is_random
         and options.weights
         and options.weights not in hashes_of(about.weights_hash)
     ):

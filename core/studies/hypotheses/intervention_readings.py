@@ -28,7 +28,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
     own_number, layer = head.layer * partial.heads + head.head, head.layer * partial.heads
     others = [k for k in range(layer, layer + partial.heads) if k != own_number]
     return _of_pairs("difference that comes back", brought[own_number], whole, brought[others], (moved, made & ~moved),
-                     float(hypothesis.parameter("least")))  # fmt: skip
+                     hypothesis.least)  # fmt: skip
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -42,7 +42,7 @@ def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     effects = partial.effects * turn
     return _of_pairs("difference that the edge carries", effects[own_index], np.abs(partial.gap),
                      effects[[names.index(name) for name in beside]], (~same, same),
-                     float(hypothesis.parameter("least")))  # fmt: skip
+                     hypothesis.least)  # fmt: skip
 
 
 def _of_pairs(

@@ -4,7 +4,7 @@ The report has its *claims*; here it is *hypotheses*. Each predicate names the s
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pydantic.dataclasses
@@ -24,6 +24,8 @@ LINKS = ("element_to_target", "target_to_element")
 CHANGES = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 INPUTS = ("q", "k", "v")
 MARGIN = 0.01  # nats of the task's loss
+LEAST_WEIGHT = "0.01"  # of attention beyond chance: untrained weights have up to 0.002, and that surely
+LEAST_SIMILARITY = "0.3"
 Parameters = tuple[tuple[str, str], ...]
 
 
@@ -91,29 +93,30 @@ _MARGIN = Parameter(
     "margin", "least change of the task's loss, in nats; asks for what happens without the head", _margin, ""
 )
 _COUNTERPART = Parameter("counterpart", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of, "")
+_LEAST = Parameter("least", "least weight beyond chance", lambda value: _share(value), LEAST_WEIGHT)
 _ALL = (
     Predicate(
         "looks-at", "looks at {feature}", "features",
         (Parameter("feature", "noun, negation, tag:JJ ...", feature_of),
-         Parameter("control", "another feature that it is not to look at as much", feature_of, ""),
+         _LEAST, Parameter("control", "another feature that it is not to look at as much", feature_of, ""),
          _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "offset", "looks at the {offset} token", "roles",
         (Parameter("offset", "previous, next or first", _among(OFFSETS)),
-         Parameter("control", "another of them", _among(OFFSETS), ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "another of them", _among(OFFSETS), ""), _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "relation", "looks along {relation}, {direction}", "relations",
         (Parameter("relation", "verb-object, dep:amod ...", relation_of),
          Parameter("direction", "forward: from dependent to governor; or backward", _among(DIRECTIONS)),
-         Parameter("control", "another relation", relation_of, ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "another relation", relation_of, ""), _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "same-word", "looks at the same word in the other sentence, {direction}", "relations",
         (Parameter("direction", "forward: from the first sentence to the second; or backward", _among(DIRECTIONS),
                    "forward"),
-         Parameter("control", "a relation", relation_of, ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "a relation", relation_of, ""), _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "decided-by", "looks where it looks because of {component}: at least {least} of its scores", "why",
@@ -135,7 +138,7 @@ _ALL = (
     ),
     Predicate(
         "frame-link", "looks along frame links, {direction}", "frame-heads",
-        (Parameter("direction", ", ".join(LINKS), _among(LINKS)), _COUNTERPART), apart="direction",
+        (Parameter("direction", ", ".join(LINKS), _among(LINKS)), _LEAST, _COUNTERPART), apart="direction",
     ),
     Predicate(
         "property", "carries what {kind} takes away: at least {least} of the answer's difference", "patch",
@@ -152,6 +155,7 @@ _ALL = (
     Predicate(
         "counterpart", "is the counterpart of {of}", "match",
         (Parameter("of", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of),
+         Parameter("least", "least similarity of rows", _share, LEAST_SIMILARITY),
          Parameter("control", "another head of that checkpoint, as L2H4", Head.parse, "")),
         apart="of",
     ),
@@ -226,6 +230,22 @@ class Hypothesis:
     def parameter(self, name: str) -> str:
         """The value of a parameter; "" where the predicate has none of that name."""
         return dict(self.parameters).get(name, "")
+
+    @property
+    def least_name(self) -> str:
+        """The parameter that says what the effect must be beyond."""
+        return "margin" if self.predicate == "needed-for" else "least"
+
+    @property
+    def least(self) -> float:
+        """What the effect must be beyond, in its own unit; of a hypothesis of an earlier version the default."""
+        default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
+        return float(self.parameter(self.least_name) or default or 0)
+
+    def with_least(self, least: float) -> "Hypothesis":
+        """The same with an effect that must be beyond another number."""
+        others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
+        return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:

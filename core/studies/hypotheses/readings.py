@@ -1,7 +1,7 @@
 """What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -77,14 +77,30 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
     return Reading(measure, value, low, high, n, p, **others)
 
 
+def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
+    """One head's mean [layer, head, 1], tested against `least` in place of 0."""
+    shifted = reading(measure, above(means, least).result(), head, **others)
+    if isinstance(shifted, str):
+        return shifted
+    ends = {name: _plus(getattr(shifted, name), least) for name in ("value", "low", "high")}
+    return replace(shifted, **ends, least=least)
+
+
+def above(means: Means, least: float) -> Means:
+    """What each input has beyond `least`, as an accumulator."""
+    shifted = means.columns(range(means.sums.shape[-1]))
+    shifted.sums = means.sums - least * means.counts[:, :, None, :]
+    return shifted
+
+
 def number_of(value: float) -> float | None:
     """The value; None where it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
-def halves_of(measure: str, means: Means, column: int, head: Head) -> tuple[Reading, ...] | str:
+def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
     """The number in either half of the inputs."""
-    both = tuple(reading(measure, means.columns([column]).half(parity).result(), head) for parity in (0, 1))
+    both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
 
@@ -101,7 +117,8 @@ def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     value, effect = observer.result()[way, feature]
     chance = float(value.value[head.layer, head.head, 0] - effect.value[head.layer, head.head, 0])
     column = observer.effect_column(way, feature)
-    beyond = reading("weight less that of random tokens", effect, head, baseline=chance)
+    measure, least = "weight less that of random tokens", hypothesis.least
+    found = beyond(measure, means.columns([column]), least, head, baseline=chance)
     special = feature_of(feature).special
     explained: Reading | str = "a place of the input has no tokens like it at its distance"
     if not special:
@@ -112,7 +129,7 @@ def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         places = observer.contrast_column if both_words else observer.effect_column
         mine, other = (means.columns([places(way, name)]) for name in (feature, control))
         specific = reading(f"that less the same of {control}", mine.result(minus=other), head)
-    return Evidence(beyond, explained, specific, halves_of("weight less that of random tokens", means, column, head))
+    return Evidence(found, explained, specific, halves_of(measure, means, column, head, least))
 
 
 def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -138,10 +155,10 @@ def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         apart = own(relation, "contrast").result(minus=own(control, "contrast"))
         specific = reading(f"log weight less the same along {control}", apart, head)
     return Evidence(
-        reading(measure, excess, head, baseline=chance),
+        beyond(measure, own(relation, "excess"), hypothesis.least, head, baseline=chance),
         reading("log weight, query, key and distance taken out", own(relation, "contrast").result(), head),
         specific,
-        halves_of(measure, means, column(relation, "excess"), head),
+        halves_of(measure, means, column(relation, "excess"), head, hypothesis.least),
     )
 
 
@@ -162,10 +179,16 @@ def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         mine, other = (means.columns([column(role, 0)]) for role in (offset, control))
         specific = reading(f"weight less that on the {control} token", mine.result(minus=other), head)
     return Evidence(
-        reading(measure, effect, head, baseline=number_of(weight - effect.value[head.layer, head.head, 0])),
+        beyond(
+            measure,
+            means.columns([column(offset, 1)]),
+            hypothesis.least,
+            head,
+            baseline=number_of(weight - effect.value[head.layer, head.head, 0]),
+        ),
         _above_times(means, column(offset, 0 if offset == "first" else 2), head),
         specific,
-        halves_of(measure, means, column(offset, 1), head),
+        halves_of(measure, means, column(offset, 1), head, hypothesis.least),
     )
 
 
@@ -197,7 +220,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     ratios, place = found
     value, low, high = (number_of(array[head.head, place]) for array in (ratios.value, ratios.low, ratios.high))
 
-    def beyond(measure: str, least: float) -> Reading:
+    def share_beyond(measure: str, least: float) -> Reading:
         p = number_of(ratios.p_above(least)[head.head, place])
         return Reading(measure, value, low, high, ratios.n, p, least=least, baseline=least)
 
@@ -206,10 +229,10 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     specific: Reading | str = NO_CONTROL
     other = share(control, mine) if control else None
     if other is not None:
-        specific = beyond(f"share beyond that of {control}", float(other[0].value[head.head, other[1]]))
+        specific = share_beyond(f"share beyond that of {control}", float(other[0].value[head.head, other[1]]))
     return Evidence(
-        beyond("share of the scores' variance over keys", float(hypothesis.parameter("least"))),
-        beyond("the same, beyond random weights", null_share),
+        share_beyond("share of the scores' variance over keys", max(hypothesis.least, null_share)),
+        share_beyond("the same, beyond random weights", null_share),
         specific,
         "shares are kept as sums over all inputs, which have no halves",
     )
@@ -255,7 +278,7 @@ def _plus(value: float | None, margin: float) -> float | None:
 
 
 def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    margin = float(hypothesis.parameter("margin"))
+    margin = hypothesis.least
     effect = needed_reading(partial, "zero", head, margin)
     number = head.layer * partial.heads + head.head
     layer = np.arange(head.layer * partial.heads, (head.layer + 1) * partial.heads)

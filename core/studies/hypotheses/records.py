@@ -7,6 +7,7 @@ from typing import ClassVar
 from core.studies.records import Figure, Result, stated
 
 CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
+SEEN_BEFORE = "seen before registration"  # the state of what would be met on inputs that nobody had looked at
 LEVELLED = ("held out", "explained")  # whose p are corrected within the batch and compared with its level
 
 
@@ -15,8 +16,10 @@ class Criterion(Result):
     """Whether a hypothesis meets one criterion.
 
     Attributes:
-        hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met or not tested.
-        measure: what the value is. low, high: its 95 % interval. baseline: what the value is compared with.
+        hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met, not tested, or
+        SEEN_BEFORE.
+        measure: what the value is. low, high: its 95 % interval. least: what it must be beyond, at least as much as
+        random weights have. baseline: what the value is compared with.
         n: inputs (or links) it rests on. p: one-sided; adjusted: by Holm within the batch; level: of the batch.
         measured_by: study and rows. run: the stored run of that, where it was tested here.
         note: why it is not tested, or what else must be known.
@@ -32,6 +35,7 @@ class Criterion(Result):
     amount: float | None = stated()
     low: float | None = stated()
     high: float | None = stated()
+    least: float | None = stated()
     baseline: float | None = stated()
     n: int | None = stated()
     p: float | None = stated()

@@ -1,18 +1,22 @@
 """Registering hypotheses before they are tested, and what a test of a registered batch is asked.
 
-The level is spent over all batches about the same weights that share a judging row; withdrawn ones count.
+The level is spent over all batches about the same weights that share a judging input; withdrawn ones count. Runs of
+these weights that were stored before are looked at: what they measured on judging inputs was seen before registration.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 
 from core import studies
 from core.attention import Head
-from core.errors import InputError, StoreError
+from core.errors import AtlasError, InputError, StoreError
+from core.models.checkpoint import Checkpoint
 from core.models.present import present_weights
 from core.scoring.level_spending import batch_level
 from core.store.database import Database
 from core.store.hypotheses import (
+    Marks,
     StoredBatch,
     StoredHypothesis,
     add_batch,
@@ -20,12 +24,26 @@ from core.store.hypotheses import (
     earlier_batches,
     hypotheses,
 )
+from core.store.jobs import job_provenance, one_job
+from core.store.jobs import jobs as all_jobs
+from core.store.rows import Row, from_json, to_json
+from core.store.runs import known_runs, runs
 from core.studies.contract import as_json
 from core.studies.hypotheses.hypothesis import HypothesisOptions
 from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.row_choice import FRAMES, RowChoice, check_apart, mark_of
+from core.studies.hypotheses.row_choice import (
+    FRAMES,
+    RowChoice,
+    check_apart,
+    input_marks,
+    is_plain,
+    letters_mark,
+    mark_of,
+)
 from core.studies.hypotheses.runs import runs_of
 from core.studies.preflight import check_runnable
+from core.studies.standing import hashes_of
+from core.tasks.glue import TaskRow, read_rows
 
 LATEST = "latest"
 MOST_HYPOTHESES = 500  # of a batch
@@ -74,28 +92,98 @@ def register(
     whole = [proposal.hypothesis for proposal in proposals]
     if len(set(whole)) < len(whole):
         raise InputError("A batch says each thing once, and one hypothesis is given twice: leave one out.")
-    check_apart(thought, judged)
     opened = studies.worker_cache.get_checkpoint(checkpoint)
+    check_apart(thought, judged, opened)
     for hypothesis in whole:
         hypothesis.subject.within(opened.layers, opened.heads)
     _check_rows(whole, thought, judged)
     for run in runs_of(
         HypothesisOptions(checkpoint=checkpoint, hypotheses=tuple(whole), thought=thought, judged=judged)
     ):
+        if run.is_random:
+            continue
         check_runnable(run.does, as_json(run.options))
         if run.study not in ("why", "match"):  # whose units open checkpoints
             run.does.units(run.options)
     rows = {
-        name: tuple((row.id, mark_of(row)) for row in choice.rows())
+        name: tuple((row.id, mark_of(row), *input_marks(row, opened)) for row in choice.rows())
         for name, choice in (("thought", thought), ("judged", judged))
     }
+    seen = earlier_runs(db, opened, rows["judged"])
     with db.write():  # so that no other batch takes the same number
         number = earlier_batches(db, opened.weights_hash, rows["judged"]) + 1
         batch = StoredBatch(
             checkpoint, opened.weights_hash, asdict(thought), asdict(judged), rows["thought"], rows["judged"], number,
-            batch_level(number), annotator,
+            batch_level(number), tuple(seen), annotator,
         )  # fmt: skip
         return add_batch(db, batch, [(h.layer, h.head, h.predicate, h.parameters) for h in whole])
+
+
+def earlier_runs(db: Database, checkpoint: Checkpoint, judged: Marks) -> list[Row]:
+    """Runs of these weights that are stored here or ship, with how many judging inputs each has.
+
+    Args:
+        db: whose runs; jobs too whose units are stored, with or without a run.
+        checkpoint: whose weights they are of.
+        judged: the judging rows, with what their inputs are known by.
+
+    Returns:
+        One row a run: run, study, title, created, code_version, source, and inputs, how many judging inputs it has;
+        the rows of a run that cannot be read any more are known by their ids.
+    """
+    wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
+    rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
+    marks_of = cache(lambda row: (letters_mark(row),) if is_plain(row) else input_marks(row, checkpoint))
+
+    def rows(task: str, split: str, data: str | None) -> dict[str, TaskRow]:
+        if (key := (task, split, data)) not in rows_of:
+            try:
+                rows_of[key] = {row.id: row for row in read_rows(task, split, folder=data)}
+            except AtlasError:
+                rows_of[key] = {}
+        return rows_of[key]
+
+    found = []
+    for run in [*known_runs(db, None).to_dict("records"), *_jobs_of(db)]:
+        if checkpoint.weights_hash not in hashes_of(run["weights_hash"]):
+            continue
+        told = from_json(run["options"]) if isinstance(run["options"], str) else run["options"]
+        used = set(map(str, from_json(run["row_ids"]) or ())) if isinstance(run["row_ids"], str) else None
+        tasks = [task for task in [told.get("task"), *(told.get("tasks") or ())] if isinstance(task, str)]
+        data = told.get("data") if isinstance(told.get("data"), str) else None
+        inputs = [
+            row
+            for task in tasks
+            for split in (("train", "dev") if used else (run["split"],))
+            for row_id, row in rows(task, split, data).items()
+            if used is None or row_id in used
+        ]
+        for text in told.get("texts") or ():
+            inputs.append(TaskRow("text", *((text, None) if isinstance(text, str) else text), 0))
+        known = {mark for row in inputs for mark in marks_of(row)} & wanted
+        overlap = sum(bool(known.intersection(marks)) for _, _, *marks in judged)
+        if not tasks and not told.get("texts") and used:
+            overlap = len(used & ids)
+        found.append({"run": run["run"], "study": run["study"], "title": run["title"], "created": run["created"],
+                      "code_version": run["code_version"], "source": run["source"], "inputs": overlap})  # fmt: skip
+    return found
+
+
+def _jobs_of(db: Database) -> Iterator[Row]:
+    """Jobs with stored units that left no run, or one that was deleted, as runs are listed."""
+    stored = set(runs(db)["run"])
+    for job in all_jobs(db).to_dict("records"):
+        if job.get("run") in stored:
+            continue
+        units = job_provenance(db, job["job"])
+        if not units:
+            continue
+        known = one_job(db, job["job"])
+        hashes = dict.fromkeys(str(unit.get("weights_hash")) for unit in units if unit.get("weights_hash"))
+        row_ids = list(dict.fromkeys(str(name) for unit in units for name in unit.get("row_ids") or ()))
+        yield {"run": f"job {job['job']}", "study": job["study"], "title": job["title"], "created": job["created"],
+               "code_version": units[0].get("code_version") or "", "source": "job", "weights_hash": ", ".join(hashes),
+               "options": known["options"], "row_ids": to_json(row_ids) if row_ids else None}  # fmt: skip
 
 
 def _check_rows(hypotheses: Sequence[Hypothesis], thought: RowChoice, judged: RowChoice) -> None:
@@ -160,13 +248,14 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
     return HypothesisOptions(
         checkpoint=batch.checkpoint, hypotheses=standing, thought=thought, judged=judged, batch=batch.batch,
         level=batch.level, registered=len(members), weights=batch.weights_hash,
+        seen=batch.seen,
     )  # fmt: skip
 
 
-def changed_row(choice: RowChoice, before: Sequence[tuple[str, str]]) -> str:
+def changed_row(choice: RowChoice, before: Marks) -> str:
     """The id of the first row that is not as it was, "" where all are."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
-        if k >= len(now) or now[k] != row:
+        if k >= len(now) or now[k] != row[:2]:
             return row[0]
     return now[len(before)][0] if len(now) > len(before) else ""

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import unicodedata
+from typing import Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -11,10 +13,12 @@ from core.errors import InputError
 from core.frames.records import AnnotatedSentence
 from core.frames.rows import read_rows as frame_rows
 from core.frames.rows import write_rows
+from core.models.checkpoint import Checkpoint
 from core.studies.options import LARGEST_SEED
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tasks.own import absolute
 
+CUT_FROM, LONGEST_WORD = 400, 60  # characters of inputs and words that every tokenizer reads whole
 MARK = 16  # hex digits of a row's hash
 FRAMES = "frames"  # not a task: the bundled sentences with frames; each second one is a dev row
 FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
@@ -79,13 +83,60 @@ def mark_of(row: TaskRow) -> str:
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
-def check_apart(thought: RowChoice, judged: RowChoice) -> None:
-    """Raises InputError where a row that judges is among those that the hypothesis was thought of on."""
-    first, second = thought.rows(), judged.rows()
-    before = {mark_of(row) for row in first}
-    both = [row.id for row in second if mark_of(row) in before]
+def input_marks(row: TaskRow, checkpoint: Checkpoint) -> tuple[str, str]:
+    """What an input is known by, as a checkpoint sees it: rows that share either mark are one input.
+
+    Args:
+        row: of a task.
+        checkpoint: that reads it.
+
+    Returns:
+        Hashes of its letters and digits without case and accents, and of its token ids.
+    """
+    return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
+
+
+def letters_mark(row: TaskRow) -> str:
+    """A hash of the letters and digits of an input, without case and accents."""
+    return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
+
+
+def is_plain(row: TaskRow) -> bool:
+    """Whether other letters must be other tokens: nothing that a vocabulary may lack, and nothing that is cut."""
+    text = f"{row.text} {row.pair or ''}"
+    return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
+
+
+def _letters(text: str) -> str:
+    parts = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(letter for letter in parts if letter.isalnum()) or " ".join(text.split())
+
+
+def _hashed(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:MARK]
+
+
+def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: Checkpoint) -> None:
+    """Raises InputError where an input comes twice among the rows of one choice, as tests take inputs for independent;
+    or where one that judges is among those that the hypothesis was thought of on."""
+    before: set[str] = set()
+    both = []
+    for choice in (thought, judged):
+        own: dict[str, str] = {}
+        for row in choice.rows():
+            marks = input_marks(row, checkpoint)
+            if twin := next((own[mark] for mark in marks if mark in own), None):
+                raise InputError(
+                    f"A test counts each input once, but rows {twin} and {row.id} of {choice} are the same input "
+                    f"(letters or tokens are equal): remove repeated rows, or draw others."
+                )
+            own |= dict.fromkeys(marks, row.id)
+            if choice is judged and before.intersection(marks):
+                both.append(row.id)
+        second, before = own, before | set(own)
     if both:
         raise InputError(
-            f"A hypothesis is judged on rows that it was not thought of on, but {len(both)} of the {len(second)} rows "
-            f"of {judged} are among those of {thought} ({both[0]} is the first): choose another task or split."
+            f"A hypothesis is judged on rows that it was not thought of on, but {len(both)} of the "
+            f"{len(set(second.values()))} rows of {judged} are among those of {thought} ({both[0]} is the first): "
+            "choose another task or split."
         )

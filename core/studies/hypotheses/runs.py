@@ -10,12 +10,15 @@ from core.studies.contract import Study
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
 from core.studies.hypotheses.row_choice import FRAMES, RowChoice
 from core.studies.lookup import find_study
+from core.studies.worker_cache import random_name
 
 if TYPE_CHECKING:
     from core.studies.hypotheses.hypothesis import HypothesisOptions
 
 EFFECTS = "operators"
 OPERATORS = ("zero", "mean")
+OWN_RANDOM = ("why", "match")  # studies that compare with random weights themselves
+RANDOM = tuple(f"random weights {seed}" for seed in (1, 2))
 ONE_TASK = (EFFECTS, "classify-maps", "patch", "edge-effects")
 
 
@@ -26,13 +29,13 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
     if study in (EFFECTS, "patch", "edge-effects"):  # of a classifier, so both of its task
         return f"sst2:train:{limit}:0", f"sst2:dev:{limit}:0"
-    return f"sst2:dev:{limit}:0", f"mrpc:dev:{limit}:0"
+    return f"sst2:dev:{limit}:0", f"rte:dev:{limit}:0"  # on which nothing that ships was measured
 
 
 @dataclass(frozen=True)
 class StudyRun:
     """One study on some rows. study: with its variant, as `Hypothesis.measured_by`; rows: "thought of on" or "judged
-    on"."""
+    on", or one of RANDOM: the judging rows, with fresh weights."""
 
     study: str
     checkpoint: str
@@ -46,9 +49,15 @@ class StudyRun:
         return (self.study, self.checkpoint, self.rows)
 
     @property
+    def is_random(self) -> bool:
+        """Whether it is of fresh weights."""
+        return self.rows in RANDOM
+
+    @property
     def source(self) -> str:
         """Study, rows and checkpoint in a word."""
-        return f"{self.study} on {self.choice}, {self.checkpoint}"
+        source = f"{self.study} on {self.choice}, {self.checkpoint}"
+        return f"{source} ({self.rows})" if self.is_random else source
 
     @property
     def does(self) -> Study[Any, Any]:
@@ -62,16 +71,20 @@ def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
             needed.setdefault(key, []).append(hypothesis)
-    choices = {"thought of on": options.thought, "judged on": options.judged}
-    return [
-        StudyRun(*key, choices[key[2]], _options(*key[:2], choices[key[2]], mine, options.pipeline))
-        for key, mine in needed.items()
-    ]
+    found = []
+    for (study, checkpoint, rows), mine in needed.items():
+        choice = options.thought if rows == "thought of on" else options.judged
+        name = random_name(checkpoint, 1 + RANDOM.index(rows)) if rows in RANDOM else checkpoint
+        run_options = _options(study, name, choice, mine, options.pipeline)
+        found.append(StudyRun(study, checkpoint, rows, choice, run_options))
+    return found
 
 
 def _keys(checkpoint: str, hypothesis: Hypothesis) -> list[tuple[str, str, str]]:
     study = hypothesis.measured_by
     keys = [(study, checkpoint, "thought of on"), (study, checkpoint, "judged on")]
+    if study.partition(":")[0] not in OWN_RANDOM:
+        keys += [(study, checkpoint, rows) for rows in RANDOM]
     if hypothesis.parameter("margin"):
         keys.append((EFFECTS, checkpoint, "judged on"))
     if hypothesis.parameter("counterpart"):

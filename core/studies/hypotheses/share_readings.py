@@ -15,7 +15,7 @@ from core.scoring import link_tests
 from core.scoring.few_inputs import mean_interval
 from core.studies.frames.frame_partials import contrasts_of, unpacked
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
-from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, number_of
+from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, effect_estimate, number_of
 from core.studies.prediction_changes import share_interval
 
 NORMAL = 1.959964  # of a 95 % interval
@@ -26,7 +26,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
-    wanted, least = names.index(hypothesis.parameter("class")), float(hypothesis.parameter("least"))
+    wanted, least = names.index(hypothesis.parameter("class")), hypothesis.least
     hits = numbers == wanted
     specific: Reading | str = NO_CONTROL
     if hypothesis.parameter("control"):
@@ -92,7 +92,13 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
     p = scoring.counterparts.beyond_chance(partial.drawn[0].similarity[:, its], largest)[own]
     chance = float(np.median(largest[:, own]))
     low, high = max(0.0, similarity[its] - widths[its]), min(1.0, similarity[its] + widths[its])
-    effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, number_of(p), chance, chance)
+    least = max(chance, hypothesis.least)
+    error = widths[its] / NORMAL
+    far = (
+        float(scipy.stats.norm.sf((similarity[its] - least) / error)) if error > 0 else float(similarity[its] <= least)
+    )
+    p = max(number_of(p) or 0.0, far)  # more similar than random weights are, and than the least
+    effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, p, least, chance)
 
     def beyond(measure: str, number: int) -> Reading:
         gap, low, high = (float(end) for end in sums.margins(own, its)[:, number - (number > its)])  # paired by input
@@ -149,16 +155,20 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
     measure = "largest weight of a frame link"
-    effect = Reading(f"{measure}, beside its distance elsewhere", *whole, number_of(places), chance, chance)
+    beyond = effect_estimate(scores[:, 0] - chance - hypothesis.least).result()
+    far = number_of(beyond.p_above()[0, 0, 0])
+    both = None if far is None or number_of(places) is None else max(float(places), far)
+    least = chance + hypothesis.least
+    effect = Reading(f"{measure}, beside its distance elsewhere", *whole, both, least, chance)
     explained = Reading(f"{measure}, beside four nulls", *whole, number_of(every), exchanged, exchanged)
-    halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], chance) for parity in (0, 1))
+    halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], least, chance) for parity in (0, 1))
     return Evidence(effect, explained, NO_CONTROL, halves)
 
 
-def _half_of_sentences(measure: str, scores: np.ndarray, chance: float) -> Reading:
+def _half_of_sentences(measure: str, scores: np.ndarray, least: float, chance: float) -> Reading:
     low, high = mean_interval(scores[:, None])
     return Reading(f"{measure}, beside its distance elsewhere", float(scores.mean()), number_of(low[0]),
-                   number_of(high[0]), len(scores), None, chance, chance)  # fmt: skip
+                   number_of(high[0]), len(scores), None, least, chance)  # fmt: skip
 
 
 READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(

@@ -13,10 +13,11 @@ from core.errors import StoreError
 from core.findings import hypothesis_crate
 from core.models.bundled_checkpoints import bundled_names
 from core.models.present import present_weights
+from core.scoring.level_spending import CONTROLLED
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
 from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
-from core.studies.hypotheses.records import CRITERIA, Criterion, JudgedHypothesis
+from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion, JudgedHypothesis
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from core.studies.hypotheses.row_choice import RowChoice
 from core.studies.hypotheses.runs import usual_rows
@@ -28,7 +29,7 @@ from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.tables import show_table
 
 ROWS = 100  # that a proposal is thought of on, and as many that judge it
-ICONS = {"met": "✓", "not met": "✗", "not tested": "·"}
+ICONS = {"met": "✓", "not met": "✗", "not tested": "·", SEEN_BEFORE: "seen before"}
 
 
 def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
@@ -79,7 +80,10 @@ def _registered(checkpoint: str, head: Head) -> list[tuple[StoredHypothesis, Sto
 
 
 def _standing(hypothesis: StoredHypothesis, batch: StoredBatch, now: str | None) -> str:
-    return "withdrawn" if hypothesis.withdrawn else "earlier weights" if now not in (None, batch.weights_hash) else ""
+    if hypothesis.withdrawn:
+        return "withdrawn"
+    earlier = now not in (None, batch.weights_hash)
+    return "imported" if hypothesis.imported else "earlier weights" if earlier else ""
 
 
 def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]], checkpoint: str) -> None:
@@ -93,6 +97,9 @@ def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]],
         rows.append({"says": hypothesis_of(hypothesis).sentence, **criteria, "": standing, "registered": stored})
     show_table(rows)
     st.caption("✓ met · ✗ not met · a dot: not tested. A hypothesis can be withdrawn in a terminal, and never changed.")
+    if now:
+        ever = store.ever_registered(resources.database(), now)
+        st.caption(f"Hypotheses ever registered here about these weights: {ever}. {CONTROLLED}")
     untested = [hypothesis for hypothesis, _ in registered if not hypothesis.criteria and not hypothesis.withdrawn]
     for hypothesis in untested[:1]:
         st.button("Test it", key=f"test_{hypothesis.hypothesis}", on_click=_test, args=(hypothesis.batch,))

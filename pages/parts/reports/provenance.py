@@ -17,12 +17,12 @@ from pages.parts.shell.short_names import short_names
 from pages.parts.widgets.pickers import rows_name, task_name
 
 K = TypeVar("K", bound=Result)
-ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
+ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas", "imported": "imported, not measured here"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run: of which study, of what, when, and whose. source: "yours" or "shipped". rows: how many it has."""
+    """A run: of which study, of what, when, and whose. source: a key of ORIGINS. rows: how many it has."""
 
     run: str
     study: str
@@ -115,8 +115,8 @@ class StoredRun:
 
 
 def known_runs(study: str) -> list[StoredRun]:
-    """The runs of a study that have rows: the user's own, newest first, then those that ship; after them those of
-    weights that their checkpoints' names no longer lead to."""
+    """The runs of a study that have rows: the user's own, newest first, then those that ship, then those imported;
+    after them those of weights that their checkpoints' names no longer lead to."""
     stored_runs = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
     return sorted((stored for stored in stored_runs if stored.rows > 0), key=lambda stored: stored.is_outdated)
 

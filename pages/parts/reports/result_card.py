@@ -70,7 +70,7 @@ def show_card(stored: StoredRun, *, key: str) -> None:
                       help="The same study with the same settings, as a job of your own")  # fmt: skip
             offer_citation(stored, key=f"cite_{key}")
             offer_pin_of_run(run, key=f"pin_{key}")
-            if stored.source == "yours":
+            if stored.source != "shipped":
                 st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete, args=(run,))
 
 

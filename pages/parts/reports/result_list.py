@@ -81,7 +81,7 @@ def show_line(stored: StoredRun) -> None:
                       on_click=_compare, args=(stored.run,), help="Side by side with another")  # fmt: skip
             offer_citation(stored, key=f"cite_{stored.run}")
             offer_pin_of_run(stored.run, key=f"pin_{stored.run}")
-            if stored.source == "yours":
+            if stored.source != "shipped":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{stored.run}",
                           on_click=_delete, args=(stored.run,))  # fmt: skip
 

@@ -85,12 +85,12 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
 
 
 def _standing(stored: StoredRun) -> tuple[bool, ...]:
-    """How well a run suits what was chosen; then one's own, those on a task's real rows, and what the view starts
-    with."""
+    """Whether it was measured, not imported; how well a run suits what was chosen; then one's own, those on a task's
+    real rows, and what the view starts with."""
     chosen, (fits_checkpoint, fits_rows) = context.chosen(), _fit(stored)
     is_own = chosen.checkpoint is None and stored.source == "yours" and not stored.is_outdated
     of_chosen, on_chosen = bool(chosen.checkpoint) and fits_checkpoint, bool(chosen.rows) and fits_rows
-    return is_own, of_chosen, on_chosen, not stored.sampled, fits_checkpoint, fits_rows
+    return stored.source != "imported", is_own, of_chosen, on_chosen, not stored.sampled, fits_checkpoint, fits_rows
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
