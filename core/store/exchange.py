@@ -281,7 +281,7 @@ def import_run(db: Database, file: Path) -> str:
     if not db.read("SELECT 1 AS one FROM run WHERE run = ?", [run]).empty:
         return run
     try:
-        provenance = Provenance().with_changes(said)
+        provenance = Provenance(code_version="unknown").with_changes(said)
         with db.write():
             record_run(db, str(heading["study"]), said["options"], provenance, title=str(heading["title"]), run=run,
                        imported=not is_ours)  # fmt: skip

@@ -2,4 +2,6 @@
 
 CATEGORIES = {
     "paths in the options of studies": ("tests/robustness/test_paths.py",),
+    "invented results that come in": ("tests/store/test_imported_marks.py",),
+    "crates of hypotheses that were altered": ("tests/findings/test_hypothesis_crate.py",),
 }
