@@ -70,6 +70,7 @@ _RECORDS = (
     Family("bert-generation", causal=False),
     Family("clip_text_model", causal=True),
     Family("molmo2_text", causal=True),
+    Family("imagegpt", causal=True, interceptable=False),
     Family("doge", causal=True, streams=False),
     Family("bart", causal=False, translates=True),
     Family("mbart", causal=False, translates=True),

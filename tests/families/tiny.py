@@ -30,7 +30,8 @@ _SIZES = (
         HEADS,
         "num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads "
         "num_encoder_attention_heads num_decoder_attention_heads attention_heads num_experts num_local_experts "
-        "n_routed_experts moe_num_experts linear_num_key_heads linear_num_value_heads swa_num_attention_heads",
+        "n_routed_experts moe_num_experts linear_num_key_heads linear_num_value_heads "
+        "linear_num_heads index_n_heads swa_num_attention_heads",
     ),
     (
         2,
@@ -40,8 +41,8 @@ _SIZES = (
     (
         8,
         "head_dim attention_head_dim dim_head d_kv global_head_dim swa_head_dim qk_rope_head_dim qk_nope_head_dim "
-        "v_head_dim linear_key_head_dim linear_value_head_dim mamba_d_head mamba_head_dim "
-        "mamba_n_heads mamba_num_heads d_head",
+        "v_head_dim linear_head_dim index_head_dim linear_key_head_dim linear_value_head_dim mamba_d_head "
+        "mamba_head_dim mamba_n_heads mamba_num_heads d_head",
     ),
     (
         64,
@@ -58,9 +59,18 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "albert": {"inner_group_num": 2},
     "bamba": {"attn_layer_indices": [1, 3]},
     "codegen": {"rotary_dim": 4},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0},
+        "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 2, "moe_top_k": 1},
+    },
     "dots1": {"n_shared_experts": 1},
     "dots3_note_text": {"num_key_value_heads": HEADS},
     "esmc": {"num_key_value_heads": HEADS},
+    "cohere_compass_text": {
+        "rope_parameters": {
+            kind: {"rope_type": "default", "rope_theta": 10000.0} for kind in ("full_attention", "sliding_attention")
+        }
+    },
     "cosmos3_edge_text": {"rope_parameters": _MROPE},
     "funnel": {"block_sizes": [2, 2], "architectures": ["FunnelModel"]},
     "falcon_h1": {"mamba_d_ssm": 64},
@@ -73,6 +83,13 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},
     "neomme": {"head_dim": 16},
     "mamba2": {"num_heads": 8, "head_dim": 8, "expand": 2},
+    "qwen4_exp_text": {
+        "indexer_n_heads": HEADS,
+        "indexer_kv_heads": 2,
+        "indexer_head_dim": 8,
+        "indexer_budget": 64,
+        "indexer_compress_ratio": 4,
+    },
     "reformer": {"axial_pos_embds": False},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
     "zaya": {"num_experts_per_tok": 1},
@@ -117,7 +134,7 @@ def tiny_config(model_type: str, vocabulary: int) -> Any:
     if "kv_lora_rank" in options:
         options["num_key_value_heads"] = HEADS
     for name, parameter in parameters.items():
-        if name.endswith("vocab_size") and isinstance(parameter.default, int):
+        if name.endswith("vocab_size") and isinstance(parameter.default, int | None):
             options[name] = vocabulary
         if name.endswith("_token_id") and isinstance(parameter.default, int):
             options[name] = 0

@@ -11,7 +11,7 @@ from core.capture.interventions import Intervention
 from core.capture.outputs import mean_outputs
 from core.capture.running import capture, run
 from core.capture.selfcheck import eager_parts, self_check
-from core.errors import InputError
+from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from tests.capture.conftest import TEXT
 from tests.families.tiny import tiny_of
@@ -49,6 +49,8 @@ def test_an_observer_gets_the_same_layers_in_every_batch(hybrid):
     seen = []
 
     class Keep:
+        takes_hybrids = True
+
         def update(self, layer, weights, inputs):
             seen.append((layer, tuple(inputs)))
 
@@ -74,6 +76,16 @@ def test_a_head_of_a_layer_without_attention_does_not_exist(hybrid):
         states(hybrid, Intervention("zero", frozenset({Head(0, 0)})))
     with pytest.raises(InputError, match="layer 1 has none"):
         capture(hybrid, hybrid.encode(TEXT[0])).of(Head(0, 0))
+
+
+def test_a_statistic_of_every_layer_is_refused_in_one_sentence(hybrid):
+    class Count:
+        def update(self, layer, weights, inputs):
+            raise AssertionError("maps of a hybrid were handed over")
+
+    numbers = ", ".join(str(layer + 1) for layer in ATTENDING[hybrid.family.model_type])
+    with pytest.raises(InterventionError, match=f"only some layers have attention: {numbers}"):
+        run(hybrid, [hybrid.encode(TEXT[0])], [Count()])
 
 
 def test_outputs_stand_under_the_layers_own_numbers(hybrid):
