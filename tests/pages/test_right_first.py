@@ -24,7 +24,7 @@ from pages.parts.charts.encoding import COLOURS, Axes, Shade, colours_of
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.reports import attending
-from pages.parts.reports.attending import rows_second_less_first
+from pages.parts.reports.headlines import rows_second_less_first
 from pages.parts.shell import resources
 from pages.parts.shell.messages import counted
 from pages.parts.team.making import reason

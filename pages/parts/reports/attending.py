@@ -20,31 +20,13 @@ from core.tasks.glue import TASKS, sampled
 from core.tasks.pasted_rows import read_given, read_pasted
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
+from pages.parts.reports.headlines import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import context, resources, uploads, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
-
-# ---------------------------------------------------------------- differences of two checkpoints as pages show them
-
-
-DIFFERENCE = "difference"  # what the study of features calls it; its rows hold the first checkpoint less the second
-
-
-def rows_second_less_first(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a difference with their sign turned; the others as they are."""
-    return [_turned_row(row) if row.get("checkpoint") == DIFFERENCE else row for row in rows]
-
-
-def _turned_row(row: Row) -> Row:
-    value, low, high = (None if row.get(name) is None else -row[name] for name in ("value", "high", "low"))
-    return row | {"value": value, "low": low, "high": high}
-
-
-# ----------------------------------------------------------------
-
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
