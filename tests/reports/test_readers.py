@@ -1,6 +1,8 @@
 """Text files as people's programs write them: each kind was reported of a neighbouring project, named beside it."""
 
 import codecs
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -367,6 +369,12 @@ def contents(draw):
     """A file: a heading, pieces that readers stumble over, and an encoding; or any bytes."""
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=60))
+    if draw(st.booleans()):  # a table as a program writes it
+        cells = st.lists(st.sampled_from(PIECES[:-3]), min_size=1, max_size=4).map("".join)
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter=draw(st.sampled_from(",;")))
+        writer.writerows([("sentence", "label"), *((draw(cells), "ab"[k % 2]) for k in range(draw(st.integers(5, 8))))])
+        return stream.getvalue().encode(draw(st.sampled_from(ENCODINGS[:4])), errors="ignore")
     rows = draw(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), max_size=8))
     text = draw(st.sampled_from(HEADINGS)) + draw(st.sampled_from(["\n", "\r\n", "\r"])).join(rows)
     return text.encode(draw(st.sampled_from(ENCODINGS)), errors="ignore")

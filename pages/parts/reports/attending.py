@@ -143,7 +143,7 @@ def typed_texts(text: str) -> list[Text]:
     table = read_given(text)
     inputs = read_pasted(text)
     if table.form != "list":
-        return [tuple(pasted) for pasted in inputs]
+        return [(sentence, pair) for sentence, pair in inputs]
     return [pair_of(sentence) if pair is None else (sentence, pair) for sentence, pair in inputs]
 
 

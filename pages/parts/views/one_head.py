@@ -274,7 +274,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
         source = url.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
         is_on = url.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
-    texts = ()
+    texts: tuple[tuple[str, str | None], ...] = ()
     if is_on:
         texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not texts:

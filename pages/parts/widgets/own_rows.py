@@ -62,7 +62,7 @@ def text_of(file: Any) -> tuple[str, str]:
 
 def inputs_of(file: Any) -> list[tuple[str, str | None]]:
     """The sentences of an upload, each with the second one of its pair or None."""
-    return [tuple(pasted) for pasted in read_pasted(*text_of(file))]
+    return [(text, pair) for text, pair in read_pasted(*text_of(file))]
 
 
 def preview(read: Callable[[], tuple[str, str]]) -> None:
