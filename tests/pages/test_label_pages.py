@@ -81,6 +81,8 @@ def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_
     wanted = f"over all classes {heads['macro_f1_all']:.3f}; calibration error {heads['ece']:.3f} ("
     wanted += f"{heads['ece_low']:.3f} to {heads['ece_high']:.3f}, 95 % over heads); wrong with p above 0.8"
     assert any(wanted in text for text in said), said
+    told = any("Classes of at least ten maps; over all" in text for text in said)
+    assert told == (heads["macro_f1_all"] != heads["macro_f1"]), "they are named only if they make a difference"
 
 
 def test_the_classifier_page_compares_with_the_one_that_suggests(filled):

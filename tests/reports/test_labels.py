@@ -245,3 +245,12 @@ def test_other_names_that_look_alike_are_reported(db, tmp_path, pair):
     (note,) = label_files.import_labels(db, tmp_path / "a.jsonl").notes
     assert note.startswith("These names look alike and count as different people: ")
     assert all(repr(who) in note for who in pair)
+
+
+def test_a_class_with_fewer_maps_than_folds_brings_no_warning(recwarn):
+    from core.patterns.training import folds
+
+    names = ["block"] * 11 + ["diagonal"]
+    parts = folds(names, [f"g{k}" for k in range(12)], count=5, seed=0)
+    assert sorted(position for _, test in parts for position in test) == list(range(12))
+    assert not [str(warning.message) for warning in recwarn]

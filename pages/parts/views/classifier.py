@@ -111,16 +111,16 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
 def _beside(score: HeldOutScore) -> str:
     """What stands beside a macro F1: the same over all classes, the calibration error, and the sure errors; "" of a
     classifier of an earlier version, which has none of them."""
-    is_over_all = score.macro_f1_all == score.macro_f1  # also where fewer than two classes have ten maps
-    notes = [] if is_over_all or score.macro_f1_all is None else [f"over all classes {score.macro_f1_all:.3f}"]
+    notes = [f"over all classes {score.macro_f1_all:.3f}"] if score.macro_f1_all is not None else []
     if score.ece is not None:
         ends = "" if score.ece_low is None else f" ({score.ece_low:.3f} to {score.ece_high:.3f}, 95 % over heads)"
         notes.append(f"calibration error {score.ece:.3f}{ends}")
     if score.sure_errors is not None:
         notes.append(f"wrong with p above 0.8: {score.sure_errors:.1%}")
-    if score.macro_f1_all is None and not notes:
-        return ""
-    return plain("; ".join(["Over all classes" if is_over_all else "Over classes of at least ten maps", *notes]) + ".")
+    is_over_all = score.macro_f1_all == score.macro_f1  # also if fewer than two classes have ten maps
+    return (
+        plain(f"{'Macro F1' if is_over_all else 'Classes of at least ten maps;'} {'; '.join(notes)}.") if notes else ""
+    )
 
 
 def _per_class(scores: Sequence[ClassScore]) -> None:
