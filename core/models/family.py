@@ -69,6 +69,7 @@ _RECORDS = (
     Family("gpt_oss", causal=True, sinks=True),
     Family("bert-generation", causal=False),
     Family("clip_text_model", causal=True),
+    Family("glm5_next_text", causal=True),
     Family("molmo2_text", causal=True),
     Family("imagegpt", causal=True, interceptable=False),
     Family("doge", causal=True, streams=False),

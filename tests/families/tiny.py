@@ -60,11 +60,12 @@ OVERRIDES: dict[str, dict[str, Any]] = {  # where sizes hang together
     "bamba": {"attn_layer_indices": [1, 3]},
     "codegen": {"rotary_dim": 4},
     "dbrx": {
-        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0},
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 10000.0},
         "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 2, "moe_top_k": 1},
     },
     "dots1": {"n_shared_experts": 1},
     "dots3_note_text": {"num_key_value_heads": HEADS},
+    "esm": {"mask_token_id": 4, "pad_token_id": 0},
     "esmc": {"num_key_value_heads": HEADS},
     "cohere_compass_text": {
         "rope_parameters": {
