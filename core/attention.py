@@ -20,7 +20,7 @@ ROW_SUM_TOLERANCE = 1e-3  # float16 maps of 512 keys stay within it; dropout and
 PARTS = {"encoder": "Enc", "decoder": "Dec", "cross": "Cross"}  # the sets of heads of an encoder-decoder
 SINK = "sink"  # the text of the key column that attention sinks take
 
-_NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d+)\s*[-. ]?\s*H\s*(\d+)\s*$", re.IGNORECASE)
+_NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d{1,9})\s*[-. ]?\s*H\s*(\d{1,9})\s*$", re.IGNORECASE)
 
 
 class Head(tuple[int, int]):

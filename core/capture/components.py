@@ -16,7 +16,7 @@ PartKind = Literal["attention", "feedforward", "layer"]
 PART_KINDS: tuple[str, ...] = get_args(PartKind)
 SHOWN = {"attention": "attention block", "feedforward": "feed-forward block", "layer": "whole layer"}
 
-_NAME = re.compile(r"^L(\d+)[ -]?(attention|feedforward|layer)$", re.IGNORECASE)
+_NAME = re.compile(r"^L(\d{1,9})[ -]?(attention|feedforward|layer)$", re.IGNORECASE)
 
 
 class LayerBlock(NamedTuple):

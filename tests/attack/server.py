@@ -13,5 +13,6 @@ CATEGORIES = {
     "findings that come in": ("tests/findings/test_hostile_findings.py",),
     "terminals": ("tests/commands/test_terminal_escapes.py",),
     "text that reaches Markdown": ("tests/pages/test_untrusted_text.py",),
+    "addresses of pages": ("tests/pages/test_hostile_addresses.py",),
     "variables of the environment": ("tests/test_config.py",),
 }

@@ -154,8 +154,8 @@ def _linked(words: int) -> dict[str, list[int]]:
     """What the URL says of target and element; nothing where it does not fit the sentence."""
     numbers = {}
     for name in ("target", "element"):
-        listed = [part for part in st.query_params.get(name, "").split(",") if part.isascii() and part.isdigit()]
-        numbers[name] = sorted({int(part) - 1 for part in listed if len(part) < 4 and 0 < int(part) <= words})
+        listed = [url.number_of(part) or 0 for part in st.query_params.get(name, "").split(",")]
+        numbers[name] = sorted({part - 1 for part in listed if 0 < part <= words})
     return numbers
 
 

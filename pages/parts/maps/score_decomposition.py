@@ -87,9 +87,9 @@ def _scores(name: str, text: str, pair: str | None, head: Head) -> "LayerScores"
 def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
     """The cell that was clicked, in the link; else the one of the largest weight that is not the first token's."""
     weights = scores.inputs.weights[0, head.head].float().cpu().numpy()
-    cell_numbers = st.query_params.get("cell", "").split("-")
-    if len(cell_numbers) == 2 and all(part.isdigit() for part in cell_numbers):
-        query, key = (int(part) - 1 for part in cell_numbers)
+    cell_numbers = [url.number_of(part) for part in st.query_params.get("cell", "").split("-")]
+    if len(cell_numbers) == 2 and None not in cell_numbers:
+        query, key = ((part or 0) - 1 for part in cell_numbers)
         if 0 <= query < weights.shape[0] and 0 <= key < weights.shape[1] and weights[query, key] > 0:
             return query, key
     inner = weights[1:] if len(weights) > 1 else weights

@@ -24,7 +24,7 @@ FIELDS = {
     "pair": "second sentence",
     "head": "head",
 }
-_CHOSEN, _NOW, _LEFT = "context_chosen", "context_now", "context_left"
+_CHOSEN, _NOW, _LEFT = "_context_chosen", "_context_now", "_context_left"
 
 
 @dataclass(frozen=True)

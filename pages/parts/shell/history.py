@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-_TURNS, _ASKED = "history_turns", "history_asked"
+_TURNS, _ASKED = "_history_turns", "_history_asked"
 
 
 def went_back() -> bool:
@@ -38,7 +38,7 @@ def last_turn() -> dict[str, Any]:
     A component that keeps its own state in the browser knows by it that the page has answered.
     """
     turns = st.session_state.get(_TURNS, 0)
-    return {"turn": turns, "asked": st.session_state[_ASKED]} if turns else {}
+    return {"turn": turns, "asked": st.session_state.get(_ASKED, {})} if turns else {}
 
 
 def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:

@@ -10,7 +10,8 @@ from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
 from pages.parts.shell.running import running_indicator
 
-_NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
+# A parameter that some page may read. Streamlit keeps embed for itself; what the shell remembers begins with "_".
+_NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")
 _PAYLOADS = ("grid_opened", "maps_head", "label_payload", "project_sheet")
 
 
@@ -21,7 +22,7 @@ def arrive(page: str, view: str) -> None:
     head, say.
     """
     back = history.went_back()
-    shown = st.session_state.get("page_shown")
+    shown = st.session_state.get("_page_shown")
     if shown == (page, view) and not back:
         if context.came_by_link():
             context.from_link()
@@ -34,7 +35,7 @@ def arrive(page: str, view: str) -> None:
         context.from_link()
     if shown not in (None, (page, view)):
         url.forget()
-    st.session_state["page_shown"] = (page, view)
+    st.session_state["_page_shown"] = (page, view)
     for key in [*filter(_NAME.fullmatch, st.query_params), *_PAYLOADS]:
         st.session_state.pop(key, None)
 
@@ -43,6 +44,7 @@ def show() -> None:
     """Run the page that the URL names."""
     st.set_page_config(page_title="Attention Atlas", page_icon=style.ICON, layout="wide", initial_sidebar_state=230)
     style.dress()
+    url.drop_infinite()
     admitted = False
     with clear_errors():
         admitted = people.admitted()

@@ -5,17 +5,18 @@ that renames a choice breaks every link to it; and it replaces the entry of the 
 It is for what is typed: numbers, words, options of a job.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.parts.shell import history
+from pages.parts.shell import context, history
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
-_KEYS, _USUAL = "bound_keys", "bound_usual"
+_KEYS, _USUAL = "_bound_keys", "_bound_usual"
 
 
 def asks_link(key: str) -> bool:
@@ -34,11 +35,30 @@ def asks_link(key: str) -> bool:
 
 def drawn(key: str) -> bool:
     """Whether the browser told, with what made this run, what a field holds. Streamlit has no public word for it."""
-    context = get_script_run_ctx()
-    if context is None:
+    run = get_script_run_ctx()
+    if run is None:
         return True
-    state = context.session_state._state  # type: ignore[attr-defined]
+    state = run.session_state._state  # type: ignore[attr-defined]
     return state._key_id_mapper.get_id_from_key(key) in state._new_widget_state.states
+
+
+def number_of(text: str) -> int | None:
+    """A whole number in an address, from 0; None for anything else, also for digits without end."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def drop_infinite() -> None:
+    """Take numbers beyond every number (1e999, inf) out of the address: Streamlit's fields of numbers fail on them."""
+    for name in [*st.query_params]:
+        if name not in context.FIELDS and any(map(_is_infinite, st.query_params.get_all(name))):
+            del st.query_params[name]
+
+
+def _is_infinite(text: str) -> bool:
+    try:
+        return math.isinf(float(text))
+    except ValueError:
+        return False
 
 
 def forget() -> None:

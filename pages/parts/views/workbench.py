@@ -78,7 +78,7 @@ def _corner(view: dict, block: int, length: int) -> tuple[int, int]:
     if view.get("at") and not history.went_back():
         history.keep({"block": view["at"]})
     query, _, key = st.query_params.get("block", "0,0").partition(",")
-    places = (int(text) if text.isascii() and text.isdigit() else 0 for text in (query, key))
+    places = (url.number_of(text) or 0 for text in (query, key))
     first, second = (block_index * block + 1 for block_index in places)
     return min(first, length), min(second, length)
 
