@@ -76,6 +76,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 def check_scores(rows: list[Row]) -> None:
     """InputError where a row of a run is of a layer or head that no model has."""
     for row in rows:
+        check_fields(row, "a row of the run")
         for name in ("layer", "head"):
             value = row.get(name)
             if isinstance(value, (int, float)) and not 0 <= value < HEADS:
@@ -152,11 +153,43 @@ def _check_bodies(table: str, name: str, texts: list[Any], kind: type) -> None:
         if text is not None and not isinstance(_json(text, f"{table}.{name}"), kind):
             wanted = "object" if kind is dict else "list"
             raise InputError(f"{table}.{name} is a JSON {wanted}; a row of this export has {str(text)[:40]!r}.")
+        if text is not None and (table, name) == ("study_row", "body"):
+            check_fields(_json(text, table), f"{table}.{name}")
+        if text is not None and (table, name) == ("finding", "numbers"):
+            for number in _json(text, table):
+                check_fields(number, f"{table}.{name}")
+
+
+NUMERIC = frozenset({"value", "low", "high", "baseline", "p", "q"})  # of rows of studies and numbers of findings
+WHOLE = frozenset({"layer", "head"})
+TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name", "what"})
+
+
+def check_fields(row: Any, subject: str) -> None:
+    """InputError unless a row of a study, or a number of a finding, has the types that every study gives its fields."""
+    if not isinstance(row, dict):
+        raise InputError(f"A row must be a JSON object; {subject} has {str(row)[:40]!r}: export again.")
+    if not {"statistic", "layer", "head", "value"} <= row.keys() and "what" not in row:
+        return  # neither a score of a head nor a number of a finding: other rows give these names other types
+    for name, value in row.items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = (
+            is_number if name in NUMERIC else
+            is_number and float(value).is_integer() if name in WHOLE else
+            isinstance(value, str) if name in TEXTS else True
+        )  # fmt: skip
+        if value is not None and not fits:
+            wanted = "text" if name in TEXTS else "a whole number" if name in WHOLE else "a number"
+            raise InputError(f"{name} must be {wanted}; {subject} has {str(value)[:40]!r}: export again.")
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(text)  # NaN and Infinity, which are no JSON
 
 
 def _json(text: Any, subject: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"A column of JSON holds JSON; that of {subject} does not: export again.") from error
 

@@ -174,6 +174,17 @@ OTHERS = [
 ]
 
 
+@pytest.mark.parametrize("wrong", [
+    {"value": "0.5"}, {"value": [1]}, {"value": {}}, {"value": True}, {"value": float("nan")}, {"low": "x"},
+    {"p": float("inf")}, {"layer": 0.5}, {"layer": "0"}, {"head": [0]}, {"statistic": 5}, {"statistic": ["s"]},
+    {"checkpoint": {"a": 1}}, {"task": 3}, {"kind": []}, {"feature": 1.5}, {"q": "1"}, {"baseline": []},
+], ids=str)  # fmt: skip
+def test_bodies_whose_fields_have_another_type(export, empty, wrong):
+    body = {"statistic": "s", "layer": 0, "head": 0, "value": 0.5} | wrong
+    changed(export, "study_row", body=json.dumps(body))
+    refused(export, empty)
+
+
 @pytest.mark.parametrize(("table", "columns", "said"), [(*case, "")[:3] for case in OTHERS], ids=str)
 def test_other_rows_that_are_none(export, empty, table, columns, said):
     changed(export, table, **columns)
@@ -244,4 +255,6 @@ def test_what_every_table_may_hold_comes_back(tmp_path):
         before = contents(db, names)
     with Database(tmp_path / "other.duckdb") as other:
         exchange.import_all(other, tmp_path / "all")
-        assert contents(other, names) == before
+        apart = {"run", "hypothesis_event", "finding"}  # which say that they came in: tests/store/test_exchange.py
+        after = contents(other, names)
+        assert all(after[name] == before[name] for name in before.keys() - apart)
