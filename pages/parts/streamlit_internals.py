@@ -5,11 +5,13 @@ InternalsError where its name is missing, which stops the start; tests/pages/tes
 the installed versions.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import uvicorn
 from streamlit import runtime
+from streamlit.runtime.state import session_state
 
 
 class InternalsError(RuntimeError):
@@ -47,3 +49,28 @@ def uploaded_files() -> Mapping[str, Mapping[str, Any]]:
     if not isinstance(files, Mapping):
         raise InternalsError("the limit on uploads", "MemoryUploadedFileManager.file_storage")
     return files
+
+
+def refuse_infinite_numbers() -> None:
+    """Treat `?field=1e999` like any other value that a field of numbers cannot have; Streamlit's own check lets it pass
+    and the page fails. Streamlit would replace this by catching OverflowError where it reads a field from the address.
+
+    Errors: InternalsError if the function that reads a parameter of the address is missing.
+    """
+    parse = getattr(session_state, "parse_url_param", None)
+    if parse is None:
+        raise InternalsError("the check of numbers in addresses", "session_state.parse_url_param")
+    if hasattr(parse, "finite"):
+        return
+
+    def finite(value: str | list[str], value_type: str) -> Any:
+        parsed = parse(value, value_type)
+        if any(
+            isinstance(number, float) and math.isinf(number)
+            for number in [parsed, *(parsed if isinstance(parsed, list) else [])]
+        ):
+            raise ValueError(f"{value!r} is not a finite number")
+        return parsed
+
+    finite.finite = True  # type: ignore[attr-defined]
+    session_state.parse_url_param = finite

@@ -4,6 +4,7 @@ import re
 
 import streamlit as st
 
+from pages.parts import streamlit_internals
 from pages.parts.shell import context, history, navigation, people, style, url, warming
 from pages.parts.shell.messages import clear_errors
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
@@ -42,9 +43,9 @@ def arrive(page: str, view: str) -> None:
 
 def show() -> None:
     """Run the page that the URL names."""
+    streamlit_internals.refuse_infinite_numbers()
     st.set_page_config(page_title="Attention Atlas", page_icon=style.ICON, layout="wide", initial_sidebar_state=230)
     style.dress()
-    url.drop_infinite()
     admitted = False
     with clear_errors():
         admitted = people.admitted()

@@ -5,14 +5,13 @@ that renames a choice breaks every link to it; and it replaces the entry of the 
 It is for what is typed: numbers, words, options of a job.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.parts.shell import context, history
+from pages.parts.shell import history
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
@@ -45,20 +44,6 @@ def drawn(key: str) -> bool:
 def number_of(text: str) -> int | None:
     """A whole number in an address, from 0; None for anything else, also for digits without end."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def drop_infinite() -> None:
-    """Take numbers beyond every number (1e999, inf) out of the address: Streamlit's fields of numbers fail on them."""
-    for name in [*st.query_params]:
-        if name not in context.FIELDS and any(map(_is_infinite, st.query_params.get_all(name))):
-            del st.query_params[name]
-
-
-def _is_infinite(text: str) -> bool:
-    try:
-        return math.isinf(float(text))
-    except ValueError:
-        return False
 
 
 def forget() -> None:
