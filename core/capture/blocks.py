@@ -36,7 +36,6 @@ class PartChange:
     """A block or layer that is off, or whose output is taken from elsewhere.
 
     Attributes:
-        part: the block or layer.
         outputs: for each input of the run what the block adds to the residual stream, or the layer hands on. None: the
             part is off, so that a block adds nothing and a layer is the identity.
         places: for each input the positions where `outputs` hold; elsewhere the part's own output stays. None:
@@ -120,10 +119,6 @@ def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
     """The outputs of these parts in forwards of this thread are kept until the block ends.
-
-    Args:
-        checkpoint: whose model runs in the block.
-        parts: blocks and layers.
 
     Yields:
         What each block adds to the residual stream, or the layer hands on, in the model's dtype; empty before a

@@ -32,7 +32,6 @@ def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]
 
     Args:
         value: the tensor, which is marked in place; its numbers stay.
-        carried: contributions that add up to it.
 
     Returns:
         `value` itself.
@@ -93,7 +92,6 @@ class Carrying(TorchFunctionMode):
 
     Attributes:
         tables: whose rows a table of embeddings holds, by the id of its weights.
-        part: the stack that runs, for an encoder-decoder.
         writer: who writes the next addition that carries nothing: the feed-forward block after the last attention;
             None before any.
         keeps_norms: whether sums keep the LayerNorm they passed.

@@ -22,7 +22,6 @@ def circuit_logits(
     what they add in B. With every edge it is A's logits; with none, and B as long as A, B's.
 
     Args:
-        run: of pairs A and B.
         circuits: True where the receiver reads the sender from A's side (`Graph.mask`).
         batch_tokens: tokens of circuits and pairs run together; one circuit at least.
 

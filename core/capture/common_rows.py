@@ -26,7 +26,6 @@ class CommonInput:
     """An input as both checkpoints have it: the positions of each token or word that they share, in order.
 
     Attributes:
-        first: positions in the first checkpoint's encoding.
         other: positions in the other's, of the same tokens or words.
     """
 
@@ -74,7 +73,6 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
     """Which tokens or words of an input are compared as queries, in order.
 
     Args:
-        units: how many tokens or words the input has.
         queries: how many are drawn at most; None takes all.
         backward: whether no query looks ahead; the first then sees itself alone and is none of them.
         seed: numbers that decide the draw; equal ones draw the same.
@@ -105,8 +103,6 @@ class CommonRows:
     """Observer: the drawn rows of every head of one checkpoint over what both have, in `rows`, one entry an input.
 
     Args:
-        checkpoint: whose first set of heads is observed.
-        lengths: positions of each input.
         groups: of each input the positions of every common token or word.
         queries: of each input the numbers of tokens or words whose rows are kept.
         backward: whether keys behind the query are left out.
@@ -176,7 +172,6 @@ def take_rows(
     Args:
         checkpoint: the one that `observer` was made for.
         encodings: the inputs, as many and as long as the observer expects.
-        observer: it is filled.
 
     Returns:
         One tensor an input, over its drawn queries and common keys; float32, rows sum to 1. Head `head` of layer
@@ -192,9 +187,6 @@ def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
     Args:
         rows: of each input. *Shape:* (head, row, key) each.
         most: rows that a block has at most; an input with more of them is a block of its own.
-
-    Returns:
-        The blocks; every row is in one of them.
     """
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0

@@ -22,7 +22,6 @@ class OutputChange:
     """One class or word of the vocabulary, before and after a change.
 
     Attributes:
-        name: of the class, or the word's text.
         logit_before: without the change; NaN where that run predicts nothing.
         logit_after: with it; NaN likewise.
         before: probability without the change, 0 to 1; 0 of a score, which has none.
@@ -42,7 +41,6 @@ class Comparison:
 
     Attributes:
         maps_before: all maps without it.
-        maps_after: all maps with it.
         moved: half the sum over keys of |after - before|, mean over queries. *Range:* 0 (the same) to 1.
         choices: every class, or the likeliest words of either run; empty where nothing is predicted.
         place: the position whose word is predicted; None for classes.
@@ -59,11 +57,6 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
     """Run one input without and with changes.
 
     A classifier gives its classes, a causal language model the next piece, a masked one the piece at the first mask.
-
-    Args:
-        checkpoint: any whose maps can be had.
-        encoding: the input.
-        interventions: what is changed in the second run.
 
     Returns:
         Both runs; without choices where a masked language model's input has no mask, or the model predicts nothing.
@@ -94,11 +87,6 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
     """What two runs predict, without looking at maps.
 
-    Args:
-        checkpoint: any.
-        before: an input, and what is changed in it.
-        after: another, likewise.
-
     Returns:
         As of `Comparison.choices`. The logits and probabilities of an input without a mask are NaN; empty where neither
         run predicts anything.
@@ -118,11 +106,6 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
     """The positions where two inputs are predicted, each one's mask or last piece.
-
-    Args:
-        checkpoint: a classifier or a language model.
-        first: one input.
-        second: the other.
 
     Returns:
         A position of each; None for a classifier.

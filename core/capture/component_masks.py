@@ -35,10 +35,6 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
     """Masks of a model's parameters under which these components add nothing.
 
-    Args:
-        checkpoint: whose weights are masked; nothing on it changes.
-        gone: heads and blocks.
-
     Returns:
         By the parameter's name in the model: True where a weight stays. Parameters that are not named stay whole.
 
@@ -70,8 +66,6 @@ def component_importance(
     A head's is divided by the l2 norm of its layer's (as Michel et al.), a block's by that of all blocks.
 
     Args:
-        checkpoint: a classifier.
-        encodings: the inputs over which it is the mean.
         labels: one an input, as in `gradients`.
 
     Returns:
@@ -98,8 +92,6 @@ def block_gradients(
     """Mean over inputs of |d loss / d xi| of every feed-forward block, where xi = 1 is a gate on what it adds.
 
     Args:
-        checkpoint: a classifier.
-        encodings: the inputs.
         labels: one an input, as in `gradients`.
 
     Returns:

@@ -32,7 +32,6 @@ class Fitted:
     A loss is cross-entropy in nats or squared error; NaN for heads that were not fitted.
 
     Attributes:
-        source: the constants, as what stands in for heads' outputs.
         mean: the loss with the head alone at its mean output.
         zero: the loss with the head alone at 0.
         fitted: the loss with the head alone at its constant; at most the smaller of the others, since the descent
@@ -72,9 +71,7 @@ def optimal_constants(
 
     Args:
         checkpoint: a BERT- or GPT-2-like classifier.
-        encodings: train rows.
         labels: one a row, as in `gradients`.
-        steps: of the descent.
         heads: only these; the others keep their mean, and their losses are NaN. None: all.
         on_progress: called after each layer with the share of layers that are done, up to 1.
 

@@ -41,11 +41,9 @@ class HeadInputs:
     Attributes:
         layer: zero-based, in its stack.
         part: the set of heads; "" where there is one.
-        query_components, key_components: who wrote each contribution; cross attention's differ.
         query: before the scores' scale. *Shape:* (component, batch, head, query, dim).
         key: shared key heads are repeated for each head. *Shape:* (component, batch, head, key, dim).
             Both hold, in the place of `left_over`, the whole query and key instead of its contribution.
-        scaling: what products of queries and keys are multiplied by.
         bias: added to the scores by place alone (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query sees. *Shape:* (batch or 1, head or 1, query, key).
         query_norm, key_norm: the LayerNorm before the projection, where asked for and there is one.
@@ -106,7 +104,6 @@ def take_head_inputs(
 
     Args:
         checkpoint: of a family whose attention goes through transformers' interface, in float32 or float64.
-        encodings: the inputs.
         take: called with one layer of one batch, and which inputs the batch holds. Nothing is kept afterwards.
         layers: only these, zero-based; what comes after the last is not taken apart.
         part: which set of heads of an encoder-decoder; "" is the first.

@@ -22,9 +22,6 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
     lambda are the eigenvalues of W_E W_V W_O W_U; those that are not 0 are those of W_O (W_E^T W_E) W_V, as large as a
     head.
 
-    Args:
-        checkpoint: only its weights are looked at.
-
     Returns:
         *Range:* -1 to 1; 1: every token raises itself. None where the family hands over no value or output weights, or
         the checkpoint's embeddings are not tied.
@@ -51,9 +48,6 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
     """The sum of a matrix's eigenvalues over the sum of their absolute values.
-
-    Args:
-        circuit: a head's W_O (W_E^T W_E) W_V, square.
 
     Returns:
         *Range:* -1 to 1; 0 for a circuit that does nothing.

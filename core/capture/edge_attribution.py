@@ -26,9 +26,6 @@ def edge_attributions(
     """The first-order effect of every edge on every pair.
 
     Args:
-        run: of pairs A and B.
-        slopes_of: the same stack, through whose layers gradients flow.
-        edges: any of the graph's.
         difference: m of logits [..., pair, choice].
         points: on the way from B to A at which gradients are taken; 1 or more.
 

@@ -101,9 +101,6 @@ class Graph:
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
         """Which senders each receiver hears in a circuit.
 
-        Args:
-            edges: those of the circuit.
-
         Returns:
             True where an edge is.
         """

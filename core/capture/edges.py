@@ -37,8 +37,6 @@ class AlignedPairs:
     """Inputs A of one length, and their Bs.
 
     Attributes:
-        firsts: every A.
-        seconds: every B, as many, of any lengths.
         alignments: which positions stand for each other: (of A, of B).
 
     Raises:
@@ -58,10 +56,6 @@ class PairRun:
     """A run of A, and who adds what to the stream in A and (at A's positions) in B.
 
     Attributes:
-        stack: the model in pieces.
-        layers: of A.
-        last: A's stream behind the last layer.
-        own: what every sender adds in A.
         other: what it adds in B; at positions of A that stand for none of B, what it adds in A.
     """
 
@@ -113,7 +107,6 @@ def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Ten
     """The stream with one sender's contribution taken from B, for every sender, layer by layer.
 
     Args:
-        run: of pairs A and B.
         held: whether LayerNorms keep the scale that they have in A, so that contributions only add up (and are an
             approximation).
 
@@ -154,8 +147,6 @@ def edge_effects(
     """m(A) less m with the edge's contribution taken from B, of every edge and pair.
 
     Args:
-        run: of pairs A and B.
-        edges: any of the graph's.
         difference: m of logits [..., pair, choice].
         batch_tokens: tokens of edges and pairs run together; one edge at least.
 
@@ -216,7 +207,6 @@ def head_changes(
     """How each head's output moves when its query, its key, or its value is that of a changed stream.
 
     Args:
-        run: of pairs A and B.
         layer: whose heads, from 0.
         changed_streams: what the layer's attention reads, one stream for each sender.
 
@@ -271,7 +261,6 @@ def checked_stack(
     """The checkpoint's layers taken apart, which must give its own logits.
 
     Args:
-        checkpoint: a classifier or language model.
         encoding: an input on which logits are compared; they may differ by AGREEMENT of the largest.
         place: the position where a language model is read; None for classifiers.
         gradients: whether something flows back through the layers.

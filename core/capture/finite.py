@@ -14,7 +14,6 @@ def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int
     Args:
         layer: from 0.
         numbers: one of each row, NaN or infinite where one of its scores is no number.
-        head: the number of the first of these heads.
         query: the position of the first of these queries, from 0.
 
     Raises:

@@ -44,12 +44,8 @@ class AttentionRun:
         streamer: stands in for every layer's attention (core.capture.streaming), called with the layer, states, mask,
             scaling and options; nothing may be changed then. *Shape:* of what it gives (batch, query, head, dim).
         watcher: called with each watched layer and its weights after softmax and interventions, before dropout.
-        watched: the layers that the watcher wants.
-        head_changes: interventions on heads, by layer.
-        cuts: edges that are knocked out, by layer.
         gates: xi, multiplied into each head's output (Michel et al.): one a head, or one for each input and query too;
             a list has one tensor a call. They may require grad. *Shape:* of those of a list (batch, head, query).
-        reporter: called with each layer's heads' outputs.
         mixer: called with each layer, its heads' outputs, the values and the mask; what it returns goes on. *Shape:*
             outputs (batch, query, head, dim), values (batch, head, key, dim).
         opener: called before a layer's scores with its queries, keys, mask and what the scores are computed with.
@@ -59,7 +55,6 @@ class AttentionRun:
         nudges: these zeros, one tensor a layer that computed weights. *Shape:* (batch, head, query, column) each.
         numbers: the layers that the calls of a forward belong to, in order, if some layers of the model do not attend;
             empty: a layer's number is its call's.
-        calls: of the attention function so far.
         ended: whether a forward was stopped on purpose, so that fewer calls than layers are no fault.
         last: the layer whose weights are the last that anybody looks at (`ended_after`); None: there is none.
     """
@@ -141,7 +136,6 @@ def attention(
         module: the layer's attention; only whether it is in training is read.
         query: rotated already, where the family does so.
         key: of the heads that share keys (kv) one each.
-        value: likewise.
         attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
             *Shape:* (batch or 1, 1, query, key or more).
         scaling: what scores are multiplied by; None: 1 / sqrt(dim).
@@ -199,13 +193,11 @@ def attention_weights(
     """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; edges may be cut.
 
     Args:
-        query: as the family hands them over, not scaled.
         key: of the heads that share keys (kv) one each.
         attention_mask: added to scores; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, key or
             more).
         scaling: what scores are multiplied by; None: 1 / sqrt(dim).
         options: what else the scores hang on: softcap, position_bias, s_aux (one learnt score of a sink a head).
-        cuts: edges that are knocked out.
 
     Returns:
         Float32 at least; rows sum to 1, or to less where a cut does not renormalise. Where a layer has a sink, the last
@@ -253,8 +245,6 @@ def changed_weights(
     """The weights after what a run asks of them, shown to its watcher.
 
     Args:
-        weights: after the softmax.
-        run: whose changes are made and whose watcher is called.
         layer: whose weights they are, by the call within a forward.
         visible: which keys a query sees, asked only by operators, because finding it can take as long as the softmax.
 

@@ -47,11 +47,7 @@ def fit_gates(
     """The gates that each fit ends with: minimises mean loss + price x sum of gates.
 
     Args:
-        checkpoint: a classifier; nothing on it changes.
-        encodings: the rows.
         labels: one a row, as the classifier's outputs (cross-entropy) or scores (squared error).
-        fits: what is fitted.
-        steps: of Adam.
 
     Returns:
         On the CPU. *Range:* 0 (the head says nothing) to 1 (as it is).
@@ -81,8 +77,6 @@ def gated_losses(
     """The loss of every row under every set of gates.
 
     Args:
-        checkpoint: a classifier; nothing on it changes.
-        encodings: the rows.
         labels: one a row, as of `fit_gates`.
         gates: multiplied into heads' outputs, 0 to 1.
 

@@ -29,8 +29,6 @@ class GenerationStep:
     """One new token.
 
     Attributes:
-        piece: its number in the vocabulary.
-        token: its text.
         probability: of it before it was chosen, after the temperature. *Range:* 0 to 1.
         likely: the LIKELY tokens of greatest probability, with it, greatest first.
         rows: what the token looks at once it is read: the tokens before it, itself, then a sink where there is one. 0
@@ -51,7 +49,6 @@ class Generated:
     """A prompt and what followed.
 
     Attributes:
-        prompt: its pieces.
         maps: of the prompt alone; None where it is longer than WHOLE tokens.
         steps: the new tokens in order.
     """
@@ -142,15 +139,8 @@ def generate(
     Keys and values are kept, so a step is one token's work.
 
     Args:
-        checkpoint: a decoder with its language head.
-        prompt: what is continued.
         new: tokens at most, 1 to MOST.
         temperature: what logits are divided by before a token is drawn; 0 takes the most probable token.
-        seed: of the draws; equal ones give equal answers.
-        on_step: called with each step as it is made.
-
-    Returns:
-        The prompt and its continuation.
 
     Raises:
         CheckpointError: the model writes nothing on.

@@ -13,7 +13,6 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 
     Args:
         operator: "zero", or one on attention.
-        visible: which keys a query sees.
 
     Returns:
         Rows sum to 1; of "zero" to 0.
@@ -26,15 +25,7 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 def changed_mixture(
     values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
 ) -> Float[Tensor, "batch length head dim"]:
-    """What every head would give out if it had the fixed map.
-
-    Args:
-        values: of every head.
-        fixed: the map.
-
-    Returns:
-        Outputs before W_O.
-    """
+    """What every head would give out if it had the fixed map."""
     return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
@@ -43,16 +34,7 @@ def contributions(
     mixed: Float[Tensor, "batch length head dim"],
     changed: Float[Tensor, "batch length head dim"],
 ) -> Float[Tensor, "head batch length hidden"]:
-    """What replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h.
-
-    Args:
-        block: the layer.
-        mixed: its heads' own outputs, before W_O.
-        changed: what replaces them.
-
-    Returns:
-        Of every head alone.
-    """
+    """What replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h."""
     difference = (changed - mixed).permute(2, 0, 1, 3)
     heads, batch, length, dim = difference.shape
     flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
@@ -69,12 +51,8 @@ def single_position(
 
     Args:
         block: a layer whose query at `position` sees every key.
-        x: the layer's input.
         position: the query, from 0.
         fixed: the map; only the row of `position` is read.
-
-    Returns:
-        Outputs before W_O: own, then fixed.
     """
     seen, raw = block.seen(x), block.separate
     query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]

@@ -30,8 +30,6 @@ class Gradients:
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
         token: sum over inputs and positions of |ctx_t . dL/dctx_t|, float64.
-        inputs: how many were summed over.
-        tokens: how many positions these have together.
     """
 
     example: Float[Tensor, "layer head"]
@@ -58,14 +56,9 @@ def gradients(
     """Gradients by every head's gate: one forward and backward pass over all inputs, in eval mode, none on any weight.
 
     Args:
-        checkpoint: a classifier.
-        encodings: the inputs.
         labels: one an input, outputs of the classifier (cross-entropy), or scores where it has one output (squared
             error).
         zeroed: heads already pruned, as 0 among ones; None: no head is.
-
-    Returns:
-        Sums over the inputs, on the CPU.
 
     Raises:
         CheckpointError: without a classifier.
@@ -111,7 +104,6 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
     """The loss summed over inputs: each input's gradient is then that of its own loss.
 
     Args:
-        logits: of a classifier.
         labels: one an input, as of `gradients`.
 
     Returns:
@@ -129,8 +121,6 @@ def importance(
     """I_h = E|dL/dxi_h|: mean over inputs ("example", the paper's formula), or over tokens ("token", the paper's code).
 
     Args:
-        sums: of the inputs' gradients.
-        reading: whose mean it is.
         normalize: whether each layer's values are divided by their l2 norm, as the paper does before heads of different
             layers are compared.
         last_by_inputs: whether, with "token", the last layer is divided by inputs (the paper's code: only [CLS] has a

@@ -46,10 +46,6 @@ class StandInSource(Protocol):
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """What stands in on inputs of one length.
 
-        Args:
-            encodings: the inputs.
-            inputs: their numbers among those of the run.
-
         Returns:
             Outputs in the order of `encodings`.
         """
@@ -64,7 +60,6 @@ class Intervention:
             "zero": the head's output times 0 (Michel et al.). "previous", "current", "next", "first": all attention on
             that token, on the token itself where it is missing or not visible (Raganato et al.). "mean", "resample",
             "constant", "patch": the head's output (before W_O) is that of `source` (core.capture.outputs).
-        heads: which are changed.
         source: what stands in, of the operators that need it; None for the others.
     """
 
@@ -114,7 +109,6 @@ class Cut:
 
     Attributes:
         edges: of each input, True where an edge is cut.
-        heads: in which heads.
         renormalised: as of `Knockout`.
     """
 
@@ -135,15 +129,8 @@ def head_changes_of(
     """The changes of heads, by layer; knockouts are passed over.
 
     Args:
-        interventions: what a run is asked for.
-        layers: of the set of heads.
-        heads: of a layer.
         causal: whether no query sees a later key.
         some: the batch, inputs of one length, for operators whose outputs come from a source.
-        inputs: their numbers among those of the run.
-
-    Returns:
-        Layers that nothing changes are left out.
 
     Raises:
         InterventionError: an operator is unknown, lacks its source or is "next" of a causal model, or a head has two.
@@ -189,10 +176,7 @@ def given_by(
     """What a source hands over for a batch of inputs of one length.
 
     Args:
-        operator: its name.
         source: what serves it; None of operators that need none.
-        encodings: the batch.
-        inputs: their numbers among those of the run.
         causal: whether no query sees a later key.
 
     Returns:
@@ -222,11 +206,7 @@ def cuts_of(
     """The cuts of each layer on inputs of one length; operators on heads are passed over.
 
     Args:
-        interventions: what a run is asked for.
-        layers: of the set of heads.
-        heads: of a layer.
         causal: whether no query sees a later key.
-        some: the batch.
 
     Returns:
         Layers without a cut are left out.
@@ -352,9 +332,6 @@ def changed(
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
     """1 / (number of visible keys) on each visible key.
 
-    Args:
-        visible: which keys a query sees.
-
     Returns:
         Float32. *Range:* 0 to 1; rows sum to 1, or to 0 where no key is visible.
     """
@@ -367,7 +344,6 @@ def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[
 
     Args:
         operator: "previous", "current", "next" or "first".
-        visible: which keys a query sees.
 
     Returns:
         Float32, 1 on one key of each row and 0 on all others.

@@ -34,7 +34,6 @@ class MapsOfBatch:
 
     Args:
         observers: `Observer`s; those that are `Joining` get all layers at once where they are short.
-        inputs: the batch's inputs, by their numbers in the pass.
         layers: how many will come, from the first on; 0: it is not known.
     """
 

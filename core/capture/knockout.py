@@ -30,7 +30,6 @@ class NamedEdges:
     """The edges of one kind on any input. Hashable, so that a study can name it.
 
     Attributes:
-        kind: one of EDGES.
         causal: whether edges to later keys are left out, and the first token's to itself.
     """
 

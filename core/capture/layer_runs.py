@@ -12,18 +12,7 @@ from core.capture.stacks import Block, Stack
 
 @dataclass(frozen=True)
 class LayerRun:
-    """A layer as it ran.
-
-    Attributes:
-        x: its input.
-        query: every head's queries, not scaled.
-        key: every head's keys.
-        value: every head's values.
-        mixed: the heads' outputs, before W_O.
-        joined: the stream behind attention, before BERT's LayerNorm.
-        middle: what the feed-forward block's output is added to.
-        fed: the feed-forward block's output.
-    """
+    """A layer as it ran."""
 
     x: Float[Tensor, "pair position hidden"]
     query: Float[Tensor, "pair head position dim"]
@@ -46,26 +35,12 @@ def attend(
     Args:
         stack: says whether queries see later keys.
         query: not scaled yet; the scale is 1 / sqrt(dim).
-        key: as many heads as queries.
-        value: likewise.
-
-    Returns:
-        Before W_O.
     """
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
 def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden"]) -> LayerRun:
-    """One layer, with what it computed on the way.
-
-    Args:
-        stack: the model in pieces.
-        block: one of its layers.
-        x: the layer's input.
-
-    Returns:
-        The layer as it ran.
-    """
+    """One layer, with what it computed on the way."""
     batch, length, hidden = x.shape
     shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
     query, key, value = shared.permute(2, 0, 3, 1, 4)
@@ -80,10 +55,6 @@ def fed_forward(
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
     """The feed-forward half of a layer, in its two parts.
 
-    Args:
-        block: the layer.
-        joined: the stream behind its attention.
-
     Returns:
         What the feed-forward block's output is added to (BERT: behind the first LayerNorm), and that output.
     """
@@ -92,15 +63,7 @@ def fed_forward(
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """The feed-forward block alone, without LayerNorms and residual.
-
-    Args:
-        block: the layer.
-        states: what the block reads.
-
-    Returns:
-        What it adds.
-    """
+    """The feed-forward block alone, without LayerNorms and residual."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
@@ -108,12 +71,7 @@ def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"])
     """The layer's output: the residual sum, in BERT's order behind its LayerNorm.
 
     Args:
-        block: the layer.
         middle: what the output is added to. *Shape:* (..., hidden), which may broadcast over the axes before it.
-        fed: the feed-forward block's output.
-
-    Returns:
-        What the next layer reads.
     """
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -122,10 +80,6 @@ def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
     """Every layer as it ran, and the stream behind the last.
-
-    Args:
-        stack: the model in pieces.
-        x: the first layer's input.
 
     Returns:
         The layers in order, and the last one's output.
@@ -142,10 +96,6 @@ def added_by_heads(
 ) -> Float[Tensor, "head pair position hidden"]:
     """What each head adds to the stream; the bias of W_O is no head's.
 
-    Args:
-        block: the layer.
-        mixed: its heads' outputs, before W_O.
-
     Returns:
         Their sum and the bias are what the attention block adds.
     """
@@ -154,10 +104,6 @@ def added_by_heads(
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
     """What every sender adds to the stream, in the order of the graph.
-
-    Args:
-        stack: the model in pieces.
-        layers: all of its layers as they ran.
 
     Returns:
         The embeddings, then of each layer its heads and its feed-forward block.

@@ -34,7 +34,6 @@ class Linear:
     Args:
         weight: W, which is copied in `dtype`.
         bias: b, which is copied in `dtype`; None: there is none.
-        dtype: of the arithmetic.
         gradients: whether x needs gradients, which the packed kernels do not give.
     """
 
@@ -61,7 +60,6 @@ class Linear:
         """The layer's output, and what follows it in the same pass.
 
         Args:
-            x: in the layer's dtype.
             activation: what is applied to the output; None: nothing.
             plus: added to the output; not beside an activation. None: nothing.
 

@@ -18,10 +18,7 @@ def answers(
     """Logits of a classifier, or of a language model at one position of each input.
 
     Args:
-        checkpoint: either.
-        encodings: the inputs.
         places: the position of each where a language model is read; classifiers do not look at it.
-        changes: what is changed.
 
     Returns:
         As of `predict`.
@@ -41,9 +38,6 @@ def logits_at(
     """The logits of each input of a batch.
 
     Args:
-        checkpoint: whose output it is.
-        output: of the model, for a batch.
-        inputs: the batch's inputs, by their numbers in the run.
         places: the position of each input of the run where a language model is read.
 
     Returns:

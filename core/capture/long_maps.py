@@ -36,9 +36,6 @@ class BlockMaps:
     Attributes:
         maxima: the greatest weight from a block's queries to a block's keys; a sink is in no block. *Range:* 0 to 1.
         block: tokens of a block; the last one may have fewer.
-        tokens: of the input.
-        causal: as of AttentionMaps.
-        windows: as of AttentionMaps.
         sums: of each layer, what every head's scores are made of; empty of families that are reached only at the
             softmax, and of hybrids, in which only some layers have attention.
     """
@@ -64,10 +61,6 @@ def block_of(length: int) -> int:
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
     """Every head's block maxima and sums, from one pass. Memory holds some rows of one head at a time.
-
-    Args:
-        checkpoint: any whose maps can be had.
-        encoding: the whole input, not cut.
 
     Returns:
         At most BLOCKS blocks a side.
@@ -125,8 +118,6 @@ def window(
 
     Args:
         checkpoint: as of `block_maxima`.
-        encoding: the whole input, not cut.
-        head: whose weights.
         queries: positions [start, end), from 0.
         keys: positions [start, end), from 0.
 

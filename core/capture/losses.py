@@ -27,7 +27,6 @@ class LabelledRows:
     """Encoded rows and their labels.
 
     Attributes:
-        encodings: the rows.
         labels: one a row, outputs of the classifier (from 0), or scores.
         names: of the rows, for errors; empty: they are numbered.
     """
@@ -46,8 +45,6 @@ class Effects:
         exact: e, the loss under the variant less `plain`, float64; above 0 the variant does harm.
         logits: what `plain` comes from.
         changed: the logits under every variant.
-        fast: as of the sweep.
-        dtype: as of the sweep.
     """
 
     plain: Float[Tensor, " input"]
@@ -64,7 +61,6 @@ def row_losses(
     """The loss of every row: cross-entropy in nats, or squared error where there is one output.
 
     Args:
-        logits: of a classifier.
         labels: one an input, outputs of the classifier (from 0), or scores.
 
     Returns:
@@ -90,11 +86,6 @@ def effects(
     """Exact effects of every variant on every row's loss.
 
     Args:
-        checkpoint: a classifier.
-        rows: encoded, with their labels.
-        variants: components that are changed together.
-        operator: of heads; blocks and layers are off.
-        source: of the operators that need one.
         dtype: arithmetic of the layers, as of `Computing`; None for the checkpoint's own.
 
     Returns:
@@ -136,13 +127,6 @@ def first_order(
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
     """g of every head on every row: the loss's slope as the head goes towards what the operator puts in its place.
-
-    Args:
-        checkpoint: a classifier whose heads can be changed.
-        encodings: the rows.
-        labels: one a row, outputs of the classifier, or scores.
-        operator: what heads go towards.
-        source: of the operators that need one.
 
     Returns:
         Float64, in units of the loss; above 0 the change does harm, to first order.

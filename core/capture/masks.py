@@ -44,11 +44,6 @@ def mask_of(
     transformers calls it; the arguments are its own.
 
     Args:
-        batch_size: inputs.
-        q_length: queries.
-        kv_length: keys.
-        q_offset: the first query's position.
-        kv_offset: the first key's position.
         mask_function: the rule, whether a query sees a key; None: the eager mask's own, causal.
         attention_mask: which keys are no padding. None: all. *Shape:* (batch, key), bool.
         options: what else the eager mask takes, such as dtype and device.
@@ -86,9 +81,6 @@ def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: tor
 
     Args:
         mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch, 1, query, key).
-        queries: their positions.
-        dtype: of what a rule makes.
-        device: of what a rule makes.
 
     Returns:
         The mask's own rows, or made from its rule: 0 where a key is seen, else the least number of the dtype. None
@@ -114,11 +106,6 @@ def visible_rows(
     Args:
         mask: a layer's, or a placeholder with a rule; None: every key is visible. *Shape:* (batch or 1, 1 or head,
             query, key or more).
-        row: the input's number in the batch.
-        queries: their positions.
-        keys: how many keys there are.
-        dtype: of what is made.
-        device: of what is made.
 
     Returns:
         What is added, or None where each of them sees all of those keys, *Shape:* (1 or head, some queries, some keys);

@@ -31,7 +31,6 @@ class OutputProjection:
     """W_O of a layer, by head, float32 at least.
 
     Attributes:
-        weight: each head's own rows of W_O.
         triangle: R^T of each, where W_O^T = Q R: as large as a head, and |v R^T| = |v W_O|.
         bias: 0 where it has none.
     """
@@ -47,8 +46,6 @@ class Contributions:
 
     Attributes:
         weights: alpha, over tokens: what a sink takes is left out.
-        values: x W_V + b_V of every key.
-        projection: the layer's W_O.
     """
 
     weights: Float[Tensor, "batch head query key"]
@@ -83,12 +80,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up.
-
-    Attributes:
-        heads: |alpha f(x)| of every head.
-        layers: |sum over heads of alpha f(x)|.
-    """
+    """Norm-based maps of one input, float32, in units of the attention block's output; 0 and up."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -104,8 +96,6 @@ def contributions(
     """Hand what every layer's attention block adds, taken apart, to `take`, in one forward pass over all inputs.
 
     Args:
-        checkpoint: one whose values and output projections can be reached.
-        encodings: the inputs.
         take: called with each layer from 0, its contributions, and which inputs the batch holds. Memory holds one layer
             of one batch, and what `take` keeps.
         kept_layers: layers whose maps `take` keeps, for the check that all fits into memory.

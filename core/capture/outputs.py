@@ -30,9 +30,6 @@ BY = ("class", "position", "all")
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
     """The heads' outputs of the forward that runs in the block, without gradients.
 
-    Args:
-        checkpoint: whose model runs in the block.
-
     Yields:
         Of each layer, in order, before W_O; empty before the forward.
 
@@ -55,10 +52,6 @@ def batched_outputs(
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
     """Every input's heads' outputs, batch by batch.
 
-    Args:
-        checkpoint: one whose heads' outputs can be reached.
-        encodings: the inputs.
-
     Yields:
         Which inputs a batch holds, by their places among `encodings`, and their heads' outputs before W_O, in the
         model's dtype.
@@ -75,10 +68,6 @@ def batched_outputs(
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
     """Every input's heads' outputs, in the order given.
 
-    Args:
-        checkpoint: one whose heads' outputs can be reached.
-        encodings: the inputs.
-
     Returns:
         One tensor an input, before W_O, in the model's dtype.
 
@@ -93,9 +82,6 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
     """The class of each position: first, separator or other.
-
-    Args:
-        encoding: an input.
 
     Returns:
         Index in CLASSES: 0 first, 1 separator, 2 other.
@@ -115,7 +101,6 @@ class ByClass:
     """One output for each head and class of position; serves "mean" and the optimal constant.
 
     Attributes:
-        operator: which of the two it serves.
         outputs: before W_O; classes in the order of CLASSES.
         n: positions at which each class (or absolute position, or all) was seen.
         positions: outputs by absolute position instead; positions beyond them take the class's. None: by class alone.
@@ -142,12 +127,7 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
     """Every head's mean output over a reference set. A class that the set does not hold takes the mean over all.
 
     Args:
-        checkpoint: one whose heads' outputs can be reached.
-        encodings: the reference set.
         by: "class" of position (methods2 section 13), absolute "position", or "all" positions together.
-
-    Returns:
-        The means, in the model's dtype.
 
     Raises:
         InputError: there are no inputs, or `by` is none of BY.
@@ -197,13 +177,6 @@ class Donors:
     Where none has that length, the nearest one serves, its positions stretched (first to first, last to last). Which
     row is drawn depends on the seed, the draw and the input's own pieces, so it is the same in every batch.
 
-    Attributes:
-        checkpoint: that gives the outputs.
-        encodings: the reference set.
-        seed: of the draws.
-        draw: which of several draws with one seed.
-        operator: which it serves.
-
     Raises:
         InputError: the set has fewer than two different rows.
     """
@@ -245,11 +218,7 @@ class Donors:
         """As `given`, with the donors' outputs from elsewhere: a sweep's stack has them sooner.
 
         Args:
-            encodings: inputs of one length.
             outputs_of: gives the heads' outputs of the donors, which it is called with, before W_O.
-
-        Returns:
-            The outputs, stretched to the inputs' length.
         """
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
@@ -300,9 +269,6 @@ def check_pairs(
 
     Args:
         wanting: what needs them, as the error begins: "Patching needs".
-        firsts: every A.
-        seconds: every B.
-        alignments: of each pair.
 
     Raises:
         InputError: unequal numbers, or a pair that shares no position or names one outside.
@@ -322,8 +288,6 @@ class Patched:
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
-        alignments: of each input; pairs are (partner's position, own position).
-        operator: which it serves.
         weights_hash: of the checkpoint that gave them; "" where it is not said.
     """
 

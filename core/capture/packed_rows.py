@@ -28,13 +28,7 @@ Masks = Bool[Tensor, "variant layer head"]
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one length in a pack.
-
-    Attributes:
-        encodings: the inputs.
-        length: positions of each.
-        changed: what stands in for their heads' outputs.
-    """
+    """The rows of one length in a pack."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -50,12 +44,7 @@ def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_
     """Inputs in packs, similar lengths together, longest first.
 
     Args:
-        encodings: the inputs.
-        variants: how many variants each runs under.
         pack_tokens: tokens of a pack at most, times 1 + variants; one input at least.
-
-    Yields:
-        Indices of the inputs of a pack.
     """
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
@@ -83,12 +72,8 @@ def packed_logits(
     """Logits of every input, untouched and under every variant of heads.
 
     Args:
-        stack: the model in pieces.
-        encodings: inputs of any lengths.
         variants: heads that are changed together; one at least in each.
-        operator: what becomes of them.
         pack_tokens: of all rows and variants of a pack; one input at least.
-        source: of the operators that need one.
 
     Returns:
         Untouched, then changed; inputs and variants in the order given; float32 at least, on the CPU.

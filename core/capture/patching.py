@@ -31,8 +31,6 @@ class InputPairs:
     """Inputs A and B and how they are aligned.
 
     Attributes:
-        firsts: every A.
-        seconds: every B, as many.
         alignments: which position of each A stands in at which position of its B.
         places: positions at which each A and its B are predicted; None for classifiers.
 
@@ -66,13 +64,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """Logits of A, of B, and of B with parts of A.
-
-    Attributes:
-        first: of A.
-        second: of B.
-        patched: of B under every variant.
-    """
+    """Logits of A, of B, and of B with parts of A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -111,8 +103,6 @@ def patch(
     """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions.
 
     Args:
-        checkpoint: a classifier or language model.
-        pairs: As and Bs.
         variants: components that are patched together; an empty one leaves B as it is.
         before: what `untouched` gave for these pairs, so that it need not run again.
 
@@ -183,11 +173,6 @@ def part_changes(
 ) -> dict[LayerBlock, PartChange]:
     """How each part is changed in the Bs: by the outputs of the As at aligned positions.
 
-    Args:
-        checkpoint: one whose blocks and layers can be reached.
-        pairs: As and Bs.
-        parts: blocks and layers.
-
     Returns:
         The change of each part, for all pairs in their order.
 
@@ -225,7 +210,6 @@ def first_order(
 
     Args:
         checkpoint: a classifier or language model whose heads' outputs can be reached.
-        pairs: As and Bs.
         objective: of logits and the numbers of their pairs, one value for each.
         before: what `untouched` gave for these pairs, so that it need not run again.
 

@@ -70,12 +70,7 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
     The opened checkpoint is left as it was.
 
     Args:
-        checkpoint: whose heads go.
-        heads: which.
         folder: where to; it may be there already, but must be empty.
-
-    Returns:
-        The folder.
 
     Raises:
         InputError: no heads are named, one does not exist, or the folder holds files.

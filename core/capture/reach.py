@@ -118,10 +118,6 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
     """The maps that a model gives out with `output_attentions`, in the order in which its layers compute them.
 
-    Args:
-        checkpoint: whose model ran.
-        output: what its forward returned.
-
     Returns:
         One tensor a layer; of an encoder-decoder the encoder's, then of each decoder layer its own and its cross
         attention's. Empty if the family gives none out. *Shape:* (batch, head, query, key) each.

@@ -82,7 +82,6 @@ def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, 
     """What each call of attention gave, stacked by the layers' own numbers.
 
     Args:
-        checkpoint: with one set of heads.
         called: one tensor a call of a forward, of one shape.
 
     Returns:
@@ -99,11 +98,7 @@ def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[
     """What a model's forward takes.
 
     Args:
-        checkpoint: whose model.
         encodings: inputs of one length, and targets of one length where there are any.
-
-    Returns:
-        By the forward's argument, on the checkpoint's device.
     """
     return checkpoint.inputs(encodings)
 
@@ -122,15 +117,12 @@ def prepared(
     """The attention function is set up for this checkpoint until the block ends; then the model is as it was.
 
     Args:
-        checkpoint: whose model runs in the block.
-        interventions: what is changed.
         watcher: called with each watched call of attention (a layer's number where there is one set of heads) and its
             weights.
         layers: which calls are watched; None: all layers.
         gates: as of `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list's (batch, head,
             query).
         some: the batch that will run, for interventions that depend on the input.
-        inputs: its inputs' numbers in the run.
 
     Yields:
         What the attention function obeys, to be changed before the forward.
@@ -218,10 +210,7 @@ def run(
     changed: the same numbers, in memory that grows with the length.
 
     Args:
-        checkpoint: any whose maps can be had.
-        encodings: inputs of any lengths.
         observers: what is handed the maps; none where only outputs are wanted.
-        interventions: what is changed.
         layers: only these are computed as maps; the others run SDPA. None: all.
         batch_tokens: tokens of a batch; one input at least.
         on_batch: called after each batch with its inputs' numbers and the model's output (for logits, and for
@@ -345,13 +334,7 @@ def capture(
     """All maps of one input, as float32; a sink is the last key.
 
     Args:
-        checkpoint: any whose maps can be had.
-        encoding: the input.
-        interventions: what is changed.
         part: which set of heads of an encoder-decoder; "" is the first.
-
-    Returns:
-        The maps of that set.
 
     Raises:
         CheckpointError, InputError: there are no maps, or their rows do not sum to 1 (AttentionMaps).
@@ -385,7 +368,6 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
     Args:
         kept: by the call within a forward; all calls of the set.
-        own: the set of heads.
 
     Returns:
         NaN for the layers of a hybrid that have no attention.
@@ -422,11 +404,6 @@ def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
     """Logits of a classifier.
-
-    Args:
-        checkpoint: a classifier.
-        encodings: the inputs.
-        interventions: what is changed.
 
     Returns:
         In the order of the inputs, on the CPU; float32, or float64 of a float64 model.

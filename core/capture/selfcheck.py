@@ -29,7 +29,6 @@ class Finding:
     """One line of the self-check.
 
     Attributes:
-        name: what was checked.
         passed: whether it holds.
         seen: the figure it rests on, in words, or the error.
     """
@@ -92,10 +91,6 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
     """Maps of every set of heads, as transformers' own eager attention returns them.
-
-    Args:
-        checkpoint: set to eager attention and back.
-        encoding: the input.
 
     Returns:
         Float32, one array a set, in the order of the checkpoint's sets; without a sink's column, and without the layers

@@ -18,10 +18,6 @@ from core.models.encoding import Encoding
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
     """Of each query's norms |alpha f(x)| the share on all separators together, mean over heads and queries.
 
-    Args:
-        checkpoint: any.
-        encodings: the inputs.
-
     Returns:
         Float64. *Range:* 0 to 1. NaN for inputs without separators, and everywhere in families whose values cannot be
         reached.

@@ -42,8 +42,6 @@ def weight_slopes(
     """d loss / d A and A, the attention weights; the loss of each input is its own.
 
     Args:
-        checkpoint: a classifier.
-        encodings: inputs of one length.
         labels: one an input, as in `gradients`.
 
     Returns:
@@ -66,12 +64,7 @@ def separator_slopes(
     """Gradients with respect to attention to separators and to other tokens.
 
     Args:
-        checkpoint: a classifier.
-        encodings: the inputs.
         labels: one an input, as in `gradients`.
-
-    Returns:
-        One number a layer and input.
 
     Raises:
         CheckpointError: without a classifier.

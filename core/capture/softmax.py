@@ -81,8 +81,6 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
     """Obey `run` in every softmax of this thread until the block ends.
 
     Args:
-        run: what is observed and changed.
-        model_type: of the family, for the sentence of an error.
         flat: the heads of each call, of families whose scores have inputs and heads in one axis.
 
     Raises:

@@ -35,14 +35,8 @@ class Block:
     """One layer of a Transformer, its weights copied in the stack's dtype.
 
     Attributes:
-        heads: how many.
         norm_first: whether norms stand before attention and feed-forward (GPT-2's order), else behind them (BERT's).
-        norms: of attention and of the feed-forward block.
         qkv: projects to queries, keys and values, of all heads each, one after another.
-        out: W_O with its bias.
-        wide: into the feed-forward block.
-        narrow: out of it.
-        activation: between the two.
         separate: the raw matrices that single positions and single heads need, by name. *Shape:* query, key, value, out
             (head, dim, hidden), query_bias, key_bias, value_bias (head, dim).
     """
@@ -60,9 +54,6 @@ class Block:
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
         """What attention reads of the residual stream.
 
-        Args:
-            x: the layer's input.
-
         Returns:
             Behind the norm, where that stands first; else `x` itself.
         """
@@ -74,11 +65,7 @@ class Block:
         """The heads' outputs, and the values that they are mixed from.
 
         Args:
-            x: the layer's input.
             causal: whether no query sees a later key.
-
-        Returns:
-            Outputs before W_O, then values.
         """
         batch, length, hidden = x.shape
         shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
@@ -89,37 +76,15 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """The heads' outputs projected back and added to the residual stream.
-
-        Args:
-            mixed: heads' outputs before W_O.
-            x: the layer's input.
-
-        Returns:
-            The stream behind attention, before BERT's norm.
-        """
+        """The heads' outputs projected back and added to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay.
-
-        Args:
-            joined: the stream behind attention.
-
-        Returns:
-            The layer's output.
-        """
+        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """The rest of the layer: feed-forward, residual, norms.
-
-        Args:
-            joined: the stream behind attention.
-
-        Returns:
-            The layer's output.
-        """
+        """The rest of the layer: feed-forward, residual, norms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -133,7 +98,6 @@ class Stack:
     Attributes:
         blocks: the layers in order.
         causal: whether no query sees a later key.
-        dtype: of the layers' arithmetic.
         padding: the padding piece of a decoder's config: its head skips these at the end of an input. None: it skips
             none.
         embedded: what the first layer reads, of a batch as the model takes it. *Shape:* of that (batch, length).
@@ -184,9 +148,6 @@ class Stack:
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
         """The logits, from the last layer's output.
 
-        Args:
-            last: at every position.
-
         Returns:
             In the stack's dtype, float32 at least.
         """
@@ -195,9 +156,6 @@ class Stack:
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
         """The positions that the head reads.
-
-        Args:
-            states: at every position.
 
         Returns:
             At one position, or at all where the head takes their mean.
@@ -227,7 +185,6 @@ def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradie
     """The stack of a classifier or language model.
 
     Args:
-        checkpoint: whose weights are copied; nothing on it changes.
         dtype: of the stack's arithmetic; None: of the model's weights.
         gradients: whether something flows back through the layers (to their inputs; never to weights).
 
@@ -257,13 +214,7 @@ def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """A LayerNorm with its weights in the stack's dtype.
-
-    Attributes:
-        weight: what the normed states are multiplied by.
-        bias: what is added to them.
-        eps: added to the variance.
-    """
+    """A LayerNorm with its weights in the stack's dtype."""
 
     weight: Float[Tensor, " hidden"]
     bias: Float[Tensor, " hidden"]
@@ -278,11 +229,7 @@ class LayerNorm:
         """The norm of x with the scale that it has for other states, which makes it linear in x but for its bias.
 
         Args:
-            x: what is normed.
             reference: the states whose variance gives the scale; their rows broadcast with those of `x`.
-
-        Returns:
-            The states behind the norm.
         """
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias

@@ -30,8 +30,6 @@ class StandIn(Protocol):
 
         Args:
             layer: from 0.
-            mixed: the heads' own outputs here, before W_O.
-            values: their values here.
 
         Returns:
             Before W_O, in the dtype of `mixed`.
@@ -43,12 +41,7 @@ class StandIn(Protocol):
         """The last layer's heads' outputs at one position, own and changed.
 
         Args:
-            block: the last layer.
-            x: its input.
             position: the one that is read, from 0.
-
-        Returns:
-            Their own, then changed ones, before W_O.
         """
 
 
@@ -102,14 +95,7 @@ def stand_in(
     """What an operator puts in place of heads' outputs on inputs of one length.
 
     Args:
-        stack: the model in pieces.
-        encodings: the inputs, as the stack reads them.
-        inputs: their numbers among those of the run.
-        operator: on heads.
         source: of the operators that need one; a resample's donors run through the stack.
-
-    Returns:
-        For these inputs alone.
     """
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
@@ -122,16 +108,7 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """The last layer's heads' outputs at the positions that are read.
-
-    Args:
-        stack: the model in pieces.
-        changed: what heads give out when they are changed.
-        x: the last layer's input.
-
-    Returns:
-        Their own, then changed ones, before W_O.
-    """
+    """The last layer's heads' outputs at the positions that are read."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)
@@ -142,10 +119,6 @@ def last_outputs(
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
     """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack.
-
-    Args:
-        stack: the model in pieces.
-        encodings: inputs of any lengths.
 
     Returns:
         One tensor an input, before W_O, in the stack's dtype.

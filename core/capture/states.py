@@ -17,10 +17,6 @@ def layer_outputs(
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
     """What the embeddings and every layer hand on, batch by batch.
 
-    Args:
-        checkpoint: one whose model hands them over.
-        encodings: the inputs.
-
     Yields:
         Which inputs a batch holds, by their places among `encodings`; and the outputs of the embeddings (layer 0) and
         of layers 1 to the last, float32, on the CPU. The last is after the final LayerNorm where the family has one.
@@ -42,10 +38,6 @@ def layer_outputs(
 
 def input_embeddings(checkpoint: Checkpoint, encoding: Encoding) -> Float[Tensor, "position hidden"]:
     """The rows of the embedding table for an input's pieces: no position, no context.
-
-    Args:
-        checkpoint: whose table.
-        encoding: the input.
 
     Returns:
         Float32, on the CPU.

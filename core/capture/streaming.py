@@ -45,10 +45,6 @@ def streamer_for(
     Families whose attention is reached only at the softmax have no queries and keys to show, and keep their maps.
 
     Args:
-        checkpoint: that runs.
-        encodings: the batch, inputs of one length.
-        observers: what is handed the sums.
-        inputs: the batch's inputs, by their numbers in the run.
         layers: those that are wanted; None: all.
 
     Returns:
@@ -77,7 +73,6 @@ class Streamer:
     """Stands in for a layer's attention.
 
     Attributes:
-        needs: of each input of the batch.
         taker: called with a layer and the sums of each input.
         layers: those that are wanted; of the others only outputs are computed.
     """

@@ -24,10 +24,7 @@ class FrozenNorm:
     """A LayerNorm (or RMSNorm) whose scale was held: its input as contributions, for what holding it hides.
 
     Attributes:
-        components: who wrote each contribution.
-        parts: its input.
         is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
-        eps: what the norm adds to the variance.
     """
 
     components: tuple[Component, ...]
@@ -44,10 +41,6 @@ class FrozenNorm:
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
         """What the norm would divide by if a contribution were a constant.
-
-        Args:
-            component: whose contribution is replaced.
-            replacement: the constant.
 
         Returns:
             *Range:* above 0.
@@ -92,7 +85,6 @@ class FixedPart:
     """A contribution of a few vectors, each scaled place by place.
 
     Attributes:
-        component: who wrote it.
         vectors: they add up; places are axes of 1, or as many as the tensor's rows.
         scales: of each vector and row; None where all are 1.
     """
@@ -109,22 +101,11 @@ class FixedPart:
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """The contribution behind a matrix.
-
-        Args:
-            weight: the matrix.
-
-        Returns:
-            As many vectors, with the same scales.
-        """
+        """The contribution behind a matrix."""
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
-        """Add the contribution to a tensor, in place.
-
-        Args:
-            tensor: what it is added to.
-        """
+        """Add the contribution to a tensor, in place."""
         if self.scales is None:
             tensor += self.vectors.sum(0)
         elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
@@ -143,8 +124,6 @@ def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int
     """A constant, the same in every row of a tensor.
 
     Args:
-        component: who wrote it.
-        vector: the constant.
         axes: of the tensor, 2 or more.
 
     Returns:
@@ -204,9 +183,7 @@ class Sum:
         """Behind a projection, all contributions in one tensor: each number is written once.
 
         Args:
-            weight: the matrix.
             bias: what is added after it, a contribution of its own; None: nothing.
-            role: what the projection is.
             spares: whether the first contribution is projected for the first input alone; the first axis of rows is of
                 inputs.
 
@@ -287,15 +264,7 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Behind a matrix, with the fixed contributions still a few vectors.
-
-        Args:
-            weight: the matrix.
-            role: what the product is.
-
-        Returns:
-            Not computed before its contributions are asked for.
-        """
+        """Behind a matrix, with the fixed contributions still a few vectors."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
@@ -316,7 +285,6 @@ class Sum:
         """Behind a LayerNorm: its bias is the last one, and the one before joins the other constants.
 
         Args:
-            norm: with the scale that it had.
             bias: what it adds; None: nothing.
 
         Returns:

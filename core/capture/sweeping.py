@@ -50,9 +50,7 @@ class Sweep:
 
     Attributes:
         plain: untouched; float32 at least.
-        changed: under every variant.
         fast: whether prefixes were shared.
-        dtype: what the layers computed in.
     """
 
     plain: Float[Tensor, "input label"]
@@ -68,7 +66,6 @@ class Computing:
     Attributes:
         dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU
             has no instructions for it.
-        batch_tokens: tokens x variants run together.
         packed: whether rows of all lengths stand in one matrix (core.capture.packed_rows), for few rows or few variants
             of heads: the same numbers.
         place: the position whose logits of a language model are read; None for classifiers.
@@ -99,7 +96,6 @@ def sweep(
     Families without a stack run the whole model once a variant, in the checkpoint's dtype: the same numbers, later.
 
     Args:
-        checkpoint: a classifier or language model.
         encodings: inputs of any lengths, one at least.
         variants: components that are changed together, one at least in each.
         operator: of heads; parts of layers are off, and stand beside heads only under "zero".

@@ -39,13 +39,6 @@ class Right:
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
     """Sources with their targets, encoded.
 
-    Args:
-        checkpoint: an encoder-decoder with its language head.
-        texts: (source, target) of each row.
-
-    Returns:
-        One encoding a row, with its target.
-
     Raises:
         CheckpointError: the checkpoint is none such.
         InputError: a row does not fit.
@@ -72,11 +65,6 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
     """Which sentences, and which share of their tokens, come out right under these changes.
 
-    Args:
-        checkpoint: an encoder-decoder with its language head.
-        encodings: sources with their targets.
-        changes: what is changed.
-
     Returns:
         One entry a row, in the order given.
 
@@ -102,8 +90,6 @@ def part_importance(
     L is a sentence's cross-entropy in nats, summed over its target's tokens.
 
     Args:
-        checkpoint: an encoder-decoder with its language head.
-        encodings: sources with their targets.
         normalize: whether each layer's values are divided by their l2 norm.
 
     Returns:
@@ -132,10 +118,6 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
     """Of each row the source word that each cross head looks at most when it writes a word.
 
     Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
-
-    Args:
-        checkpoint: an encoder-decoder.
-        encodings: sources with their targets.
 
     Returns:
         One array of integers a row: source words by their place in the sentence, from 0. *Shape:* (layer, head, target

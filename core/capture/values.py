@@ -30,10 +30,6 @@ def maps_and_values(
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
     """Weights and values of one input, float64.
 
-    Args:
-        checkpoint: one whose maps and value projections can be reached.
-        encoding: the input.
-
     Returns:
         The weights, whose rows sum to 1 (a sink's column is the last), and x W_V of every key, without the bias; values
         of heads that share them are repeated.
@@ -66,9 +62,6 @@ def maps_and_values(
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
     """W_V of every layer, by head.
-
-    Args:
-        checkpoint: only its weights are looked at.
 
     Returns:
         Float64, in the order of the layers; values that heads share are repeated. Fewer than there are layers where

@@ -38,7 +38,6 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
     share a piece (do|n't) become one.
 
     Args:
-        encoding: the input.
         spans: characters [start, end) of each sentence's words; None: words end at white space.
 
     Returns:
@@ -152,10 +151,6 @@ def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piec
 
     Times a map's keys, and its columns scaled to 1 times the queries, it gives what `word_weights` gives where no piece
     is shared.
-
-    Args:
-        encoding: of the sentence.
-        spans: characters [start, end) of its words.
 
     Returns:
         1, or a part where words share a piece (do|n't); rows sum to 1, or to 0 of a piece in no word. A word without a

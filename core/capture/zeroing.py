@@ -41,8 +41,6 @@ def value_zeroing(
     Every layer runs again from its own input, once for each token.
 
     Args:
-        checkpoint: one whose layers can be reached.
-        encoding: the input.
         normalised: whether every row is divided by its sum (a row of zeros stays one).
 
     Returns:

@@ -15,7 +15,6 @@ def map_picture(
 
     Args:
         weights: of one head, with as many queries as keys. *Range:* 0 to 1.
-        side: pixels of the map, either way.
         own_scale: whether its largest weight is darkest; else 1 is.
 
     Returns:

@@ -16,8 +16,6 @@ class MapsSource:
     """What maps are of.
 
     Attributes:
-        checkpoint: its name.
-        text: the sentence, or the first of a pair.
         pair: the second of a pair, or None.
         weights_hash: of the checkpoint, "" where it is not known.
         words: whether maps are between words, not pieces.
@@ -88,15 +86,10 @@ def maps_page(
     """A whole page of maps as text.
 
     Args:
-        panes: what is shown beside each other.
-        source: what the maps are of.
         head: as of `header_of`.
         opened: as of `header_of`.
         note: as of `header_of`.
         most: bytes of the maps; what does not fit is left out, and the page says what.
-
-    Returns:
-        HTML that needs no other file.
 
     Raises:
         InputError: where nothing fits.

@@ -42,7 +42,6 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
     """The grid in so many bytes of text, with as much of each weight as that allows.
 
     Args:
-        grid: the maps.
         most: bytes of text.
 
     Returns:
@@ -68,7 +67,6 @@ def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]
     """Several grids in so many bytes of text together; each has room by how many weights it holds.
 
     Args:
-        grids: the maps.
         most: bytes of text of all grids.
 
     Returns:

@@ -86,7 +86,6 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     """A whole page in one file, as text.
 
     Args:
-        title: of the page, and over it.
         parts: what it shows, in order.
         lead: a paragraph under the title, or "".
         most: bytes that all maps of the page may take together.

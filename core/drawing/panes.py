@@ -27,9 +27,6 @@ class Pane:
     """One stack of maps.
 
     Attributes:
-        title: over it.
-        layers: how many, from the first.
-        heads: of a layer.
         tokens: one text a query; with `block`, one a row.
         weights: as `as_bytes` packs [layer, head, query, key], of differences as `difference_as_bytes`.
         causal: whether queries see only keys up to themselves.
@@ -38,8 +35,6 @@ class Pane:
         even: the same numbers if every query looked evenly at all it sees. *Shape:* (1,) for all layers, or (layer,).
         block: how many tokens one row and one column stand for; each weight is then the greatest among them.
         key_tokens: as of AttentionMaps; with `block`, one a column.
-        part: as of AttentionMaps.
-        windows: as of AttentionMaps.
         named: the head's name where the pane is a part of its map, else "".
         whole: whether each map is of a whole layer, not of a head.
         starts: of a part of a map the tokens before its first query and before its first key.
@@ -124,10 +119,7 @@ def scored_pane(
     """The maps of one input with each head's scores.
 
     Args:
-        title: over them.
-        maps: of the input.
         first: position of [CLS] or the start token, as in Encoding; None without one.
-        separators: their positions, as in Encoding.
         weights: of these maps, as `as_bytes` packs them, where that is done already.
         scores: of these maps by name, where they are computed already. *Shape:* (layer, head) each.
 
@@ -209,9 +201,7 @@ def header_of(
 
     Args:
         panes: what is shown beside each other; at least one.
-        caption: written under downloaded pictures.
         head: the head's name that is enlarged where the view names none, or "none".
-        opened: the view to start from.
         note: a sentence over the maps, or "".
 
     Returns:

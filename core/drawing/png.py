@@ -14,9 +14,6 @@ def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
 
     Args:
         pixels: grey, or RGB where there is a third axis (of 3), rows downwards.
-
-    Returns:
-        The whole file.
     """
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()

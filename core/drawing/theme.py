@@ -49,10 +49,6 @@ def variables(names: dict[str, str], mode: str) -> str:
 
     Args:
         names: the theme's key by the variable's name, without its dashes.
-        mode: light or dark.
-
-    Returns:
-        Declarations with a semicolon between them.
     """
     return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
 

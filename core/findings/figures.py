@@ -25,11 +25,7 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
     """The figures of a run's rows, those furthest from 0 first within each thing measured, at most KEPT.
 
     Args:
-        study: by name; one that is gone has no figures.
         rows: as they are stored; a record of the study says which of its fields is its number, or that it has none.
-
-    Returns:
-        Numbers that are finite.
     """
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
@@ -69,10 +65,6 @@ def _size(number: Number) -> float:
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Of the first thing measured: a layer x head picture of all of it where it is of heads, and the largest with
     intervals.
-
-    Args:
-        study: by name.
-        rows: as they are stored.
 
     Returns:
         Vega-Lite specifications, none without numbers.

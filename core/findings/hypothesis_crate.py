@@ -58,11 +58,7 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
     Args:
         db: where they are registered.
-        checkpoint: as the hypotheses name it.
         folder: a new or empty one, or one that holds a crate, whose files are written over.
-
-    Returns:
-        The folder.
 
     Raises:
         InputError: no hypothesis about the checkpoint is registered, or the folder holds something that is no crate.

@@ -70,10 +70,6 @@ def pin_maps(
         grid: the maps as the page draws them, with the head that is open there.
         source: the checkpoint and input, and the command that gives the maps again.
         maps: of the grid's first stack, for the picture of the open head.
-        remark: note, title and name of the person.
-
-    Returns:
-        The finding's id.
 
     Raises:
         InputError: the packed maps take more than MOST_MAPS bytes.
@@ -103,8 +99,6 @@ class HeadFacts:
     """What is known of a head.
 
     Attributes:
-        told: the sentence that its page opens with.
-        scores: its numbers, as the page shows them.
         judged: its hypotheses, of which the criteria are numbers of a finding too.
     """
 
@@ -120,11 +114,6 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
         db: where the finding is stored.
         head: zero-based.
         source: the checkpoint, and the command that gives the scores again.
-        facts: the head's sentence, scores and hypotheses.
-        remark: note, title and name of the person.
-
-    Returns:
-        The finding's id.
 
     Raises:
         RightsError: one who only views asks.

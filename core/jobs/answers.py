@@ -15,10 +15,7 @@ class Answer(Result):
         rows: of a unit, or of a summary.
         provenance: of a unit's rows.
         options: of a division, completed by the study's defaults.
-        units: of a division, or of a next round.
         error: why there is nothing else, in a sentence; None where there is.
-        seconds: that it took.
-        worker: host and process.
         deaths: workers that died in the unit before.
     """
 

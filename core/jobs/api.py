@@ -103,12 +103,8 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
     Args:
         db: where the job and its results are stored.
-        study: its name.
         options: the study's own record, or some of its options by name.
         title: what the job is called; "" for the study's name.
-
-    Returns:
-        The job's id.
 
     Raises:
         InputError: the checkpoint or the rows lack what the study needs.

@@ -52,7 +52,6 @@ def run_in_turn(
         watch: called with the database and the job's id; returns once the job has stopped.
         before: called with the job's number in the order, from 0, and its id (None: it is done already) before it is
             waited for.
-        anew: run what is done once more.
 
     Returns:
         What became of each request, in their order.

@@ -36,12 +36,8 @@ class DurationEstimate:
     """How long a job will take.
 
     Attributes:
-        seconds: of work.
         rows: how many of what `counts` names the job has; None where that is not known.
-        like: title of the run whose rate it is.
-        made: when that run was made.
         here: whether it is a run of this database, not of the record that ships.
-        counts: the noun of what is counted.
     """
 
     seconds: float
@@ -109,7 +105,6 @@ def estimate_duration(db: Database, study: str, options: Mapping[str, Any]) -> D
 
     Args:
         db: whose runs are looked through, beside the record that ships.
-        study: its name.
         options: of the job, by name; the earlier run with most of them alike is taken, the newest of several.
 
     Returns:
@@ -140,7 +135,6 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
     Args:
         db: where earlier such jobs are stored.
-        checkpoint: a name, a folder or a hub id.
         options_by_study: of each study by its name; one that is not in measure_heads.ROW_SECONDS counts as their mean.
 
     Returns:
@@ -160,10 +154,6 @@ def keep_partial(db: Database, job: str) -> str:
 
     Args:
         db: where the job is stored.
-        job: its id.
-
-    Returns:
-        The id of the run.
 
     Raises:
         JobError: the job is at work or done, or none of its units is done.

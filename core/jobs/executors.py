@@ -23,8 +23,6 @@ class JobPlacement:
     """Where a job runs.
 
     Attributes:
-        workers: processes on this machine.
-        cluster: a Dask scheduler's address, which wins over workers.
         threads: of torch in each local worker; None divides the cores among the workers.
     """
 

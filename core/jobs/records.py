@@ -46,9 +46,6 @@ class JobProgress(Result):
     """How far a job is.
 
     Attributes:
-        units: how many it has.
-        done: how many of them are done.
-        failed: how many failed.
         size: tokens of all units.
         size_done: tokens of the units that are done.
         seconds: spent in units.

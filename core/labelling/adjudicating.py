@@ -59,9 +59,7 @@ def disputes(
 
     Args:
         db: where labels are stored.
-        class_set: its name.
         project: only by the labels given in it; None for all.
-        map_id: only this map.
         without_decisions_of: a person whose own decisions are left out, who may decide anew.
     """
     votes = votes_of(db, class_set, project, map_id=map_id)
@@ -119,8 +117,6 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
     replace their own decision.
 
     Args:
-        db: in the hands of who decides.
-        cursor: in the transaction that will store the decisions.
         events: label events in the order "adjudication".
 
     Raises:

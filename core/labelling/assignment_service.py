@@ -125,7 +125,6 @@ def record(
     Args:
         db: where labels and projects are stored.
         events: as `record_events` takes them, and the id of a "project" where they answer one.
-        secret: what the sending browser keeps to itself, as there.
         now: the time in UTC that they are stored at, without a time zone; None for the present.
 
     Returns:

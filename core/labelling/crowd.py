@@ -38,11 +38,9 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
     Args:
         db: where labels are stored.
-        class_set: its name.
         project: only the labels given in it, surplus ones too, repeats as a second pass, with the adjudications of its
             maps; gold and exemplars, whose class is known, are left out. Of a project that is closed or archived what
             stood when it was closed. None for all that stand in the class set.
-        map_id: only the labels of this map.
 
     Returns:
         A row a label, oldest first, with map_id, annotator, class and pass among the columns.

@@ -21,10 +21,6 @@ def export_dataset(db: Database, folder: Path, class_set: str) -> int:
     Args:
         db: where labels are stored.
         folder: where to; new or empty.
-        class_set: its name.
-
-    Returns:
-        The number of events.
 
     Raises:
         InputError: the folder holds something already, or nothing is labelled in the class set.

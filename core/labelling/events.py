@@ -14,11 +14,7 @@ class Rules:
     """What a project asks.
 
     Attributes:
-        k: people a map.
         lapse: seconds that a claim holds.
-        ahead: maps that a person holds at once.
-        order: in which maps are handed out.
-        seed: of what is drawn.
         gold_rate, repeat_rate: shares of what is handed out, 0 to 1.
         pass_mark: share of the exemplars that must be right, 0 to 1.
         threshold: share of recent gold below which a person is paused, 0 to 1.
@@ -91,12 +87,8 @@ class Standing:
     """How a person stands in a project.
 
     Attributes:
-        phase: training, labelling, or paused.
-        why: a sentence for the paused.
-        golds, right: recent gold, and how much of it is right.
         exemplars, trained: exemplars, and how many are right in the present round.
         round: of training, from 1.
-        cause: why the person is paused, as a word.
     """
 
     phase: Phase

@@ -31,7 +31,6 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
     Args:
         db: where maps are stored.
         maps: the .npz file, a square array of weights a key.
-        facts: the JSONL file, a line for each key.
 
     Returns:
         How many maps the file has, and how many of them are new.

@@ -190,8 +190,6 @@ def import_studio(
 
     Args:
         db: where labels are stored.
-        file: the JSON file.
-        class_set: which the annotations' choices are classes of.
         people: names by Label Studio's ids or e-mail addresses of users.
         keep_rest: take the other annotations where one cannot be used; otherwise one leaves the store as it was.
 

@@ -23,10 +23,6 @@ class ProjectProgress:
     Attributes:
         counted, needed: labels that take a place, and how many are needed.
         by_labels: how many maps have 0, 1, ... k labels.
-        waiting: places that claims hold.
-        surplus: labels kept and not counted.
-        people: a row a person.
-        curve: labels, alpha, time.
         hourly: labels an hour at the recent pace; 0 where nobody works.
         end: when the rest would be done; None where nobody knows.
     """

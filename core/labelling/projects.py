@@ -23,9 +23,6 @@ class ProjectRecipe:
 
     Attributes:
         checkpoints, tasks, layers: whose maps fit; empty for all. Layers are zero-based.
-        count: how many of those that fit.
-        seed: by which they are drawn.
-        leave_out_uniform: leave out maps whose largest weight is below NEARLY_UNIFORM.
         gold, exemplars: how many maps of known class, alike many of every class.
         known_from: whose labels say the class; "" for adjudicated ones.
     """
@@ -55,13 +52,8 @@ def make_project(
     Args:
         db: where maps, labels and projects are stored.
         heading: title, class set and what else names it.
-        recipe: which stored maps it has.
-        rules: how its maps are handed out.
         people_there: who could label; None where that is not known.
         hints: what a classifier says of maps, for the order "uncertain"; None where none suggests.
-
-    Returns:
-        The project's id.
 
     Raises:
         InputError: the rules cannot be met, the order wants a classifier that is not there, or the recipe finds no map.
@@ -177,12 +169,8 @@ def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: st
 
     Args:
         db: where the project is stored.
-        project: its id.
         hints: what the classifier says of maps; None where none suggests.
         annotator: who orders them, for the record.
-
-    Returns:
-        How many maps want labels.
 
     Raises:
         InputError: no classifier suggests, or every map has its labels.

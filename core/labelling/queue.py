@@ -28,16 +28,10 @@ class QueueOptions:
     """Which maps a person labels, and in what order. None is everything.
 
     Attributes:
-        class_set: the labels' class set.
-        annotator: the person.
         passing: 1 for the first pass, 2 for the maps of the first once more.
-        order: random, uncertain, disagreement, adjudication or codebook.
         seed: of the random order.
-        checkpoint: only its maps.
-        task: only maps of its rows.
         layer: only this one, zero-based.
         review: show the maps that this person gave the class of this name, instead of undecided ones.
-        leave_out_uniform: leave out maps whose largest weight is below NEARLY_UNIFORM.
     """
 
     class_set: str

@@ -31,10 +31,8 @@ class Adapter:
     Attributes:
         folder: where it is.
         base: name of the checkpoint that it was trained on, as its settings have it.
-        revision: of a base on the hub.
         alpha: what its products are multiplied by, before they are divided by the rank.
         stabilised: whether they are divided by the square root of the rank.
-        head: the head that it was trained with.
     """
 
     folder: Path
@@ -128,10 +126,7 @@ def merge(model: nn.Module, adapter: Adapter, weights: dict[str, Tensor], name: 
     """Add an adapter to a model's weights, in place.
 
     Args:
-        model: the opened base.
-        adapter: its settings.
         weights: of `read_weights`.
-        name: of the adapter, for errors.
 
     Returns:
         The names of the model's parameters that the adapter holds whole (a classification head).

@@ -27,7 +27,6 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """The messages as the checkpoint's template writes them, with the beginning of an answer at the end.
 
     Args:
-        checkpoint: its tokenizer holds the template.
         messages: in order; each has a visible character.
 
     Returns:

@@ -23,9 +23,7 @@ class Checkpoint:
     """A model in eval mode with its tokenizer. Two sessions may share one: nothing about a run is kept on the model.
 
     Attributes:
-        name: as the user asked for it.
         model: a PreTrainedModel, or a classifier of this project around one.
-        tokenizer: the one that it was trained with.
         weights_hash: what its weights are known by, SHA-256 of their files where it was opened from files.
         revision: of a hub id that was asked for, or None.
         notes: what was left out or replaced when it was opened, a sentence each.

@@ -39,10 +39,8 @@ def pooled(
     """One vector an input, of the position or positions that a head reads.
 
     Args:
-        states: the last layer's.
         pooling: the first position ("cls"), the last separator ("sep"), the mean of the positions whose mask is 1
             ("mean"), or the last of these ("last").
-        ids: of the pieces.
         mask: 1 at real pieces, 0 at padding.
         separator: id of the separator, for "sep".
 
@@ -91,7 +89,6 @@ class PooledForSequenceClassification(nn.Module):
         Args:
             input_ids: of the pieces, padded. *Shape:* (batch, position).
             attention_mask: 1 at real pieces, 0 at padding; None where there is none. *Shape:* (batch, position).
-            options: go to the Transformer.
 
         Returns:
             transformers' SequenceClassifierOutput, with logits [batch, output].
@@ -121,12 +118,10 @@ def fresh_classifier(
     """A classifier with a new head over a copy of `base`'s weights, or over fresh N(0, initializer_range) ones.
 
     Args:
-        base: the Transformer that it starts from.
         labels: names of the outputs; one output ("score") for a regression.
         pooling: where the head reads, one of POOLINGS; "auto" is [CLS] for encoders and the last real token for
             decoders.
         random_weights: whether the Transformer's weights are fresh too.
-        seed: of what is fresh; equal seeds give equal heads.
 
     Returns:
         float32, to be trained.

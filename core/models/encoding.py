@@ -16,16 +16,12 @@ class Encoding:
     """Pieces of a sentence or pair; every tuple but `separators` has one entry a position.
 
     Attributes:
-        text: the sentence.
         pair: the second sentence, or None.
-        ids: vocabulary numbers.
         segments: token types fed to the model; all 0 where it has none.
-        tokens: the pieces' texts.
         offsets: characters [start, end) in the sentence the piece belongs to; None for special tokens.
         sentence: 0, 1, or None for special tokens.
         first: position of [CLS] or BOS, or None.
         separators: positions of [SEP], or of the end-of-text token between sentences.
-        cut: how many pieces were dropped to fit the length.
         target: what an encoder-decoder's decoder reads beside it, from its start token on; None of other models.
     """
 

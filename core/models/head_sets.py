@@ -19,8 +19,6 @@ class HeadSet:
 
     Attributes:
         part: "" of a model with one set; else encoder, decoder or cross.
-        layers: how many.
-        heads: of a layer.
         causal: whether a query sees no later key.
         first: which call of attention within a forward its first layer is, from 0.
         step: how many calls further the next layer is; an encoder-decoder calls its decoder's own and its cross

@@ -26,12 +26,8 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
     network (Settings.offline) it is what was downloaded before.
 
     Args:
-        name: the hub id, owner/model.
         revision: branch, tag or commit; None for the newest.
         on_progress: hears the share done.
-
-    Returns:
-        The folder of that commit in the hub's cache.
 
     Raises:
         CheckpointError: in one sentence, what the hub did and what to do.

@@ -74,8 +74,6 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
     """Refuse what needs whole maps of an input where they would not fit into memory.
 
     Args:
-        subject: what needs them, as a sentence begins.
-        length: tokens of the input.
         maps: bytes that its maps and what is made of them take at once.
         device: where they are.
 
@@ -93,14 +91,8 @@ def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps
     """Refuse a checkpoint that would not fit into memory.
 
     Args:
-        name: of the checkpoint, for the sentence.
-        stored: its weights.
-        dtype: as it will be opened.
         device: where it will run.
         maps: bytes of the maps that are asked for.
-
-    Returns:
-        What will be taken, as a sentence.
 
     Raises:
         CheckpointError: it is more than is free.

@@ -100,14 +100,12 @@ def open_checkpoint(
     """Open a checkpoint in eval mode.
 
     Args:
-        name: bundled name, folder, hub id, or owner/model@revision.
         revision: of a hub id; None for its newest.
         head: "none" for the bare Transformer, "classifier" for a fine-tuned sequence classifier, "language" for masked-
             or next-token prediction, or translation.
         dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it,
             or "auto": float32, and as stored from memory.LARGE parameters on.
         device: as `choose_device` takes it.
-        on_progress: hears what it will take before it is read.
 
     Returns:
         The model without gradients, its tokenizer and the hash of its weights.

@@ -44,8 +44,6 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]]) -> dict[
     """All weights, with zeros for the heads that were cut out; the config then names these heads under KEY.
 
     Args:
-        files: the safetensors of the checkpoint.
-        config: of the model; it is changed.
         cut: as `cut_heads` returns them.
 
     Returns:

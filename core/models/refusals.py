@@ -116,10 +116,8 @@ def refuse_unread(
     """Refuse a checkpoint whose embeddings or layers have weights that the model does not use.
 
     Args:
-        model: as transformers built it.
         unread: names of tensors in the file that the model did not take.
         tensors: dtype and shape of every tensor in the file, by name.
-        name: of the checkpoint.
 
     Returns:
         A sentence about weights elsewhere that are not used; () where there are none.
@@ -167,10 +165,7 @@ def refuse_missing(report: Mapping[str, Any], name: str, head: str, *, given: Co
     """Raises CheckpointError for a weight that is not in the file, except a pooler's, which nobody reads.
 
     Args:
-        report: of transformers, which fills such weights at random.
-        name: of the checkpoint.
         head: as `open_checkpoint` takes it.
-        given: weights that an adapter holds.
     """
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in given)
     mismatched = [key for key in report["mismatched_keys"] if key[0] not in given]

@@ -22,7 +22,6 @@ class Snapshot:
     """One checkpoint of a training run.
 
     Attributes:
-        label: as people named it.
         name: what opens it; of a hub id with its commit.
     """
 

@@ -24,8 +24,6 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     """The safetensors files that are loaded from a folder.
 
     Args:
-        folder: of the checkpoint.
-        name: of the checkpoint, for the sentence of an error.
         beside: names of files that are loaded too where they are there.
 
     Returns:

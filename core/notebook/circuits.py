@@ -34,7 +34,6 @@ def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: 
 
     Args:
         rows: as of `circuit_edges`.
-        most: only so many of the strongest edges.
         verdict: only those with this one, as "matters".
 
     Returns:

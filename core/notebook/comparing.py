@@ -14,11 +14,8 @@ def counterparts(
     """Each head's counterpart in another checkpoint, as `python -m core study match` finds it.
 
     Args:
-        checkpoint: a name, a folder or a hub id.
-        compare: the other one.
         texts: sentences; without them rows of the task.
         task: whose rows; used without texts.
-        limit: most rows of the task.
         draws: of random weights, at least 99.
 
     Returns:

@@ -23,7 +23,6 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
     Args:
         model: as in `show`: a model, or a name or folder.
         tokenizer: of the model; None with a name or folder.
-        text: the input, or the first of a pair.
         head: "L2H5", or a Head.
         pair: the second text, if there is one.
 
@@ -72,8 +71,6 @@ def why_maps(
         text: as in `why`.
         head: as in `why`.
         pair: as in `why`.
-        side: whose contributions; the other side is whole.
-        height: pixels.
 
     Returns:
         The widget, a pane for the map and one for each group.

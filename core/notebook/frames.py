@@ -58,7 +58,6 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
     While the app holds the database, its results are left out, and a warning says so.
 
     Args:
-        checkpoint: a bundled name, a folder or a hub id.
         task: only scores of this task, and those that belong to none; None for all.
         measure: where nothing is stored or shipped, measure a first set now (seconds).
 

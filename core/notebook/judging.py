@@ -26,14 +26,12 @@ def hypothesis(
     """Register what is said of a head, test it in this process, and keep both in your database.
 
     Args:
-        checkpoint: a bundled name, a folder or a hub id.
         head: such as "L1H1".
         predicate: one of docs/dossier.md, such as "offset".
         parameters: the predicate's, by name, such as {"offset": "first"}.
         thought: rows that it was thought of on, as task:split:limit:seed; without them rows of SST-2, or what the
             predicate takes.
         judged: other rows, which judge it; without them rows of MRPC, or what the predicate takes.
-        author: who says so.
 
     Returns:
         A row a criterion: hypothesis (its id), criterion, state, measure, amount, low, high, baseline, n, p, adjusted,

@@ -69,10 +69,6 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding) -> AttentionMaps:
 
     Args:
         checkpoint: its model is put into eval mode for the pass, and left as it was.
-        encoding: the input.
-
-    Returns:
-        The maps of all layers and heads.
 
     Raises:
         CheckpointError: some layers do not go through transformers' attention interface (as when somebody replaced a
@@ -86,13 +82,8 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
     """Split a text into pieces; with a tokenizer that has no character offsets too, then without words.
 
     Args:
-        checkpoint: whose tokenizer splits it.
-        text: a sentence, or the first of a pair.
         pair: the second one; None for a single text.
         most: pieces, special tokens included; longer inputs are cut. None for as many as the model takes.
-
-    Returns:
-        The input, with how many pieces were cut.
 
     Raises:
         InputError: a text is empty or blank.

@@ -45,9 +45,6 @@ class MapsWidget(anywidget.AnyWidget):
             file: where to.
             megabytes: the most that the file may have, in millions of bytes.
 
-        Returns:
-            The file.
-
         Raises:
             InputError: the file cannot be written.
         """
@@ -75,14 +72,7 @@ def show(
             the text may come second. It is put into eval mode and given our attention function while it runs, and then
             left as it was.
         tokenizer: of the model; None with a name or folder.
-        text: a sentence, or the first of a pair.
-        pair: the second one.
-        words: between words instead of pieces.
-        height: pixels.
         most: pieces; longer inputs are cut, and the widget says so.
-
-    Returns:
-        The widget, with the most telling head enlarged.
 
     Raises:
         CheckpointError, InputError: the model cannot be opened or seen into; there is no text.

@@ -119,8 +119,6 @@ def corrected_shares(
     Args:
         counts: maps in each input that were classified as each class.
         held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
-        names: of the classes.
-        seed: of the draws under the fit.
 
     Returns:
         A share for each class, in their order.
@@ -144,7 +142,6 @@ class _Fit:
 
     Attributes:
         observed: share of maps that were classified as each class.
-        observed_errors: their covariance over inputs.
         chance: of each true class how often each class is predicted.
         chance_errors: of each true class the covariance of these over its labelled maps.
     """

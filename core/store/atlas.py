@@ -12,7 +12,6 @@ def atlas_rows(
 
     Args:
         db: whose view `atlas` is read.
-        checkpoint: as runs name it.
         weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of
             the newest run then, so that scores of two never mix.
         task: only its scores and those that belong to no task (frames, say); None for all.

@@ -45,7 +45,6 @@ def back_up(db: Database, file: str | Path) -> int:
     Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
 
     Args:
-        db: the database, held by this process.
         file: where nothing lies yet.
 
     Returns:
@@ -89,9 +88,6 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
         file: the copy, as `back_up` wrote it, or a database that was moved away; its log is read if it has one.
         database: where nothing lies yet, also no log.
         say: is told what people should know of a log that could be read in part only.
-
-    Returns:
-        How many events of labels it holds.
 
     Raises:
         StoreError: `file` is no database of ours that opens whole, is of a newer version, or something lies at
@@ -259,9 +255,7 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
     """Have the process that holds a database copy it to a file.
 
     Args:
-        database: the held file.
         file: where nothing lies yet.
-        seconds: how long to wait for the copy.
 
     Returns:
         The copy's size in bytes.
@@ -318,7 +312,6 @@ def back_up_now(database: Path, file: str | Path) -> int:
     """Copy a database to a file, whether another process holds it or none does.
 
     Args:
-        database: its file.
         file: where nothing lies yet.
 
     Returns:

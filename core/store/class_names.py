@@ -43,8 +43,6 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
     """Add what happened to a class set elsewhere, where nothing else happened to it here.
 
     Args:
-        cursor: in a transaction.
-        class_set: its name.
         history: changes of its classes, oldest first, as `class_history` gives them.
 
     Returns:

@@ -155,7 +155,6 @@ def labels_since_newest(db: Database, class_set: str) -> int:
 
     Args:
         db: where labels and classifiers are stored.
-        class_set: its name.
 
     Returns:
         Their number; of all that stand where there is no classifier.

@@ -49,11 +49,7 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
     """Write every table to `folder`/<table>.parquet as it is at one moment.
 
     Args:
-        db: whose tables.
         folder: new or empty.
-
-    Returns:
-        Rows by table.
 
     Raises:
         InputError: the folder holds something already.
@@ -156,14 +152,6 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
     """Append an Arrow table by column name.
-
-    Args:
-        cursor: in a transaction.
-        table: its name in the database.
-        rows: some or all of its columns.
-
-    Returns:
-        How many rows.
 
     Raises:
         InputError: a column that the table has not, or a row that cannot be one of it.

@@ -20,10 +20,6 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 def damaged_blocks(path: Path, free: int) -> list[int]:
     """Numbers of the blocks in use of a closed file that are not what was written, or not there.
 
-    Args:
-        path: the database file.
-        free: how many of its blocks DuckDB says are free.
-
     Returns:
         Zero-based numbers, rising; none where the list of free blocks is in a form that is not known here.
 

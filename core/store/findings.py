@@ -22,7 +22,6 @@ class Number:
 
     Attributes:
         name: whose, as L1H2.
-        what: is measured.
         value: None where it is undefined.
         low, high: its 95 % interval; None without one.
         p: corrected over all that were tried with it; None without a test.
@@ -43,12 +42,7 @@ class Finding:
     """A pinned result.
 
     Attributes:
-        kind: run, maps or head.
-        title, note: what the person wrote.
-        about: what it is of, in one line.
         command: what gives it again; "" where nothing does.
-        numbers: its figures.
-        pictures: Vega-Lite specifications.
         maps: packed for a page in one file; None without maps.
         run, checkpoint, weights_hash: where it comes from.
         annotator, finding, stored: who pinned it, its id, and when, as the store adds them.

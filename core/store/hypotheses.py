@@ -20,11 +20,7 @@ class StoredBatch:
     """Hypotheses that were registered together.
 
     Attributes:
-        checkpoint, weights_hash: that they are about.
-        thought, judged: choices of rows; thought_rows, judged_rows: their rows.
-        number, level: as the level is spent (core.scoring.level_spending).
         runs: runs of these weights that were stored before, each with how many judging inputs it has.
-        annotator, batch, stored: who registered them, the id, and when.
     """
 
     checkpoint: str
@@ -51,14 +47,9 @@ class StoredHypothesis:
     """A registered hypothesis of a batch.
 
     Attributes:
-        hypothesis: its id.
-        batch: the id of its batch.
         layer: zero-based.
         head: zero-based, in the layer.
-        predicate: its key.
-        parameters: pairs of name and value.
         withdrawn: when; None of one that stands.
-        criteria: of its last test.
         run: of its last test; None where there was none.
         imported: whether that test came in from a file, and was not run here.
     """

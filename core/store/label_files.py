@@ -96,12 +96,8 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
     Args:
         db: where labels are stored.
-        file: ends in .jsonl or .parquet, which says the form.
         class_set: only its events; None for all.
         weights: whether maps bring their weights.
-
-    Returns:
-        The number of events.
 
     Raises:
         InputError: the file has another ending, or cannot be written.
@@ -156,7 +152,6 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
     Args:
         db: where labels are stored.
-        file: ends in .jsonl or .parquet, which says the form.
         keep_rest: take the other rows where one cannot be used; otherwise one bad row leaves the store as it was.
 
     Returns:

@@ -30,7 +30,6 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
 
     Args:
         path: the database file; one that is there stays as it is.
-        config: DuckDB's settings.
 
     Raises:
         StoreError: whether there is a file cannot be told.

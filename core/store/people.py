@@ -66,7 +66,6 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
     without case, so that no other letter folds into one of them. A `sub` can never spell an address.
 
     Args:
-        claims: of the ID token.
         by_subject: whether a `sub` names somebody; False with several providers, because each has its own.
 
     Returns:

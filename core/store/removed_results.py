@@ -14,12 +14,7 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """What was taken away.
-
-    Attributes:
-        title: what people call it.
-        tables: its rows in each table, as they stood.
-    """
+    """What was taken away."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)

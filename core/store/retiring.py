@@ -20,8 +20,6 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     Args:
         db: where labels are stored.
         events: ids of the events; one that comes twice counts once.
-        annotator: who does it.
-        why: the reason, kept with each.
 
     Returns:
         How many retirements were stored, and the batch's highest number.

@@ -198,12 +198,7 @@ def head_scores(
     """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
 
     Args:
-        db: whose runs.
         statistic: only this one; None for all, as with the next four.
-        feature: only this one.
-        task: only runs on it.
-        study: only runs of it, by name.
-        run: only this one, by id.
 
     Returns:
         The newest run first. Columns: run study checkpoint task created statistic feature layer head value low high n

@@ -24,7 +24,6 @@ class GoldSentence:
     """A sentence with its tree.
 
     Attributes:
-        text: as written.
         words: the syntactic ones in order, tagged and governed as the treebank says.
         document: id of the text it stands in, or "".
     """

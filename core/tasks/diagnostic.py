@@ -40,7 +40,6 @@ class Diagnostic:
     """A sentence whose words are read.
 
     Attributes:
-        sentence: words with their governors.
         read: (place, label as a number of LABELS) of each word that is read.
     """
 

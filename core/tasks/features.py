@@ -34,9 +34,6 @@ class Feature:
     """A feature of words, or a place of an input.
 
     Attributes:
-        name: as options use it.
-        label: as shown.
-        meaning: one line.
         special: whether it is a place of the encoding ([CLS], separator), not of the words.
     """
 

@@ -27,17 +27,11 @@ class Task:
     """Facts about one task.
 
     Attributes:
-        key: as typed.
         name: as papers write it, and its folder in GLUE's download.
         text, pair, label: columns of the TSV form; pair is None for single sentences.
         labels: the hub's names in the hub's order; empty for a score (STS-B, 0 to 5).
-        spelled: how the TSV form writes those labels.
         metrics: the first one ranks checkpoints.
-        train_rows, dev_rows: official counts.
         majority: share of the commonest official dev label; None for a score.
-        hub_text, hub_pair: the hub's columns.
-        dev_file: of the TSV form.
-        dev_split: of the hub.
         drops_short_rows: whether the official file has rows with missing columns, which every reader leaves out.
         labelled: False of a list of one's own without labels.
     """
@@ -86,7 +80,6 @@ class TaskRow:
 
     Attributes:
         id: split and zero-based place in its file; of an own file a mark of the text too.
-        text: the sentence, or the first of a pair.
         pair: the second sentence, or None.
         label: index into Task.labels, a score 0 to 5, or NaN of a list without labels.
     """
@@ -193,12 +186,10 @@ def read_rows(
     """Rows of one split, in the order of the file.
 
     Args:
-        task: its key, or the task itself.
         split: "train" or "dev".
         folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, else a folder in GLUE's TSV
             form (the one that holds `SST-2/`, or the task's own). An own task's rows come from its own file.
         limit: at most so many, drawn without replacement; None: all.
-        seed: of that draw.
 
     Returns:
         At least one row.

@@ -18,7 +18,6 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     six and is refused.
 
     Args:
-        task: with labels or scores.
         labels: of the checkpoint's outputs by number; None without a classification head.
 
     Returns:

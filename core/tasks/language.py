@@ -12,11 +12,6 @@ class TaggedWord:
     """One word as the pipeline sees it.
 
     Attributes:
-        text: as it stands in the sentence.
-        start, end: its characters [start, end).
-        tag: Penn's.
-        pos: UPOS.
-        dep: dependency as the pipeline calls it, lower-cased.
         head: number of the governing word in the sentence; a root is its own head.
     """
 

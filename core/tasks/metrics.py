@@ -24,11 +24,6 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
     Accuracy; F1 of class 1 where the task asks for it; for STS-B Pearson's r, Spearman's rho and the mean squared error
     on its 0-to-5 scale. Source: methods of Kovaleva et al. 2019, run_classifier.
 
-    Args:
-        task: whose metrics are asked for.
-        gold: label (its index) or score of each row.
-        predicted: the same of each row.
-
     Returns:
         By name. F1 is 0 where nothing is predicted as 1, as scikit-learn has it; a correlation is None where the scores
             or the predictions are constant.
@@ -78,11 +73,6 @@ def shown(value: Number, digits: int = 1) -> str:
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
     """The commonest train label, and what it scores on dev.
-
-    Args:
-        task: whose metrics are asked for.
-        train: label (its index) or score of each row.
-        dev: the same of each row that is predicted.
 
     Returns:
         The label's name (of the smaller index on a tie) and its metrics by name; "mean" of scores, whose correlations

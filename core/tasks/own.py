@@ -35,9 +35,7 @@ class OwnRow:
     Attributes:
         id: split, zero-based place and a mark of the text, so that an edited row is another one.
         split: train or dev; "" of a list without labels, whose rows are in both.
-        text: the sentence, or the first of a pair.
         pair: the second sentence, or None.
-        label: index into OwnFile.labels, a score, or NO_LABEL.
     """
 
     id: str
@@ -124,8 +122,6 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
     """A table as a task: labels, scores and splits are checked.
 
     Args:
-        table: as it was read.
-        path: of its file.
         all_dev: whether labelled rows are all dev where the table has no split.
 
     Raises:

@@ -51,14 +51,8 @@ def keep_rows(
     Columns label or score, and split, stay. The same list is the same file.
 
     Args:
-        lines: what was pasted, or the text of an upload.
         folder: where the file will lie.
-        name: of the list; the file's name begins with it.
         learned: whether a model is to learn from the list; else every row is dev where there are labels and no split.
-        source: the name of the upload, for errors.
-
-    Returns:
-        The file, whose path is the task's key.
 
     Raises:
         InputError: says what must be repaired.

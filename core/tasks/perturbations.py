@@ -42,7 +42,6 @@ class Kind:
     """A perturbation as pages and terminals offer it.
 
     Attributes:
-        meaning: one line.
         make: from an input, of chance and of what it was told.
         pairs: whether it is only for inputs of two sentences.
     """
@@ -59,7 +58,6 @@ class PerturbationChoice:
     Attributes:
         word: which word is dropped, masked or replaced; else one is drawn.
         mask: how the checkpoint spells a mask; None where it has none.
-        typed: the second input itself.
     """
 
     word: str = ""
@@ -73,14 +71,8 @@ def perturb(
     """The second input of a comparison: the first one, perturbed.
 
     Args:
-        kind: one of KINDS.
-        text: the sentence, or the first of a pair.
         pair: the second sentence, or None.
-        seed: of what is drawn.
         choice: what the perturbation is told; None draws everything.
-
-    Returns:
-        The input, and in words what was done.
 
     Raises:
         InputError: an unknown kind, or one that cannot be made of this input; the message says why.
@@ -107,7 +99,6 @@ class Name:
     """A first name of the lists.
 
     Attributes:
-        name: as written.
         gender: "female", "male" or "either".
         origin: of the list that it is from; None for "either".
     """

@@ -20,10 +20,7 @@ class Relation:
     """A relation between words.
 
     Attributes:
-        name: as options use it.
-        label: as shown.
         source, target: what the two ends of a link are called; a link goes from source to target.
-        meaning: one line.
         across: whether its ends lie in different sentences of a pair.
     """
 

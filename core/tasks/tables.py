@@ -38,10 +38,7 @@ class SentenceTable:
     """Sentences as they were given, before labels and splits are checked.
 
     Attributes:
-        name: of the file, or PASTED.
-        form: CSV, CSV with semicolons, TSV, JSON lines or list.
         read: the columns that are read, under the names that the table uses for them.
-        unread: the other columns.
         rows: (number from 0, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of each row that is not empty. Columns
             that the table lacks are missing.
     """

@@ -44,8 +44,6 @@ def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]
     """The text in order, in pieces that fit into so many tokens, cut at white space where there is any.
 
     Args:
-        text: of any length.
-        tokens: that an input has room for.
         fits: how many of a text's first characters an input holds.
 
     Yields:

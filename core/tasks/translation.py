@@ -20,8 +20,6 @@ class Translation:
     """One row of a translation file.
 
     Attributes:
-        source: the sentence.
-        target: its translation.
         links: (source word, target word), from 0; words are what spaces part. Empty where that is not known.
         number: of the line, from 1.
     """

@@ -28,14 +28,7 @@ NAMED = 3  # sentences of each reason that are named
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences of a part that cannot be used, for one reason.
-
-    Attributes:
-        part: train, dev or test.
-        reason: why.
-        n: how many there are.
-        names: of the first NAMED of them.
-    """
+    """Sentences of a part that cannot be used, for one reason."""
 
     part: str
     reason: str

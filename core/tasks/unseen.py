@@ -17,7 +17,6 @@ def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[T
     """Dev rows, then the train rows that were not learned and share no WORDS words in a row with one that was.
 
     Args:
-        dev: all rows of that split.
         train: all rows of that one, with ids of their own.
         learned: those of `train` that were learned.
 

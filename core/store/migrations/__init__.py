@@ -79,13 +79,6 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 def back_up(path: Path, step: Migration) -> Path:
     """Copy a closed database file (and its log) beside itself before a step changes it.
 
-    Args:
-        path: the database file.
-        step: the step, whose number the copy's name has.
-
-    Returns:
-        The copy.
-
     Raises:
         StoreError: that cannot be done whole; then no copy is left, and the file is as it was.
     """

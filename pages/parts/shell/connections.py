@@ -39,13 +39,11 @@ LOG_EVERY = 60.0  # seconds between two lines about the same thing
 
 @dataclass(frozen=True)
 class Limits:
-    """Attributes:
-    files: open files of the process.
+    """files: open files of the process.
     connections: of the server at once, websockets among them.
     waiting: connections whose request has not come; beyond, the connection that waits longest is closed.
     sessions: open pages (websockets); strangers: of them, those of nobody who signed in where people sign in.
-    person, address: open pages of one person who signed in, or of one address without sign-in.
-    """
+    person, address: open pages of one person who signed in, or of one address without sign-in."""
 
     files: int
     connections: int

@@ -29,13 +29,11 @@ _CHOSEN, _NOW, _LEFT = "_context_chosen", "_context_now", "_context_left"
 
 @dataclass(frozen=True)
 class Context:
-    """Attributes:
-    checkpoint: a bundled name, a folder, or a hub id.
+    """checkpoint: a bundled name, a folder, or a hub id.
     beside: another one to compare it with.
     rows: a task's key, or the path of a file of one's own.
     text, pair: a sentence, and the second one of a pair; pair is "" or None where there is none.
-    head: by its name, "L2H3".
-    """
+    head: by its name, "L2H3"."""
 
     checkpoint: str | None = None
     beside: str | None = None

@@ -15,7 +15,6 @@ class View(NamedTuple):
 
     Attributes:
         name: in the URL (`view=`).
-        title: on the page.
         module: of pages/parts/views, whose `show(tools)` draws the view; it is imported when the view is opened.
         uses: what of the context it reads (pages/parts/shell/context.py); nothing: it shows no context at all.
         starts: what it reads where the context names nothing: pairs of a field and its value.
