@@ -199,7 +199,6 @@ class Runner:
 
         execution = Execution(keeper, self.place, stopped)
         known = one_job(self._db, job)
-        store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
         if not progress(self._db, job).units:
             divided = execution.ask("divide", known.study, known.asked)
             store.add_units(self._db, job, divided.options or {}, divided.units)

@@ -270,19 +270,6 @@ def jobs_of(db: Database, study: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in cursor.fetchall()]
 
 
-def reopen_others(db: Database, job: str, beginning: str) -> int:
-    """Open the units whose rows do not begin with `beginning` again, their rows dropped: an earlier version left them
-    in another form. Returns how many."""
-    with db.write() as cursor:
-        places = cursor.execute(
-            "SELECT DISTINCT position FROM job_row WHERE job = ? AND NOT starts_with(body, ?)", [job, beginning]
-        ).fetchall()
-        for (position,) in places:
-            cursor.execute("DELETE FROM job_row WHERE job = ? AND position = ?", [job, position])
-            cursor.execute("DELETE FROM job_outcome WHERE job = ? AND position = ?", [job, position])
-    return len(places)
-
-
 def seconds_of(db: Database, run: str) -> float | None:
     """Seconds that the units behind a run took together; None where its job is gone."""
     cursor = db.cursor().execute(

@@ -114,7 +114,6 @@ class Study(Generic[O, P]):
         kinds: the records that its rows are, the most particular last.
         head_scores: what its scores of a head are.
         arguments: the type of its units' arguments.
-        renamed: earlier names of options, for jobs that were stored under them: {"folder": "data"}.
         needs: what its checkpoint and rows must have.
         counts: what the sizes of its units count.
         started_by: the lowest role that may start its jobs.
@@ -132,7 +131,6 @@ class Study(Generic[O, P]):
     kinds: ClassVar[tuple[type[Result], ...]] = ()
     head_scores: ClassVar[tuple[HeadScore, ...]] = ()
     arguments: ClassVar[type] = dict
-    renamed: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[frozenset[Need]] = frozenset()
     counts: ClassVar[str] = "tokens"
     started_by: ClassVar[str] = "admin"
@@ -241,13 +239,12 @@ class Study(Generic[O, P]):
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Options by name, the others at their defaults; earlier names are known too, and WITHDRAWN ones left out.
+        """Options by name, the others at their defaults; WITHDRAWN ones are left out.
 
         Raises:
             InputError: naming an option that there is not, or one that cannot have its value.
         """
-        kept = {self.renamed.get(name, name): given[name] for name in given if name not in WITHDRAWN}
-        return read_options(self.options, self.name, kept)
+        return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
         """The rows of some of the units, or of all."""

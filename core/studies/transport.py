@@ -17,7 +17,6 @@ import numpy as np
 
 R = TypeVar("R")
 ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no form for
-EARLIER_NOT_FINITE = "number"  # of jobs of before 25 November 2026; a record may have such a field
 
 
 def encode(value: Any) -> Any:
@@ -52,7 +51,7 @@ def decode(kind: Any, value: Any) -> Any:
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()
-    if isinstance(value, dict) and _is_not_finite(value):
+    if isinstance(value, dict) and list(value) == [NOT_FINITE]:
         return float(next(iter(value.values())))
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -60,21 +59,13 @@ def decode(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return None if value is None else decode(_arm(inner, value), value)
     if isinstance(origin or kind, type) and is_dataclass(origin or kind) and isinstance(value, dict):
-        hints, renamed = _hints(kind), getattr(kind, "RENAMED", {})  # fields of jobs of before under today's names
-        values = {renamed.get(name, name): item for name, item in value.items()}
-        return kind(**{name: decode(hints[name], item) for name, item in values.items() if name in hints})
+        hints = _hints(kind)
+        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in hints})
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     return _items(origin or kind, inner, value)
-
-
-def _is_not_finite(value: dict[str, Any]) -> bool:
-    """Whether JSON's object stands for a number that JSON has no form for."""
-    return list(value) == [NOT_FINITE] or (
-        list(value) == [EARLIER_NOT_FINITE] and isinstance(value[EARLIER_NOT_FINITE], str)
-    )
 
 
 @lru_cache(maxsize=256)

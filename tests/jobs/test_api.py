@@ -280,12 +280,10 @@ def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
     assert numbers(db, job) == list(range(8))
 
 
-def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units_again(db, folder):
-    """Units left rows of another form then, and an option had another name."""
-    job = store.add_job(db, TINY, "Earlier", {"counted": 3, "folder": str(folder)})
+def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
+    job = store.add_job(db, TINY, "Earlier", {"count": 3, "folder": str(folder)})
     units = [{"key": f"square-{k}", "size": 10, "arguments": {"k": k}} for k in range(3)]
-    store.add_units(db, job, {"counted": 3, "folder": str(folder)}, units)
-    store.store_outcome(db, job, 0, store.UnitEnd(rows=[{"k": 0, "square": 0, "third": 0.0}]))
+    store.add_units(db, job, {"count": 3, "folder": str(folder)}, units)
     store.set_state(db, job, "interrupted")
     assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
     assert api.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None

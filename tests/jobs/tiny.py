@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic.dataclasses import dataclass as options_of
@@ -64,7 +64,6 @@ class Tiny(Study[Options, Squares]):
     """Squares of numbers."""
 
     name, options, partial, arguments = "tiny", Options, Squares, Number
-    renamed: ClassVar = {"counted": "count"}
 
     def units(self, options: Options) -> list[Unit]:
         if options.count > 1000:

@@ -103,16 +103,6 @@ def test_jobs_of_a_study_say_what_they_were_asked(db, job):
     assert jobs.jobs_of(db, "others") == []
 
 
-def test_units_whose_rows_have_another_form_are_opened_again(db, job):
-    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"a": 1}]))
-    jobs.store_outcome(db, job, 1, jobs.UnitEnd(rows=[{"partial": {"a": 1}}]))
-    assert jobs.reopen_others(db, job, '{"partial"') == 1
-    assert 0 in [unit["position"] for unit in jobs.open_units(db, job)]
-    assert jobs.job_rows(db, job) == [{"partial": {"a": 1}}]
-    jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=[{"partial": {"a": 2}}]))
-    assert jobs.job_rows(db, job) == [{"partial": {"a": 2}}, {"partial": {"a": 1}}]
-
-
 def test_units_with_one_key_are_refused(db, job):
     with pytest.raises(JobError, match="'unit-0' is used twice"):
         jobs.add_units(db, job, {}, [UNITS[0], UNITS[0]])

@@ -10,7 +10,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.jobs import worker
 from core.scoring.intervals import Means
-from core.studies.ablation import crossed, disable
+from core.studies.ablation import disable
 from core.studies.contract import WITHDRAWN, Study, as_json, declared, identity
 from core.studies.frames import frame_heads
 from core.studies.lookup import find_study, study_modules
@@ -47,27 +47,6 @@ def test_a_record_comes_back_from_json_as_it_was():
     assert np.isnan(again.worst)
     assert again.maybe is None
     np.testing.assert_array_equal(again.means.sums, means.sums)
-
-
-@dataclass(frozen=True)
-class Piece:
-    number: int
-
-
-@dataclass(frozen=True)
-class Named:
-    number: Piece
-
-
-def test_a_record_with_the_one_field_number_is_no_number():
-    for record in (Piece(3), Named(Piece(4))):
-        assert decode(type(record), json.loads(json.dumps(encode(record)))) == record
-    assert decode(float, {"number": "-inf"}) == -np.inf  # as jobs of before were stored
-
-
-def test_units_of_earlier_jobs_are_read_under_todays_names():
-    assert decode(disable.RowSlice, {"rows": [3, 4], "again": [1]}) == disable.RowSlice((3, 4), (1,))
-    assert decode(crossed.Fold, {"number": 2, "again": [0]}) == crossed.Fold(2, (0,))
 
 
 def test_what_has_no_form_in_json_is_refused():

@@ -10,9 +10,9 @@ in which its change has the sign of the whole; then "fold", each part's score be
 are over rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -49,7 +49,6 @@ class CrossedOptions(cross_fitting.CrossFitting):
 class Fold:
     """One part. float32_variants: variants that are computed in float32 only, by the model of then."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"again": "float32_variants"}
     number: int
     float32_variants: tuple[int, ...] = ()
 

@@ -9,7 +9,7 @@ stand beside their heads one at a time and random heads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
@@ -87,7 +87,6 @@ class Swept:
 class RowSlice:
     """Some of the task's rows. float32_variants: those that are computed in float32 only; none: all, by the options."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"again": "float32_variants"}
     rows: tuple[int, ...]
     float32_variants: tuple[int, ...] = ()
 

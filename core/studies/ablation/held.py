@@ -7,9 +7,9 @@ predictor; then what holding costs, with a paired interval over the dev rows.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -63,7 +63,6 @@ class Held(Study[HeldOptions, TunedRuns]):
     kinds = (TunedScore, TunedRunScore, HeldChange)
     called = "Fixed patterns"
     needs = frozenset({Need.LABELS})
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
     def units(self, options: HeldOptions) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""

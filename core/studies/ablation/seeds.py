@@ -11,9 +11,9 @@ important heads between runs, beside chance and beside the same run weighed on o
 head is among them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -97,7 +97,6 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     kinds = (SeededRun, SeedSource, SeedSpread, HeadOverlap, StableHead)
     called = "Seed variance: {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     def units(self, options: SeedsOptions) -> list[Unit]:
         """One unit a run of the square; a sample that is no sample is refused."""

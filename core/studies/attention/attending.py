@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,6 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
     """A study whose units are chunks of rows, and whose partial results are sums over them."""
 
     arguments = InputChunk
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
         """The study's measurement on one checkpoint."""

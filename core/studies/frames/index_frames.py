@@ -7,9 +7,9 @@ which `keep` writes into the store when the job is done.
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import pydantic.dataclasses
 
@@ -78,7 +78,6 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
     kinds = (IndexedSlice,)
     called = "Index of FrameNet"
     counts = "lexical units"
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def units(self, options: IndexFramesOptions) -> list[Unit]:
         """Slices of the lexical units (where there is a folder lu) and of the full texts."""

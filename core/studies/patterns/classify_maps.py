@@ -4,10 +4,10 @@ Kovaleva et al. section 4.1 (up to 1000 dev rows a task, all heads); the GPT-2 r
 classified as they are computed and dropped; what is kept is a count by input, class, layer and head.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -105,7 +105,6 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     section = "pattern class"
     said_at = 1
     counts = "inputs"
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def typed(self, options: ClassifyMapsOptions) -> list[str]:
         """The command of shares, which takes the classifier and its thousands of confusions from the database; one

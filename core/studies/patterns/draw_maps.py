@@ -6,9 +6,9 @@ drawn by default, because maps of one input are alike and labels should cover ma
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -108,7 +108,6 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, Inputs
     kinds = (DrawnMaps,)
     counts = "inputs"
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
         """Rounds of inputs, the tasks taken in turn, so that early maps cover every task."""

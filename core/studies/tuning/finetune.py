@@ -5,10 +5,10 @@ that was killed finds its own state again. The summary has a row a run, then per
 standard deviation over seeds, and the constant predictors.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import pydantic.dataclasses
 
@@ -66,7 +66,6 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
     kinds = (TunedScore, TunedRunScore)
     called = "Fine-tune {checkpoint} on {tasks}"
     needs = frozenset({Need.LABELS})
-    renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
     def units(self, options: FinetuneOptions) -> list[Unit]:
         """One unit a run; everything a user may have got wrong is looked at before any of them starts."""
