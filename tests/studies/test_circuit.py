@@ -59,10 +59,16 @@ def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     decided = [row for row in edges if row["verdict"] == "matters"]
     assert f"{CARRIER} to output" in {row["name"] for row in decided}
     assert all(abs(row["low"]) > whole["margin"] or abs(row["high"]) > whole["margin"] for row in decided)
-    assert all(row["n"] == whole["n"] for row in decided)  # those that matter were completed
-    assert all(row["selection"] == 0 for row in edges if row["n"] < whole["n"])  # raced out
+    means = {(row["name"], row["pairs"]): row for row in of_kind(rows, "edge mean")}
+    for row in decided:  # those that matter were completed, and measured on pairs of the same answer
+        assert means[row["name"], "different answers"]["n"] == whole["n"]
+        assert (row["estimator"], row["n"] <= whole["n"]) == (
+            f"mean; a pair counts up to {whole['clip']:.3g} logits",
+            True,
+        )
+        assert ((row["name"], "same answer") in means) == (whole["control"] > 1)
+    assert all(row["selection"] == 0 for row in edges if row["verdict"] == "does not matter")
     assert {row["name"] for row in edges if row["stable"]} >= {row["name"] for row in decided}
-    assert all((row["control"] is not None) == (whole["control"] > 1) for row in decided)
     assert {row["input"] for row in edges} == {"q", "k", "v", ""}
     assert headline("circuit", rows).sentence.startswith(f"Of {len(edges)} edges")
 
