@@ -111,7 +111,7 @@ def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean
         ends = effects.mean_intervals(np.zeros(len(numbers)), values[measured], most=None) if len(measured) else []
         found += [
             EdgeMean(name=edges[number].name, pairs=pairs, estimator=NOT_CLIPPED, effect=float(one.value),
-                     low=finite(one.low), high=finite(one.high), n=len(numbers))
+                     low=one.low, high=one.high, n=len(numbers))
             for number, one in zip(measured, ends, strict=True)
         ]  # fmt: skip
     return found
