@@ -1,5 +1,4 @@
 from . import blocks as blocks
-from . import carrying as carrying
 from . import circuit_runs as circuit_runs
 from . import common_rows as common_rows
 from . import comparing as comparing
@@ -19,10 +18,8 @@ from . import generating as generating
 from . import head_replacement as head_replacement
 from . import importance as importance
 from . import interventions as interventions
-from . import joining as joining
 from . import knockout as knockout
 from . import layer_runs as layer_runs
-from . import linear as linear
 from . import logits as logits
 from . import long_maps as long_maps
 from . import losses as losses
@@ -38,7 +35,6 @@ from . import running as running
 from . import selfcheck as selfcheck
 from . import separators as separators
 from . import slopes as slopes
-from . import softmax as softmax
 from . import stacks as stacks
 from . import standins as standins
 from . import states as states

@@ -20,7 +20,7 @@ class Family:
         causal: whether a query sees only keys up to itself.
         interceptable: whether its attention goes through transformers' AttentionInterface, so that single layers can be
             observed and changed, and heads' outputs read; otherwise weights are observed and changed where the softmax
-            makes them (core.capture.softmax), and outputs are out of reach.
+            makes them (core.capture.reach), and outputs are out of reach.
         sinks: whether a learnt score of each head takes a part of every row, which belongs to no token: a last key
             column.
         translates: whether it is an encoder-decoder, with three sets of heads (core.models.head_sets).

@@ -8,11 +8,13 @@ import atexit
 import contextlib
 import copy
 import os
+import re
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +23,117 @@ import duckdb
 from core.errors import StoreError
 from core.store import migrations
 from core.store.file_guard import DatabaseFileGuard
-from core.store.idle_checkpointer import IdleCheckpointer
 from core.store.opening import Opening, begin
 from core.store.people import OWNER, Person
-from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# ---------------------------------------------------------------- A cursor that reads
+
+
+_READS = {duckdb.StatementType.SELECT}
+_MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # of a SELECT, the one kind that writes
+
+
+class Reader:
+    """One thread's cursor for statements that read. Fetch all rows of one before the next.
+
+    current: the file as it is open now, asked at every statement, so that a reader outlives an opening. Errors of all:
+    StoreError where the file or its disk is in trouble.
+    """
+
+    __slots__ = ("_current", "_cursor", "_opening")
+
+    def __init__(self, current: Callable[[], Opening]):
+        self._current = current
+        self._opening = current()
+        self._cursor = self._opening.cursor()
+
+    def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
+        """Run one statement. Raises StoreError for one that does not only read."""
+        if not _only_reads(sql):
+            raise StoreError(
+                "A cursor outside write() only reads, but the statement it was given does more; use write() for what "
+                "changes the store."
+            )
+        self._opening = self._current()
+        self._cursor = self._opening.cursor()
+        with self._opening.explaining():
+            self._cursor.execute(sql, parameters)
+        return self
+
+    @property
+    def description(self) -> list[Any]:
+        """Name and type of each column of the last statement."""
+        return self._cursor.description
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows of the last statement."""
+        with self._opening.explaining():
+            return self._cursor.fetchall()
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row of the last statement, or None."""
+        with self._opening.explaining():
+            return self._cursor.fetchone()
+
+    def df(self) -> "pd.DataFrame":
+        """All rows of the last statement as a data frame."""
+        with self._opening.explaining():
+            return self._cursor.df()
+
+
+@lru_cache(maxsize=512)
+def _only_reads(sql: str) -> bool:
+    statements = duckdb.extract_statements(sql)
+    return len(statements) == 1 and statements[0].type in _READS and not _MOVES.search(sql)
+
+
+# ----------------------------------------------------------------
+
+
+# -------------------- When nothing was written for a while, the log is folded into the file, so that a copy of
+
+
+REST = 3.0  # seconds without a write
+
+
+class IdleCheckpointer:
+    """Calls `fold` once after each time of writing, in a thread of its own, as soon as `seconds` pass without one."""
+
+    def __init__(self, fold: Callable[[], None], seconds: float = REST):
+        self._fold, self._seconds = fold, seconds
+        self._wrote, self._over = threading.Event(), False
+        self._thread: threading.Thread | None = None
+
+    def wrote(self) -> None:
+        """Say that something was written."""
+        self._wrote.set()
+        if self._thread is None and not self._over:
+            self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        """End the thread; nothing is folded from now on."""
+        self._over = True
+        self._wrote.set()
+
+    def _watch(self) -> None:
+        while True:
+            self._wrote.wait()
+            while not self._over and self._wrote.is_set():
+                self._wrote.clear()
+                self._wrote.wait(self._seconds)
+            if self._over:
+                return
+            self._fold()
+
+
+# ----------------------------------------------------------------
+
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",

@@ -19,8 +19,8 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from core.attention import Head
 from core.capture.importance import gradients
 from core.capture.interventions import Intervention
-from core.capture.linear import Linear
 from core.capture.running import predict, prepared
+from core.capture.stacks import Linear
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding

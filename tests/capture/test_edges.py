@@ -10,11 +10,10 @@ from core.capture.circuit_runs import circuit_logits
 from core.capture.edge_attribution import edge_attributions
 from core.capture.edge_names import Edge, Graph
 from core.capture.edges import AlignedPairs, checked_stack, edge_effects, head_changes, run_pairs, streams
-from core.capture.linear import Linear
 from core.capture.outputs import Alignment
 from core.capture.patching import everywhere
 from core.capture.running import model_inputs
-from core.capture.stacks import Block, Stack, stack_of
+from core.capture.stacks import Block, Linear, Stack, stack_of
 from core.errors import InputError, InterventionError
 from tests.capture.conftest import TEXT
 from tests.capture.test_components import double

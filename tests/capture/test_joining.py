@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.capture import joining
-from core.capture.joining import MapsOfBatch
-from core.capture.running import run
+from core.capture import running
+from core.capture.running import MapsOfBatch, run
 from core.scoring.distances import HeadDistances
 from core.scoring.features import FeatureAttention
 from core.scoring.heads import SpecialPositions
@@ -38,7 +37,7 @@ def test_measures_see_the_same_layer_by_layer_and_all_layers_at_once(name, monke
     joined, single = observers_of(checkpoint, encodings), observers_of(checkpoint, encodings)
     distances = [HeadDistances(checkpoint.layers, checkpoint.heads, queries=2).take(range(9)) for _ in range(2)]
     run(checkpoint, encodings, [*joined, distances[0]])
-    monkeypatch.setattr(joining, "JOINED_BYTES", 0)
+    monkeypatch.setattr(running, "JOINED_BYTES", 0)
     run(checkpoint, encodings, [*single, distances[1]])
     assert distances[0].rows == distances[1].rows > 0
     assert np.allclose(distances[0].result(), distances[1].result(), atol=1e-6)
@@ -64,7 +63,7 @@ class Watching:
 
 @pytest.mark.parametrize(("most", "layers"), [(0, 3), (3 * 2 * 4 * 25 * 4 - 1, 3), (10**9, 0), (10**9, 1)])
 def test_large_maps_and_chosen_layers_come_one_by_one(most, layers, monkeypatch):
-    monkeypatch.setattr(joining, "JOINED_BYTES", most)
+    monkeypatch.setattr(running, "JOINED_BYTES", most)
     watching = Watching()
     handed = MapsOfBatch([watching], [0, 1], layers)
     for layer in range(3):

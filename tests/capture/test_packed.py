@@ -71,12 +71,12 @@ def test_fewer_variants_take_more_rows_a_pack():
 
 def test_each_layers_weights_are_read_once_a_pack(monkeypatch):
     """What makes few variants cheap: one call of a layer's matrices for all rows and lengths."""
-    from core.capture import linear
+    from core.capture import stacks
 
     checkpoint = classifier("bert")
     some, stack, calls = encodings(checkpoint), stack_of(checkpoint), []
-    real = linear.Linear.__call__
-    monkeypatch.setattr(linear.Linear, "__call__", lambda *a, **k: (calls.append(len(a[1])), real(*a, **k))[1])
+    real = stacks.Linear.__call__
+    monkeypatch.setattr(stacks.Linear, "__call__", lambda *a, **k: (calls.append(len(a[1])), real(*a, **k))[1])
     packed_logits(stack, some, [frozenset({Head(0, 0)})], "zero")
     full = 4 * (checkpoint.layers - 1) + 3  # qkv, out, wide, narrow; the last layer mixes at one position
     assert len(calls) == full

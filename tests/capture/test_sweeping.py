@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture import linear, stacks, sweeping
+from core.capture import stacks, sweeping
 from core.capture.interventions import OPERATORS, Intervention
-from core.capture.linear import Linear
 from core.capture.running import predict
+from core.capture.stacks import Linear
 from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models import arithmetic
@@ -197,7 +197,7 @@ PACKED = pytest.param(
 @pytest.mark.parametrize("packed", [PACKED, False])
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu"])
 def test_a_layer_equals_its_formula_and_leaves_its_input(activation, packed, monkeypatch):
-    monkeypatch.setattr(linear, "packs", lambda device, dtype: packed)  # whatever this CPU would choose
+    monkeypatch.setattr(stacks, "packs", lambda device, dtype: packed)  # whatever this CPU would choose
     torch.manual_seed(0)
     x, weight, bias = torch.randn(2, 5, 24), torch.randn(16, 24), torch.randn(16)
     wanted = torch.einsum("bti,oi->bto", x.double(), weight.double()) + bias.double()
@@ -220,7 +220,7 @@ def test_with_and_without_packed_kernels_the_numbers_are_the_same(monkeypatch):
     checkpoint = classifier("gpt2")
     some, found = encodings(checkpoint), []
     for packed in (True, False):
-        monkeypatch.setattr(linear, "packs", lambda device, dtype, packed=packed: packed)
+        monkeypatch.setattr(stacks, "packs", lambda device, dtype, packed=packed: packed)
         found.append(sweep(checkpoint, some, GROUPS))
     assert found[0].fast
     assert found[1].fast

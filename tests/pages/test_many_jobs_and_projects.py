@@ -8,9 +8,8 @@ from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import jobs as store
 from core.store import projects
-from core.store.database import Database
+from core.store.database import Database, Reader
 from core.store.projects import Heading
-from core.store.reading import Reader
 from pages.parts.shell import resources
 from tests.labelling.test_projects import fill
 from tests.pages.opening import switched

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 
 from core.store import exchange
-from core.store.import_checks import NAMES
+from core.store.exchange import NAMES
 from tests.store.labelling import a_map
 
 VALUES = {

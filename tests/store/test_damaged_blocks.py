@@ -7,8 +7,8 @@ import pytest
 
 from core.errors import StoreError
 from core.store import backup, labels
+from core.store.backup import damaged_blocks
 from core.store.database import Database
-from core.store.file_blocks import damaged_blocks
 from tests.spread import one_in
 from tests.store.filling import contents, fill_every_table
 from tests.store.labelling import a_map, event

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from core.errors import StoreError
-from core.store import log_file, migrations
+from core.store import migrations, recovery
 from core.store.database import Database
 from core.store.people import Person
 
@@ -338,10 +338,10 @@ def test_the_log_is_folded_in_at_rest_and_on_exit(tmp_path):
     """Then a copy of the file alone is whole."""
     path = tmp_path / "atlas.duckdb"
     code = (
-        "import sys, time; from core.store import database, idle_checkpointer\n"
+        "import sys, time; from core.store import database\n"
         "from core.store.database import Database\n"
         "db = Database(sys.argv[1])\n"
-        "if sys.argv[2] == 'at rest': db._rest = idle_checkpointer.IdleCheckpointer(db.fold, 0.2)\n"
+        "if sys.argv[2] == 'at rest': db._rest = database.IdleCheckpointer(db.fold, 0.2)\n"
         "with db.write() as cursor: cursor.execute(\"INSERT INTO study_row SELECT 'r', range, '{}' FROM range(999)\")\n"
         "log, end = db.path.with_name(db.path.name + '.wal'), time.monotonic() + 20\n"
         "print(log.exists())\n"
@@ -463,7 +463,7 @@ def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, 
     log = path.with_name(path.name + ".wal")
     size = log.stat().st_size
     os.truncate(log, size - missing)
-    whole = log_file.read_log(log).whole
+    whole = recovery.read_log(log).whole
     db = Database(path)
     kept = db.read("SELECT count(*) AS n FROM t")["n"].item()
     assert kept == rows - (missing > 0)

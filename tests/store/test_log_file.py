@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from core.store.idle_checkpointer import IdleCheckpointer
-from core.store.log_file import LogContent, read_log, root_block
-from core.store.recovery import STOPPED, LogCopy, backups, explain, is_of_file
+from core.store.database import IdleCheckpointer
+from core.store.recovery import STOPPED, LogContent, LogCopy, backups, explain, is_of_file, read_log, root_block
 
 HEADING = bytes.fromhex("640062") + b"\xff" * 37
 
