@@ -2,7 +2,7 @@
 
 With the scale of every LayerNorm held as the run has it, a Transformer's residual stream is a sum of what each
 component wrote, also in BERT's order, where LayerNorms stand in the stream (Elhage et al. 2021). No table of families
-says where the stream is: `core.capture.carrying` follows it through the forward pass. A sum that does not add up to
+says where the stream is: `Carrying` follows it through the forward pass. A sum that does not add up to
 what the head really saw belongs to a family that cannot be taken apart; it is refused.
 """
 

@@ -208,7 +208,7 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
     """
     if len(checkpoint.sets) == 1:
         return [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
-    by_call = {}
+    by_call: dict[int, Any] = {}
     for own in checkpoint.sets:
         given = getattr(output, f"{own.part}_attentions", None) or ()
         by_call |= dict(zip(own.calls, given, strict=False))

@@ -148,10 +148,8 @@ def _check_decision(db: Database, cursor: Any, map_id: str, class_set: str, pers
                 f"A map of the project {about.title!r} must be decided on by its own people or an admin; "
                 f"{person[:60]!r} is not one of them. Ask an admin to be added."
             )
-    if not any(
-        disputes(db, class_set, project, map_id=map_id, without_decisions_of=person)
-        for project in its_projects or [None]
-    ):
+    asked: list[str | None] = [*its_projects] or [None]
+    if not any(disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked):
         raise InputError(
             f"A decision needs a map whose labels differ or are doubted; {map_id[:60]!r} is not in dispute, or "
             "somebody else has decided on it. Open Adjudication again to see what is left."

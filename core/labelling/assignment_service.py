@@ -411,7 +411,7 @@ def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None =
         while label is not None and position < len(undone) and undone[position][0] < label:
             board.apply(Undone(undone[position][1]))
             position += 1
-        board.apply(happening)
+        board.apply(happening)  # type: ignore[arg-type]  # heapq.merge knows no union of tuples
     for _, event in undone[position:]:
         board.apply(Undone(event))
 

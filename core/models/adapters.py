@@ -19,7 +19,7 @@ SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 OTHER_WEIGHTS = ("adapter_model.bin", "adapter.safetensors", "pytorch_adapter.bin", "adapters.safetensors")
 _BEFORE = "base_model.model."
 _UNREAD = ("alpha_pattern", "use_dora", "lora_bias", "trainable_token_indices", "layer_replication", "megatron_config")
-_HEADS: dict[str, Literal["classifier", "language"]] = {
+_HEADS: dict[str, Literal["none", "classifier", "language"]] = {
     "SEQ_CLS": "classifier", "CAUSAL_LM": "language", "SEQ_2_SEQ_LM": "language",
 }  # fmt: skip
 

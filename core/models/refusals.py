@@ -84,7 +84,7 @@ def refuse_no_text(config: Any, name: str) -> None:
     except KeyError:
         return  # loading it says what is wrong
     kind = kinds[0] if isinstance(kinds, tuple) else kinds
-    if kind.main_input_name != "input_ids":
+    if kind is not None and kind.main_input_name != "input_ids":
         raise CheckpointError(_no_text(name, f"reads {kind.main_input_name}, not text"))
 
 

@@ -205,7 +205,7 @@ def matching(sums: SimilaritySums) -> Matching:
         margins = sums.margins(head, int(partner)) if partner >= 0 else np.empty((3, 0))
         if margins.size:
             ends[:, head] = margins.min(1)
-    return Matching(match, similarity.argmax(1), *ends, agrees)
+    return Matching(match, similarity.argmax(1), ends[0], ends[1], ends[2], agrees)
 
 
 def counterparts(
