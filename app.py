@@ -18,7 +18,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-import pages.parts.shell.addresses
 import pages.parts.shell.auth_routes
 import pages.parts.shell.bundle
 import pages.parts.shell.closed_routes
@@ -57,7 +56,6 @@ app = st.App(
         Middleware(pages.parts.shell.closed_routes.Closed, base=base),
         Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.bundle.Bundle, base=base),
-        Middleware(pages.parts.shell.addresses.Redirects, base=base),
         Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],
     routes=[painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()],

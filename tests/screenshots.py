@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
-from tests.pages.opening import VIEWS
+from tests.pages.opening import VIEWS, address_of
 
 WIDTHS, THEMES, TALLEST = (1440, 1280, 800), ("light", "dark"), 5000
 LINKS = {  # view: name of the picture to the rest of its address
@@ -61,7 +61,7 @@ def main() -> None:
                     for name, link in {"": "", **LINKS.get(page, {})}.items():
                         place, _, view = page.partition("/")
                         file = options.out / "-".join(filter(None, [place, view, name, theme, f"{width}.png"]))
-                        take(browser, f"{address}/{place}?view={view}{link}", file, theme=theme, width=width)
+                        take(browser, f"{address}/{address_of(page)}{link}", file, theme=theme, width=width)
                         print(file)
 
 

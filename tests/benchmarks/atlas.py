@@ -55,7 +55,7 @@ def fill(file: Path) -> None:
 
 def painted(window, address: str, name: str) -> float:
     """Milliseconds from choosing another score to its painted component, median."""
-    visit(window, f"{address}/atlas?checkpoint={name}")
+    visit(window, f"{address}/heads?checkpoint={name}")
     root = window.locator("[data-painted]").first
     waits = []
     for score in ("distance", "to first", "to previous", "to itself", "to next", "to separator"):

@@ -41,7 +41,7 @@ def typing(folder: Path) -> dict[str, object]:
     took = []
     with browsing.serving(folder) as address, browsing.browsing() as browser:
         page = browser.new_context(viewport={"width": 1280, "height": 1600}).new_page()
-        browsing.visit(page, f"{address}/frames?text=The old man was getting sad about the end.")
+        browsing.visit(page, f"{address}/linguistics?view=frames&text=The old man was getting sad about the end.")
         page.get_by_test_id("stVegaLiteChart").nth(2).wait_for(timeout=browsing.PATIENCE)
         for number, person in enumerate(PEOPLE[:SENTENCES]):
             box = page.get_by_label("Sentence", exact=True)

@@ -58,7 +58,7 @@ def fill(folder: Path, count: int) -> None:
 
 def open_sheet(page: Any, address: str) -> Any:
     """The labelling sheet, with its canvas focused."""
-    visit(page, f"{address}/label")
+    visit(page, f"{address}/annotate")
     box = page.get_by_label("Your name")
     box.fill("ada")
     box.press("Enter")

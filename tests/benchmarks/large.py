@@ -19,6 +19,7 @@ from core import config
 from pages.parts.shell.page_table import PAGES
 from tests.models.loopback_hub import serving_hub
 from tests.pages.browsing import browsing, serving, settled, visit
+from tests.pages.opening import address_of
 
 NAME = "someone/bert-base-random"
 TOKENS = 128
@@ -41,7 +42,7 @@ def main() -> dict[str, object]:
     ):
         window = browser.new_page(viewport={"width": 1280, "height": 800})
         window.set_default_timeout(PATIENCE)
-        figures: dict[str, object] = {"download_and_open": opened(window, address, "maps")}
+        figures: dict[str, object] = {"download_and_open": opened(window, address, "maps/maps")}
         trouble = []
         for page in PAGES:
             for view in page.views:
@@ -54,10 +55,9 @@ def main() -> dict[str, object]:
 
 def opened(window, address: str, page: str) -> float:
     """Seconds from following a link to a page until nothing on it moves any more."""
-    place, _, view = page.partition("/")
-    asked = {"checkpoint": NAME, "text": TEXT, "view": view} | CHOICES.get(page, {})
+    asked = {"checkpoint": NAME, "text": TEXT} | CHOICES.get(page, {})
     began = time.perf_counter()
-    visit(window, f"{address}/{place}?{urlencode(asked)}")
+    visit(window, f"{address}/{address_of(page)}&{urlencode(asked)}")
     while True:
         before = window.locator(PAINTED).count()
         settled(window)

@@ -192,7 +192,7 @@ def made(folder: Path, maps: int) -> tuple[str, str]:
 
 def label_in(page: Any, address: str, project: str, name: str) -> Any:
     """A browser on the project's sheet, which labels by itself from now on, one map a second."""
-    visit(page, f"{address}/label?project={project}")
+    visit(page, f"{address}/annotate?project={project}")
     box = page.get_by_label("Your name")
     box.fill(name)
     box.press("Enter")

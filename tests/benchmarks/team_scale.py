@@ -117,7 +117,7 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
     waits, labels, seen = [], [], Seen()
     team = Team(address, project, database, NEW)
     async with opened(address, seen) as viewer:
-        await viewer.visit("jobs", "")  # the server's imports
+        await viewer.visit("results", "view=jobs")  # the server's imports
         for k in range(40):
             person = team.people[k % NEW]
             began = time.monotonic()
@@ -126,7 +126,9 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
             person.label(CLASSES[k % len(CLASSES)])
             assert await team.send(person)
             labels.append(1000 * person.acknowledged[-1][1])
-        dashboard = [await viewer.visit("dashboard", urlencode({"project": project})) for _ in range(6)]
+        dashboard = [
+            await viewer.visit("projects", urlencode({"view": "progress", "project": project})) for _ in range(6)
+        ]
     await team.client.aclose()
     return {
         "next_maps_cold_ms": waits[0],
@@ -150,7 +152,7 @@ def label_page(project: str | None) -> tuple[float, float]:
         page.session_state["annotator"] = f"viewer{k}"
         page.session_state["project"] = project or ""
         began = time.monotonic()
-        switched(page, "label").run()
+        switched(page, "annotate").run()
         taken.append(time.monotonic() - began)
         assert not page.exception
         assert not page.error, page.error[0].value

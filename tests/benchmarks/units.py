@@ -82,7 +82,7 @@ def rate_of(study: str, base: str, folder: Path, db: Database) -> float:
     found = []
     for rows in (8, 24):
         settings = options["settings"] | {"train_limit": rows}
-        seconds = unit_seconds(study, options | {"settings": settings, "folder": str(folder / f"tuned-{rows}")})
+        seconds = unit_seconds(study, options | {"settings": settings, "out": str(folder / f"tuned-{rows}")})
         found.append((pieces(TASK, base, rows, "train"), seconds))
     return (found[1][0] - found[0][0]) / (found[1][1] - found[0][1])
 

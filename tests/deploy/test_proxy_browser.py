@@ -56,7 +56,7 @@ def running_nginx(folder, block: str):
 
 @pytest.mark.slow  # 11 CPU seconds: a server and nginx of its own
 def test_pages_cold_links_and_the_websocket_pass_the_proxy(proxied, page):
-    page.goto(f"{proxied}/features", timeout=PATIENCE)
+    page.goto(f"{proxied}/linguistics", timeout=PATIENCE)
     expect(page.get_by_role("heading", name="Linguistics")).to_be_visible(timeout=PATIENCE)
     page.goto(f"{proxied}/", timeout=PATIENCE)
     expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE)
@@ -64,7 +64,7 @@ def test_pages_cold_links_and_the_websocket_pass_the_proxy(proxied, page):
 
 @pytest.mark.slow  # 5 CPU seconds; cold links and the websocket pass it by default
 def test_an_upload_passes_the_proxy(proxied, page):
-    page.goto(f"{proxied}/frames?view=A+set+of+sentences", timeout=PATIENCE)
+    page.goto(f"{proxied}/linguistics?view=frames&mode=A+set+of+sentences", timeout=PATIENCE)
     page.get_by_role("combobox", name="Sentences").click(timeout=PATIENCE)
     page.get_by_role("option", name="a file").click()
     with page.expect_response(lambda answer: answer.request.method == "PUT", timeout=PATIENCE) as answered:

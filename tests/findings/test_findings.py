@@ -313,7 +313,7 @@ def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, mo
     app.button(key="pin_run_statistics_pin").click().run()
     assert not app.exception
     assert "Pinned." in [one.value for one in app.success]
-    switched(app, "findings").run()
+    switched(app, "results/pinned").run()
     assert "look *here*" in [one.value for one in app.text]
     assert any("jobs start statistics" in one.value for one in app.code)
     assert any(link.proto.label == "Open the live view" for link in app.get("page_link"))

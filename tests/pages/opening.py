@@ -1,11 +1,8 @@
-"""Pages and views in Streamlit's AppTest, by the names of today ("heads/one") or by those of earlier versions."""
-
-from urllib.parse import parse_qsl, urlencode
+"""Pages and views in Streamlit's AppTest, by name ("heads/one")."""
 
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import shell
-from pages.parts.shell.addresses import MOVED, moved
 from pages.parts.shell.page_table import PAGES
 
 VIEWS = [f"{page.name}/{view.name}" for page in PAGES for view in page.views]
@@ -20,19 +17,17 @@ OPENINGS = [(name, mode) for name in VIEWS if name not in WITHOUT_RESULTS for mo
 WITH_RESULTS = OPENINGS[::2]
 
 
-def switched(app: AppTest, name: str, **query: str) -> AppTest:
-    """The app about to run this page and view with this query and its own; `.run()` runs it.
+def address_of(name: str) -> str:
+    """The address of a page and view below the app's own; the first page is at the app's own."""
+    page, _, view = name.partition("/")
+    return f"{'' if page == PAGES[0].name else page}?view={view}"
 
-    An old name goes where the server redirects its address.
-    """
-    asked = dict(app.query_params) | query
-    if name in MOVED:
-        address = moved(name, urlencode(asked, doseq=True)) or f"{name}?{urlencode(asked, doseq=True)}"
-        page, _, rest = address.partition("?")
-        asked = dict(parse_qsl(rest))
-    else:
-        page, _, view = name.partition("/")
-        asked |= {"view": view} if view else {}
+
+def switched(app: AppTest, name: str, **query: str) -> AppTest:
+    """The app about to run this page and view with this query and its own; `.run()` runs it."""
+    page, _, view = name.partition("/")
+    of_app = {key: value for key, value in app.query_params.items() if key != "view"}
+    asked = of_app | query | ({"view": view} if view else {})
     app.query_params.clear()
     for key, value in asked.items():
         app.query_params[key] = value

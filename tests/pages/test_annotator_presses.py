@@ -14,7 +14,10 @@ from tests.pages.opening import switched
 from tests.store.labelling import event
 
 ADMINS = ("project", "project_event", "class_event", "classifier_choice", "classifier", "erasure")  # tables
-VIEWS = ("projects", "agreement", "adjudication", "truth", "patterns", "classes", "label")
+VIEWS = (
+    "projects/setup", "projects/agreement", "projects/adjudication", "projects/aggregated", "annotate/classifier",
+    "annotate/classes", "annotate",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def opened(page):
 
 
 def test_the_atlas_offers_every_stored_score_and_says_what_they_are(filled):
-    app = opened("atlas")
+    app = opened("heads")
     assert app.selectbox(key="across").options[:2] == ["entropy", "to previous"]
     assert "Clark et al. 2019" in " ".join(one.value for one in app.caption)
     app.segmented_control(key="layout").set_value("two places").run()
@@ -87,7 +87,7 @@ def test_the_atlas_offers_every_stored_score_and_says_what_they_are(filled):
 
 
 def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
-    app = opened("head")
+    app = opened("heads/one")
     app.selectbox(key="head").set_value("L1H1").run()
     assert not app.exception
     assert "previous token 0.90" in app.markdown[0].value
@@ -106,7 +106,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     begun = []
     monkeypatch.setattr(measuring.job_progress, "begin", lambda *asked: begun.append(asked) or "job")
     monkeypatch.setattr(measuring.job_progress, "show_job", lambda *asked, **others: None)
-    app = opened("head")
+    app = opened("heads/one")
     said = next(one.value for one in app.caption if one.value.startswith("One job of "))
     app.button(key="measure_missing").click().run()
     assert not app.exception
@@ -167,7 +167,7 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
 
 
 def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled):
-    app = opened("head")
+    app = opened("heads/one")
     offered = app.selectbox(key="hypothesis_predicate")
     assert len(offered.options) == len(PREDICATES)
     offered.set_value("frame-link").run()
@@ -196,7 +196,7 @@ def test_a_thumbnail_of_a_checkpoint_that_is_not_here_is_a_sentence(filled):
 
 
 def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):
-    app = opened("values")
+    app = opened("maps/norms")
     assert not app.info
     app.toggle(key="compute").set_value(False).run()
     assert app.info
@@ -267,8 +267,8 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
 
 SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores
     "statistics": ({}, "statistics", {"statistic": "entropy"}),
-    "features": ({"features": ["noun"]}, "features", {}),
-    "relations": ({}, "relations", {}),
+    "features": ({"features": ["noun"]}, "linguistics", {}),
+    "relations": ({}, "linguistics/relations", {}),
     "norms": ({"features": ["noun"]}, "statistics", {"by": "norms", "statistic": "entropy"}),
 }
 
@@ -293,7 +293,7 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
     assert not app.error, app.error[0].value
     source = app.dataframe[0].value
     theirs = source[source["head"] == "L2H3"].iloc[0]
-    app = opened("head")
+    app = opened("heads/one")
     app.selectbox(key="head").set_value("L2H3").run()
     mine = app.dataframe[-1].value
     mine = mine[mine["source"].str.startswith(f"{name}, run {run[:8]}")]
@@ -306,7 +306,7 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
 
 
 def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
-    app = opened("atlas")
+    app = opened("heads")
     before = app.selectbox(key="across").options
     stored(filled, "redundancy", "nearest", np.ones((2, 3)))
     app.run()
@@ -316,7 +316,7 @@ def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
 
 
 def test_the_brush_and_the_groups_of_disable_heads_do_not_meet(filled):
-    app = opened("atlas")
-    for page in ("disable", "atlas", "statistics", "atlas", "values", "perturb"):
+    app = opened("heads")
+    for page in ("interventions", "heads", "statistics", "heads", "maps/norms", "interventions/patching"):
         switched(app, page).run()
         assert not app.exception, page

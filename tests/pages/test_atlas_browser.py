@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
-    visit(page, f"{address}/atlas")
+    visit(page, f"{address}/heads")
     heads = page.locator("figure.picture .head")
     expect(heads).to_have_count(36)
     expect(page.locator("figure.scatter circle")).to_have_count(36)
@@ -25,7 +25,7 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
 
 @pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_scores_of_both_signs_are_painted(address, page):
-    visit(page, f"{address}/atlas?checkpoint=atlas-decoder&colour=roles/copying")
+    visit(page, f"{address}/heads?checkpoint=atlas-decoder&colour=roles/copying")
     expect(page.locator("figure.picture .head")).to_have_count(36)
     shades = page.locator("figure.picture .head").evaluate_all(
         "marks => new Set(marks.map((m) => m.getAttribute('fill'))).size"
@@ -36,7 +36,7 @@ def test_scores_of_both_signs_are_painted(address, page):
 
 @pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_the_gallery_shows_its_maps(address, page):
-    visit(page, f"{address}/head?head=L2H3&gallery=true")
+    visit(page, f"{address}/heads?view=one&head=L2H3&gallery=true")
     maps = page.locator("[class*=st-key-gallery_maps] .root figure canvas")
     expect(maps).to_have_count(15)  # 3 highest, 9 deciles, 3 lowest
     inks = maps.first.evaluate(
@@ -50,7 +50,7 @@ def test_the_gallery_shows_its_maps(address, page):
 
 @pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
-    visit(page, f"{address}/atlas")
+    visit(page, f"{address}/heads")
     painted(page)
     first, last = (page.locator(f'figure.picture [data-head="{name}"]') for name in ("L1H1", "L2H3"))
     expect(last).to_be_visible()

@@ -51,7 +51,7 @@ def captions(page: AppTest) -> str:
 
 
 def test_features_of_pasted_sentences(db):
-    page = measured("features")
+    page = measured("linguistics")
     assert not page.exception
     assert not page.error
     assert "pasted sentences, 2 inputs" in captions(page)
@@ -67,7 +67,7 @@ def test_features_of_pasted_sentences(db):
 
 
 def test_a_feature_that_no_sentence_has_is_named_and_never_drawn_as_zero(db):
-    page = measured("features", "Hm .")
+    page = measured("linguistics", "Hm .")
     assert not page.error
     assert "pronoun" in captions(page)
     assert "no input has this feature" in captions(page)
@@ -75,14 +75,14 @@ def test_a_feature_that_no_sentence_has_is_named_and_never_drawn_as_zero(db):
 
 
 def test_unknown_features_are_one_sentence(db):
-    page = opened("features", inputs="sentences")
+    page = opened("linguistics", inputs="sentences")
     page.session_state["features"] = ["adverbs"]
     page.toggle(key="measure").set_value(True)
     assert "is none of them" in page.run().error[0].value
 
 
 def test_links_of_pasted_sentences(db):
-    page = measured("relations")
+    page = measured("linguistics/relations")
     assert not page.exception
     assert not page.error
     assert "subject looks at verb" in captions(page)
@@ -93,7 +93,7 @@ def test_links_of_pasted_sentences(db):
 
 
 def test_a_head_leads_to_its_maps_on_the_first_sentence(db):
-    page = measured("features")
+    page = measured("linguistics")
     (maps,) = [link for link in page.main if link.type == "page_link" and "Maps of L" in link.proto.label]
     assert "text=The+old+dog" in maps.proto.query_string
 
@@ -104,7 +104,7 @@ def test_checkpoints_and_tasks_stand_side_by_side_with_their_difference(db):
     wanted = {"limit": 9, "tasks": ["stsb", "rte"], "compare": same, "features": ["noun"]}
     job = api.start(db, "features", wanted, "features of two")
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error
-    page = opened("features")
+    page = opened("linguistics")
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
     assert not page.exception
@@ -128,7 +128,7 @@ def test_heads_that_two_tasks_share_are_named(db):
     wanted = {"limit": 12, "tasks": ["stsb", "rte"], "relations": ["same-word"]}
     job = api.start(db, "relations", wanted, "same word")
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error
-    page = opened("relations")
+    page = opened("linguistics/relations")
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
     assert not page.exception
@@ -204,13 +204,18 @@ def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
 
 
 @pytest.mark.parametrize(
-    "module", [features, *(pytest.param(module, marks=pytest.mark.slow) for module in (relations, statistics))]
+    ("module", "view"),
+    [
+        (features, "linguistics"),
+        pytest.param(relations, "linguistics/relations", marks=pytest.mark.slow),
+        pytest.param(statistics, "statistics", marks=pytest.mark.slow),
+    ],
 )  # 1.8 CPU seconds each: a job and a page
-def test_a_run_on_task_rows_is_stored_and_shown(db, module):
+def test_a_run_on_task_rows_is_stored_and_shown(db, module, view):
     study = module.STUDY.name
     job = api.start(db, study, {"limit": 4, "tasks": ["mrpc"]}, f"{study} of rows")
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error
-    page = opened(study)
+    page = opened(view)
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
     assert not page.exception
@@ -229,5 +234,5 @@ def test_effective_attention_on_task_rows_is_shown(db):
 
 
 def test_no_sentence_says_what_to_do(db):
-    page = measured("features", "\n\n")
+    page = measured("linguistics", "\n\n")
     assert "Between 1 and 200 sentences" in page.error[0].value

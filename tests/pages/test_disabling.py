@@ -72,7 +72,7 @@ def said(page):
 def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, monkeypatch):
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
-    page = fine(opened("disable"))
+    page = fine(opened("interventions"))
     assert "**positive**, changes to negative without L2H2" in said(page)  # the example: a classifier above chance
     page.text_input(key="heads").set_value("")
     page.selectbox(key="checkpoint").set_value(planted["checkpoint"])
@@ -90,7 +90,7 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
 
 
 def test_a_language_model_says_its_words(db):
-    page = opened("disable")
+    page = opened("interventions")
     page.selectbox(key="checkpoint").set_value("atlas-decoder")
     page.text_input(key="text").set_value("The old cook saw her")
     page.text_input(key="heads").set_value("L1H1,L2H3")
@@ -102,7 +102,7 @@ def test_a_language_model_says_its_words(db):
 def test_results_of_a_sweep(db, planted):
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
-    page = opened("disable")
+    page = opened("interventions")
     page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
     assert "n = 24 rows" in said(page)
@@ -116,7 +116,7 @@ def test_results_of_a_sweep(db, planted):
 
 def test_the_atlas_has_of_a_head_what_the_table_of_its_sweep_has(db, planted):
     stored(db, "disable", planted | {"limit": None})
-    table = fine(opened("disable", view="A task's rows")).dataframe[0].value
+    table = fine(opened("interventions", mode="A task's rows")).dataframe[0].value
     shown = table[table["name"] == str(CARRIER)].iloc[0]
     scores = atlas(db, checkpoint=planted["checkpoint"])
     known = scores[(scores["layer"] == CARRIER.layer) & (scores["head"] == CARRIER.head)].iloc[0]
@@ -132,10 +132,10 @@ def test_importance_and_curves(db, planted):
         "prune",
         planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1},
     )
-    page = fine(opened("prune"))
+    page = fine(opened("interventions/pruning"))
     assert "Spearman with" in said(page)
     assert page.dataframe[0].value["name"].iloc[0] == str(CARRIER)
-    assert "order from train rows" in said(fine(opened("prune", view="Curve")))
+    assert "order from train rows" in said(fine(opened("interventions/pruning", mode="Curve")))
 
 
 def test_a_task_that_was_given_by_its_title_is_one(db, planted):
@@ -146,13 +146,13 @@ def test_a_task_that_was_given_by_its_title_is_one(db, planted):
         about = Provenance(checkpoint=options["checkpoint"], task=task, split="dev")
         store_rows(db, record_run(db, study, options | {"task": task}, about), rows)
     for view in ("Importance", "Curve"):
-        assert "SST\\-2 dev" in said(fine(opened("prune", view=view)))
+        assert "SST\\-2 dev" in said(fine(opened("interventions/pruning", mode=view)))
 
 
 def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
     twins = planted | {"checkpoint": str(save_planted(tmp_path / "twins", twin=True)), "limit": None}
     stored(db, "disable", twins | {"what": "duplicates"})
-    page = opened("disable", view="A task's rows")
+    page = opened("interventions", mode="A task's rows")
     fine(page)
     assert "**1 of 2** groups do" in said(page)
     assert f"2 like {CARRIER}" in said(page)
@@ -161,11 +161,11 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
 
 
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
-    page = fine(opened("disable", view="A task's rows", heads=str(CARRIER)))
+    page = fine(opened("interventions", mode="A task's rows", heads=str(CARRIER)))
     assert "Nothing has been swept yet" in said(page)
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
-    page = fine(opened("disable", view="A task's rows", heads=f"{CARRIER},L1H1"))
+    page = fine(opened("interventions", mode="A task's rows", heads=f"{CARRIER},L1H1"))
     found = page.dataframe[-1].value
     assert len(found) == 4
     assert set(found["operator"]) == {"disable", "zero"}
@@ -176,7 +176,7 @@ def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
 
 
 def test_learning_with_heads_held_in_the_form_of_table_1(db):
-    page = fine(opened("disable", view="Training without"))
+    page = fine(opened("interventions", mode="Training without"))
     assert "Nothing has been trained with heads held yet" in said(page)
     gold, rows = [0, 1] * 10, []
     for seed, wrong in ((0, 2), (1, 4)):
@@ -208,7 +208,7 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     options = held.HeldOptions(seeds=(0, 1))
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, held.STUDY.rows(options, TunedRuns(tuple(rows))))
-    page = fine(opened("disable", view="Training without"))
+    page = fine(opened("interventions", mode="Training without"))
     table = page.table[0].value.T.iloc[0]
     assert table["free"].startswith("85.0 ± ")
     assert table["held at fixed patterns"].startswith("70.0 ± ")

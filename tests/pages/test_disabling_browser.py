@@ -38,7 +38,7 @@ def click(page, head: str, chosen: str) -> None:
 
 @pytest.mark.slow  # 6 CPU seconds; the other walk clicks heads too, words and numbers are in test_disabling.py
 def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(address, page):
-    visit(page, f"{address}/disable?text={MASKED}")
+    visit(page, f"{address}/interventions?text={MASKED}")
     page.get_by_text("No head is changed yet", exact=False).wait_for(timeout=PATIENCE)
     click(page, "L2H2", "L2H2")
     click(page, "L6H1", "L2H2,L6H1")
@@ -58,11 +58,11 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
 
 @pytest.mark.slow  # 9 CPU seconds; words and numbers are in test_disabling.py
 def test_clicked_heads_go_on_to_a_sweep_and_a_head_of_the_maps_comes_here(address, page):
-    visit(page, f"{address}/disable?text={MASKED}&heads=L2H2,L6H1")
+    visit(page, f"{address}/interventions?text={MASKED}&heads=L2H2,L6H1")
     page.get_by_role("link", name="Maps of L2H2").click(timeout=PATIENCE)
     page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
     expect(painted(page)).to_have_attribute("data-head", "L2H2")
-    visit(page, f"{address}/disable?text={MASKED}&heads=L2H2,L6H1")
+    visit(page, f"{address}/interventions?text={MASKED}&heads=L2H2,L6H1")
     page.get_by_role("button", name="Disable these on a task's rows").click()
     groups = page.get_by_label("Groups", exact=True)
     groups.wait_for(timeout=PATIENCE)

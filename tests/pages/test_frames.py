@@ -24,7 +24,7 @@ SENTENCE = "The old teacher was getting angry about the noise."
 def app(tmp_path, monkeypatch) -> AppTest:
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()
-    yield switched(AppTest.from_file(shell.__file__, default_timeout=120).run(), "frames").run()
+    yield switched(AppTest.from_file(shell.__file__, default_timeout=120).run(), "linguistics/frames").run()
     resources.database.clear()
 
 

@@ -23,7 +23,7 @@ def type_sentence(page, text: str) -> None:
 
 @pytest.mark.slow  # 7 CPU seconds; the view without a browser is in test_frames.py
 def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_them(address, page):
-    visit(page, f"{address}/frames")
+    visit(page, f"{address}/linguistics?view=frames")
     type_sentence(page, SENTENCE)
     pictures = page.get_by_test_id("stVegaLiteChart")
     pictures.nth(2).wait_for(timeout=PATIENCE)
@@ -49,7 +49,7 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
 
 @pytest.mark.slow  # 5 CPU seconds each; the first test walks over the page
 def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
-    visit(page, f"{address}/frames?text={SENTENCE}")
+    visit(page, f"{address}/linguistics?view=frames&text={SENTENCE}")
     link = page.get_by_role("link", name="Maps of")
     link.wait_for(timeout=PATIENCE)
     link.click()
@@ -61,7 +61,7 @@ def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
 
 @pytest.mark.slow  # 5 CPU seconds each; the first test walks over the page
 def test_the_picture_of_a_sentence_can_be_kept(address, page):
-    visit(page, f"{address}/frames?text={SENTENCE}")
+    visit(page, f"{address}/linguistics?view=frames&text={SENTENCE}")
     button = page.get_by_role("button", name="Picture (SVG)")
     button.wait_for(timeout=PATIENCE)
     with page.expect_download(timeout=PATIENCE) as kept:

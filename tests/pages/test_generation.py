@@ -53,7 +53,7 @@ def said(app):
 
 
 def test_the_maps_grow_with_the_step(app, sent):
-    page = app("generation")
+    page = app("maps/generation")
     assert not page.exception
     length = len(sent[-1]["panes"][0]["tokens"])
     page.slider(key="step").set_value(3).run()
@@ -65,7 +65,7 @@ def test_the_maps_grow_with_the_step(app, sent):
 
 
 def test_a_checkpoint_without_a_template_or_a_language_head_is_told_in_a_sentence(app):
-    page = app("generation")
+    page = app("maps/generation")
     page.toggle(key="chat").set_value(True).run()
     assert "has none: type the prompt as plain text" in said(page)
     page.selectbox(key="checkpoint").set_value("atlas-encoder").run()

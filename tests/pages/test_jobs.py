@@ -40,7 +40,7 @@ def db(tmp_path, monkeypatch):
 def opened() -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=30)
     page.run()
-    return switched(page, "jobs").run()
+    return switched(page, "results/jobs").run()
 
 
 def text(page: AppTest) -> str:

@@ -57,7 +57,7 @@ def ran(folder: Path) -> list[str]:
 
 
 def resume_in(page, url: str) -> None:
-    page.goto(url + "/jobs")
+    page.goto(url + "/results?view=jobs")
     main = page.get_by_test_id("stMain")  # Streamlit has a Stop of its own in the header
     main.get_by_role("button", name="Resume").first.click()
     main.get_by_role("button", name="Stop").wait_for()
@@ -125,7 +125,7 @@ def test_rows_of_a_command_given_while_the_app_runs_are_imported_by_one_click(tm
     app = App(database, free_port())
     try:
         page = browser.new_page()
-        page.goto(app.url + "/jobs")
+        page.goto(app.url + "/results?view=jobs")
         page.get_by_text("No job has run yet").wait_for()  # the app holds the file now
         words = ["jobs", "start", "tests.jobs.tiny", "--set", "count=3", "--json"]
         done = subprocess.run(

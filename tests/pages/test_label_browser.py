@@ -36,7 +36,7 @@ def fill(folder, count=MAPS):
     db.close()
 
 
-def open_sheet(page, address, name="ada", at="label"):
+def open_sheet(page, address, name="ada", at="annotate"):
     page.set_viewport_size({"width": 1280, "height": 1600})  # the whole sheet is on screen
     visit(page, f"{address}/{at}")
     box = page.get_by_label("Your name")
@@ -185,7 +185,7 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
     labels.store_maps(db, [a_map(f"new{k}", length=32, row_id=f"new-{k}") for k in range(6)])
     db.close()
     with serving(tmp_path, ATLAS_WORKERS="1") as address:
-        visit(page, f"{address}/patterns")
+        visit(page, f"{address}/annotate?view=classifier")
         box = page.get_by_label("Folds", exact=True)
         box.fill("2")
         box.press("Enter")
@@ -301,7 +301,7 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
     db.close()
     cell = max((row for row in rows if row["part"] == "confusion"), key=lambda row: row["n"])
     with serving(tmp_path) as address:
-        visit(page, f"{address}/patterns")
+        visit(page, f"{address}/annotate?view=classifier")
         page.get_by_text("Click a cell to see its maps.").wait_for(timeout=PATIENCE)
         said = f"predicted: {cell['predicted']}; truth: {cell['truth']};"
         page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)

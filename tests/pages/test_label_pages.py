@@ -65,7 +65,7 @@ def opened(name):
 
 
 def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
-    page = opened("patterns")
+    page = opened("annotate/classifier")
     assert [one.label for one in page.metric] == ["Macro F1 on unseen heads", "Macro F1 on unseen inputs"]
     button = next(one for one in page.button if one.label == "Let it suggest")
     button.click().run()
@@ -77,7 +77,7 @@ def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
 def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_error_with_its_interval(filled):
     stored = classifiers.one_classifier(resources.database(), "first")["scores"]["rows"]
     (heads,) = (row for row in stored if row.get("on") == "unseen heads")
-    said = [one.value.replace("\\", "") for one in opened("patterns").caption]
+    said = [one.value.replace("\\", "") for one in opened("annotate/classifier").caption]
     wanted = f"over all classes {heads['macro_f1_all']:.3f}; calibration error {heads['ece']:.3f} ("
     wanted += f"{heads['ece_low']:.3f} to {heads['ece_high']:.3f}, 95 % over heads); wrong with p above 0.8"
     assert any(wanted in text for text in said), said
@@ -96,7 +96,7 @@ def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
         classifier="again",
     )
     classifiers.choose(db, "bert", "first", annotator="ada")
-    page = opened("patterns")
+    page = opened("annotate/classifier")
     page.session_state["against"] = True  # its drawer is open
     page.run()
     assert not page.exception
@@ -106,20 +106,20 @@ def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
 
 
 def test_the_agreement_page_shows_kappa_disputes_and_pace(filled):
-    page = opened("agreement")
+    page = opened("projects/agreement")
     assert page.metric[0].label == "Cohen's kappa"
     assert any("maps have labels that differ" in one.value for one in page.caption)
     assert set(page.dataframe[0].value["annotator"]) == {"ada", "bob"}
 
 
 def test_the_shares_page_asks_for_a_task_first(filled):
-    page = opened("shares")
+    page = opened("statistics/shares")
     assert "press Classify" in page.info[0].value
     assert "macro F1" in page.caption[0].value
 
 
 def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
-    page = opened("label")
+    page = opened("annotate")
     assert "Type your name" in page.info[0].value
     page.text_input(key="annotator").input("cyd").run()
     assert not page.exception
@@ -131,7 +131,7 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     assert classifiers.labels_since_newest(db, "bert") == 0
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
     assert classifiers.labels_since_newest(db, "bert") == 3
-    page = opened("label")
+    page = opened("annotate")
     page.text_input(key="annotator").input("cyd").run()
     assert not page.exception
     started = []
@@ -162,7 +162,7 @@ def retrained(monkeypatch, *, worse):
 
     monkeypatch.setattr(labelling, "hints_of", hints_of)
     monkeypatch.setattr(label_retrain, "hints_of", hints_of)
-    page = opened("label")
+    page = opened("annotate")
     page.text_input(key="annotator").input("cyd").run()
     page.toggle(key="label_suggestions").set_value(True).run()
     done = replace(api.status(db, start_nothing(db)), state="done", run="first")
@@ -210,7 +210,7 @@ def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothin
     db = resources.database()
     told = [event(k, f"m{k}", cls="overall", class_set="gpt2", batch="cyd", annotator="cyd") for k in range(1, 12)]
     labels.record_events(db, told)
-    page = opened("label")
+    page = opened("annotate")
     page.selectbox(key="class_set").set_value("gpt2").run()
     page.text_input(key="annotator").input("cyd").run()
     next(button for button in page.button if button.label == "11 new labels: retrain").click().run()
@@ -260,7 +260,7 @@ def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     db = resources.database()
     with db.write() as cursor:
         cursor.execute("UPDATE label_event SET class = 'wavy' WHERE sequence = 1 AND annotator = 'bob'")
-    page = opened("agreement")
+    page = opened("projects/agreement")
     assert not page.exception
     assert not page.error
     assert "1 label is of the class “wavy”" in page.warning[0].value
@@ -271,7 +271,7 @@ def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
 
 
 def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
-    page = opened("agreement")
+    page = opened("projects/agreement")
     before = len(page.selectbox(key="retired_label").options)
     page.text_input(key="retired_why").input("the map was misread").run()
     next(one for one in page.button if one.label == "Take it back").click().run()
@@ -283,7 +283,7 @@ def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
 
 def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypatch):
     monkeypatch.setenv("ATLAS_VISITORS", "annotator")
-    page = opened("agreement")
+    page = opened("projects/agreement")
     assert not any(one.label == "Take it back" for one in page.button)
 
 

@@ -13,7 +13,7 @@ from core.store.projects import Heading
 from tests.labelling.test_projects import fill, label_all
 from tests.pages import browsing
 from tests.pages.browsing import PATIENCE, settled, visit
-from tests.pages.opening import VIEWS
+from tests.pages.opening import VIEWS, address_of
 
 pytestmark = pytest.mark.browser
 CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it ("": the last)
@@ -139,7 +139,7 @@ def test_every_view_is_tried():
 
 @pytest.mark.parametrize("name", TRIED)
 def test_a_link_opens_what_was_chosen_and_back_takes_it_back(page, browser, worked_address, name):
-    before = opened(page, worked_address + "/{}?view={}".format(*name.split("/")), name)
+    before = opened(page, f"{worked_address}/{address_of(name)}", name)
     address = page.url
     choose(page, *CHOICES[name])
     expect(page).not_to_have_url(address)

@@ -62,9 +62,9 @@ def asked(monkeypatch) -> list[str]:
 
 def test_five_hundred_jobs(db, asked):
     fill_jobs(db, 20)
-    few = asked_by("jobs", asked)
+    few = asked_by("results/jobs", asked)
     fill_jobs(db, JOBS - 20)
-    many = asked_by("jobs", asked)
+    many = asked_by("results/jobs", asked)
     assert any("FROM job LEFT JOIN" in sql for sql in asked)  # the list of them all
     assert many <= few + 20
 

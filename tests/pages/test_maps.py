@@ -127,7 +127,7 @@ def test_a_link_with_nonsense_opens_the_usual_view(app):
 def test_a_link_from_another_page_wins_over_what_the_session_had(app):
     app = opened(text="A sentence.", head="L1H1")
     assert app.session_state["grid_opened"]["head"] == "L1H1"
-    switched(app, "jobs").run()
+    switched(app, "results/jobs").run()
     app.query_params["text"], app.query_params["head"] = "Another one.", "L2H2"
     switched(app, "maps").run()
     assert app.text_input(key="text").value == "Another one."

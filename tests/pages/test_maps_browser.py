@@ -494,7 +494,7 @@ def test_axe_finds_nothing_serious(browser, address, theme):
 @pytest.mark.slow  # 5 CPU seconds; the path's steps are walked without a browser by default
 def test_the_guided_path_goes_on_after_a_reload_and_from_another_page(page, address):
     best, _ = next_token_head()
-    visit(page, f"{address}/start?view=path")
+    visit(page, f"{address}/?view=path")
     field = page.get_by_label("Which head is it?")
     field.fill(best)
     field.press("Enter")
@@ -502,7 +502,7 @@ def test_the_guided_path_goes_on_after_a_reload_and_from_another_page(page, addr
     for again in (
         page.reload,
         lambda: visit(page, f"{address}/results"),
-        lambda: page.goto(f"{address}/start?view=path"),
+        lambda: page.goto(f"{address}/?view=path"),
     ):
         again()
         settled(page)

@@ -16,28 +16,28 @@ from tests.pages.opening import switched
 LIST = "The first sentence.\nThe second, with a comma.\n"
 TABLE = "text,label\nA good film.,positive\nA bad film.,negative\n"
 PLACES = {  # page: of its picker of tasks the key, and what must be chosen before it is seen
-    "features": ("tasks_features", {}),
-    "relations": ("tasks_relations", {}),
+    "linguistics": ("tasks_features", {}),
+    "linguistics/relations": ("tasks_relations", {}),
     "statistics": ("tasks_statistics", {}),
-    "atlas": ("measure_tasks", {}),
-    "shares": ("tasks_mrpc", {}),
-    "finetune": ("tasks_sst2", {}),
-    "prune": ("rows", {}),
-    "subnetworks": ("rows", {}),
-    "probes": ("rows", {"view": "Transfer"}),
-    "perturb": ("rows", {"view": "A task's rows"}),
-    "disable": ("rows", {"view": "A task's rows"}),
+    "heads": ("measure_tasks", {}),
+    "statistics/shares": ("tasks_mrpc", {}),
+    "finetuning": ("tasks_sst2", {}),
+    "interventions/pruning": ("rows", {}),
+    "interventions/subnetworks": ("rows", {}),
+    "linguistics/probes": ("rows", {"mode": "Transfer"}),
+    "interventions/patching": ("rows", {"mode": "A task's rows"}),
+    "interventions": ("rows", {"mode": "A task's rows"}),
 }
-VIEWS = [*PLACES, "disable: Training without"]
+VIEWS = [*PLACES, "interventions: Training without"]
 
 
 def opened(place: str) -> tuple[AppTest, str]:
     """The page on the view that takes rows, and the key of its picker."""
-    name, _, view = place.partition(": ")
+    name, _, mode = place.partition(": ")
     key, query = PLACES[name]
     app = AppTest.from_file(shell.__file__, default_timeout=120)
-    switched(app, name, **(query | ({"view": view} if view else {}))).run()
-    return app, "held_tasks" if view == "Training without" else key
+    switched(app, name, **(query | ({"mode": mode} if mode else {}))).run()
+    return app, "held_tasks" if mode == "Training without" else key
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_list_is_pasted_and_chosen(db, place):
 
 
 def test_a_table_is_uploaded_with_its_labels(db):
-    app, key = opened("disable")
+    app, key = opened("interventions")
     app.file_uploader(key=f"own_{key}_file").upload("films.csv", TABLE.encode(), "text/csv").run()
     app.button(key=f"own_{key}_use").click().run()
     rows = read_rows(app.session_state[key], "dev")
@@ -77,7 +77,7 @@ def test_the_maps_page_steps_through_a_list(db):
 
 
 def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
-    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "features")
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "linguistics")
     app.query_params["inputs"] = "sentences"
     app.run()
     app.file_uploader(key="sentences_file").upload("films.csv", TABLE.encode(), "text/csv").run()
@@ -90,7 +90,7 @@ def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
     ("lines", "said"), [("", "there is none"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
 )
 def test_what_is_no_list_is_one_sentence(db, lines, said):
-    app, key = opened("prune")
+    app, key = opened("interventions/pruning")
     app.text_area(key=f"own_{key}_pasted").set_value(lines)
     app.button(key=f"own_{key}_use").click().run()
     assert said in app.error[0].value
@@ -98,7 +98,7 @@ def test_what_is_no_list_is_one_sentence(db, lines, said):
 
 
 def test_sentences_without_labels_are_refused_before_the_job(db):
-    app, key = opened("finetune")
+    app, key = opened("finetuning")
     app.text_area(key=f"own_{key}_pasted").set_value(LIST)
     app.button(key=f"own_{key}_use").click().run()
     (button,) = [button for button in app.button if button.label == "Fine-tune"]
@@ -108,7 +108,7 @@ def test_sentences_without_labels_are_refused_before_the_job(db):
 
 
 def test_a_viewer_leaves_no_file(db, monkeypatch, tmp_path):
-    app, key = opened("features")
+    app, key = opened("linguistics")
     viewer = db.acting_as(Person("eve", "viewer"))
     monkeypatch.setattr(own_rows, "resources", SimpleNamespace(database=lambda: viewer))
     app.text_area(key=f"own_{key}_pasted").set_value(LIST)

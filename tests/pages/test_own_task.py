@@ -37,7 +37,7 @@ def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tm
             "tasks": [mail],
             "seeds": [0],
             "settings": settings,
-            "folder": str(tmp_path / "out"),
+            "out": str(tmp_path / "out"),
         },
     )
     (run,) = (row for row in tuned if row["kind"] == "run")
@@ -57,7 +57,7 @@ def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tm
 
 def test_a_path_is_typed_on_the_fine_tune_page_and_an_error_names_the_column(db, mail, tmp_path, monkeypatch):
     page = AppTest.from_file(shell.__file__, default_timeout=60).run()
-    page = switched(page, "finetune").run()
+    page = switched(page, "finetuning").run()
     (tasks,) = [one for one in page.multiselect if one.label == "Tasks"]
     (tmp_path / "bad.csv").write_text("sentence,mark\na,b\n")
     tasks.set_value([str(tmp_path / "bad.csv")]).run()

@@ -9,7 +9,7 @@ from playwright.sync_api import TimeoutError, expect
 
 from pages.parts.shell import shell
 from tests.pages.browsing import PROJECT, named, serving, settled, visit
-from tests.pages.opening import VIEWS
+from tests.pages.opening import VIEWS, address_of
 
 LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
 WIDER = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
@@ -65,7 +65,7 @@ def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, re
     page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda said: errors.append(said.text) if is_fault(said) else None)
-    visit(page, "{}/{}?view={}".format(recorded_address, *name.split("/")))
+    visit(page, f"{recorded_address}/{address_of(name)}")
     named(page)
     page.add_script_tag(path=AXE)
     found = []
@@ -119,7 +119,7 @@ def serious_faults(page) -> list[tuple[str, list[str]]]:
 @pytest.mark.browser
 def test_a_table_offers_no_csv_that_a_spreadsheet_would_run(page, address):
     """Streamlit's own export leaves formulas as they are; the buttons below a result escape them."""
-    visit(page, f"{address}/atlas")
+    visit(page, f"{address}/heads")
     page.get_by_text("Scores and their sources").first.click()
     page.get_by_test_id("stDataFrame").first.hover()
     toolbar = page.get_by_test_id("stElementToolbar").first

@@ -20,7 +20,7 @@ def planted(tmp_path_factory):
 def page(db, planted, monkeypatch):  # noqa: F811
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
-    found = fine(opened("perturb"))
+    found = fine(opened("interventions/patching"))
     found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     found.selectbox(key="kind").set_value("typed")
     found.text_input(key="text").set_value("the old engine ; ran all night")
@@ -75,7 +75,7 @@ def test_results_of_the_studies(db, planted):  # noqa: F811
     stored(db, "knockout", shared | {"edges": ["separators"]})
     stored(db, "separators", shared)
     stored(db, "patch", shared | {"kind": "drop", "floor": 0.0})
-    found = fine(opened("perturb", view="A task's rows"))
+    found = fine(opened("interventions/patching", mode="A task's rows"))
     assert "the commonest label alone: 0.500" in said(found).replace("\\", "")
     for study, words in (("knockout", "Without"), ("separators", ""), ("patch", "Beyond luck")):
         found.selectbox(key="study").set_value(study)
@@ -87,7 +87,7 @@ def test_results_of_the_studies(db, planted):  # noqa: F811
 def test_one_head_under_every_operator(db, planted):  # noqa: F811
     shared = {"checkpoint": planted["checkpoint"], "data": planted["data"], "task": "sst2", "limit": None}
     stored(db, "operators", shared | {"operators": ["disable", "zero", "mean"], "reference": 20})
-    found = fine(opened("disable", view="Operators"))
+    found = fine(opened("interventions", mode="Operators"))
     assert found.selectbox(key="operators_head").value == str(CARRIER)
     text = said(found).replace("\\", "")
     assert f"Without {CARRIER} the loss rises beyond luck" in text
@@ -97,7 +97,7 @@ def test_one_head_under_every_operator(db, planted):  # noqa: F811
 def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa: F811
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
-    found = fine(opened("disable"))
+    found = fine(opened("interventions"))
     found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     found.text_input(key="text").set_value("the old engine ; ran all night")
     found.text_input(key="heads").set_value("L2-attention")
@@ -114,7 +114,7 @@ def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monk
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
     monkeypatch.setattr(references, "STEPS", 0)  # nothing is found, which the page says
     monkeypatch.setattr(references, "FITTED_ROWS", 16)
-    found = fine(opened("disable"))
+    found = fine(opened("interventions"))
     found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     found.text_input(key="text").set_value("the old engine ; ran all night")
     found.text_input(key="heads").set_value(f"{CARRIER},L1H1")
@@ -133,6 +133,6 @@ def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monk
 
 
 def test_a_race_offers_what_stands_in(db, planted):  # noqa: F811
-    found = fine(opened("disable", view="Race"))
+    found = fine(opened("interventions/sequential"))
     offered = found.selectbox(key="race_operator").options
     assert {"mean output of 200 rows", "output on another row", "optimal constant (Li and Janson)"} <= set(offered)

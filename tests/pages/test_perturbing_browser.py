@@ -17,7 +17,7 @@ MASKED = "Karen said that Daniel was in the [MASK]."
 
 @pytest.mark.slow  # 3 to 5 CPU seconds each; the same view without a browser is in test_perturbing.py
 def test_a_swapped_name_moves_maps_and_words_at_the_mask(address, page):
-    visit(page, f"{address}/perturb?text={MASKED}&kind=name-gender")
+    visit(page, f"{address}/interventions?view=patching&text={MASKED}&kind=name-gender")
     expect(page.get_by_text("Second input:", exact=False)).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_text("Karen becomes", exact=False).first).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_test_id("stDataFrame")).to_have_count(1, timeout=PATIENCE)
@@ -32,12 +32,12 @@ def test_a_swapped_name_moves_maps_and_words_at_the_mask(address, page):
 
 @pytest.mark.slow  # 3 to 5 CPU seconds each; the same view without a browser is in test_perturbing.py
 def test_a_name_of_any_gender_is_refused_in_a_sentence(address, page):
-    visit(page, f"{address}/perturb?text=Alex came home late.&kind=name-gender")
+    visit(page, f"{address}/interventions?view=patching&text=Alex came home late.&kind=name-gender")
     expect(page.get_by_text("Alex has no partner by gender", exact=False)).to_be_visible(timeout=PATIENCE)
 
 
 @pytest.mark.slow  # 3 to 5 CPU seconds each; the same view without a browser is in test_perturbing.py
 def test_cut_separators_are_counted(address, page):
-    visit(page, f"{address}/perturb?text={MASKED}&view=Cut edges&edges=separators")
+    visit(page, f"{address}/interventions?view=patching&text={MASKED}&mode=Cut edges&edges=separators")
     expect(page.get_by_text("of the map", exact=False)).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_test_id("stDataFrame")).to_have_count(1, timeout=PATIENCE)

@@ -59,7 +59,7 @@ def test_every_study_is_shipped_with_its_options():
     ],
 )
 def test_every_view_opens_on_a_result_and_says_of_what(view, words):
-    app = opened("probes", view=view)
+    app = opened("linguistics/probes", mode=view)
     text = said(app)
     assert words in text
     assert "atlas-encoder" in text
@@ -68,16 +68,16 @@ def test_every_view_opens_on_a_result_and_says_of_what(view, words):
 
 
 def test_a_layer_picture_shows_selectivity_too():
-    app = opened("probes", view="Layers")
+    app = opened("linguistics/probes", mode="Layers")
     app.segmented_control(key="shown_value").set_value("selectivity")
     fine(app.run())
     assert "selectivity" in json.dumps(charts(app)[0])
 
 
 def test_subnetworks_open_on_curves_and_parts():
-    text = said(opened("subnetworks"))
+    text = said(opened("interventions/subnetworks"))
     assert "before the score has fallen beyond luck" in text
-    text += said(opened("subnetworks", view="Good, bad and random"))
+    text += said(opened("interventions/subnetworks", mode="Good, bad and random"))
     assert "Good less bad" in text
     assert "dashed: the constant predictor" in text
 
@@ -87,7 +87,7 @@ def test_measuring_starts_a_job_with_what_was_chosen(monkeypatch):
 
     started = []
     monkeypatch.setattr(api, "start", lambda db, study, options, title: started.append((study, options)))
-    app = opened("probes", view="Syntax in attention")
+    app = opened("linguistics/probes", mode="Syntax in attention")
     app.button(key="measure_syntax").click().run()
     assert started == [("syntax", {"checkpoint": "atlas-encoder", "treebank": None, "limit": 2000})]
 
@@ -125,7 +125,7 @@ def test_a_run_of_ones_own_stands_before_the_shipped_one():
         db, "syntax", options, Provenance(checkpoint="atlas-encoder", weights_hash=present_weights("atlas-encoder"))
     )
     store_rows(db, run, known["rows"])
-    app = opened("probes", view="Syntax in attention")
+    app = opened("linguistics/probes", mode="Syntax in attention")
     assert "gold-trees" in said(app)
     assert "your own" in said(app)
     app.button(key="open_parsed_example-syntax").click()

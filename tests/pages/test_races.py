@@ -19,13 +19,13 @@ def options(tmp_path_factory):
 
 
 def test_without_a_race_the_page_says_what_to_do(db):  # noqa: F811
-    page = fine(opened("disable", view="Race"))
+    page = fine(opened("interventions/sequential"))
     assert "Nothing was tested yet" in said(page)
 
 
 def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     stored(db, "race", options)
-    page = fine(opened("disable", view="Race"))
+    page = fine(opened("interventions/sequential"))
     numbers = {one.label: one.value for one in page.metric}
     assert numbers == {"matters": "1 of 12", "does not matter": "11 of 12", "open": "0 of 12"}
     assert "have the wrong sign for" in said(page)
@@ -43,7 +43,7 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
     monkeypatch.setattr(api, "start", lambda db, study, given, title="": begun.append((study, given)) or "job")
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, options["checkpoint"]])  # AppTest cannot type one
-    page = fine(opened("disable", view="Race"))
+    page = fine(opened("interventions/sequential"))
     page.selectbox(key="checkpoint").set_value(options["checkpoint"])
     page.number_input(key="race_margin").set_value(0.05).run()
     next(one for one in page.button if one.label == "Test").click().run()

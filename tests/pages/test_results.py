@@ -91,7 +91,7 @@ def test_every_view_opens_with_results(db, name, mode):
 
 @pytest.mark.shipped
 def test_one_click_adds_the_bundled_maps_to_label(db):
-    app = opened("label")
+    app = opened("annotate")
     next(button for button in app.button if button.label == "Add the bundled maps and their labels").click().run()
     assert not app.exception
     assert labels.map_kinds(db)["maps"].sum() == 2142
@@ -103,13 +103,13 @@ def test_one_click_adds_the_bundled_maps_to_label(db):
 @pytest.mark.shipped
 def test_what_ships_says_so_and_ones_own_come_first(db):
     shipped = list(known_runs(db, "disable")["run"])
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     assert "ships with Attention Atlas" in said(app)
     paragraph = plain(record_about()["note"])  # stands behind an (i)
     assert paragraph in [caption.help for caption in app.caption]
     assert not [one for kind in (app.caption, app.markdown, app.info) for one in kind if paragraph[:60] in one.value]
     own = sweep(db, -0.25, "My sweep")
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     assert "Without L1 accuracy changes most, by -25.0 points" in said(app)
     assert "n = 40 rows · 95 % interval -35.0 to -15.0 · beside: untouched 80.0" in said(app)
     assert "your own" in said(app)
@@ -140,7 +140,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     single = record_run(db, "disable", {"checkpoint": "atlas-encoder", "task": "sst2"}, about, title="Single heads")
     store_rows(db, single, rows)
     sweep(db, -0.25, "Layers")
-    app = opened("disable", view="A task's rows", checkpoint="atlas-encoder", task="sst2")
+    app = opened("interventions", mode="A task's rows", checkpoint="atlas-encoder", rows="sst2")
     assert not app.exception
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert "Score without each head" in drawn
@@ -150,7 +150,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
 
 def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     first, second = sweep(db, -0.25, "First"), sweep(db, -0.5, "Second")
-    app = opened("disable", view="A task's rows", run=first)
+    app = opened("interventions", mode="A task's rows", run=first)
     assert "by -25.0 points" in said(app)
     third = sweep(db, -0.75, "Third")
     assert "**Without L1 accuracy changes most, by -75.0 points" in said(app.run())
@@ -162,7 +162,7 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
 @pytest.mark.shipped
 def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     assert "Without L1 accuracy changes most, by -25.0 points. 1 of 1 changes are significant" in said(app)
     facts = said(app).split("n = 40 rows", 1)[1].splitlines()[0]
     for fact in (
@@ -264,11 +264,11 @@ def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
 @pytest.mark.parametrize(
     ("name", "query", "label"),
     [
-        ("disable", {"view": "A task's rows"}, "Sweep"),
-        ("disable", {"view": "Race"}, "Test"),
-        ("disable", {"view": "Operators"}, "Set side by side"),
-        ("prune", {}, "Draw the curve"),
-        ("perturb", {"view": "A task's rows"}, "Measure"),
+        ("interventions", {"mode": "A task's rows"}, "Sweep"),
+        ("interventions/sequential", {}, "Test"),
+        ("interventions", {"mode": "Operators"}, "Set side by side"),
+        ("interventions/pruning", {}, "Draw the curve"),
+        ("interventions/patching", {"mode": "A task's rows"}, "Measure"),
     ],
 )
 def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tmp_path, name, query, label):
@@ -277,7 +277,7 @@ def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tm
     config = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "training.json").write_text(json.dumps({"task": "sst2"}))
-    app = opened(name, **query, checkpoint=str(folder), task="mrpc")
+    app = opened(name, **query, checkpoint=str(folder), rows="mrpc")
     assert "fine-tuned on SST-2 and cannot be judged on rows of MRPC" in said(app)  # before anything is pressed
     (button,) = [button for button in app.button if button.label == label]
     button.click().run()
@@ -287,7 +287,7 @@ def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tm
 
 def test_what_cannot_run_again_is_refused_before_it_starts(db):
     sweep(db, -0.25, "Of a checkpoint without a classifier")
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     app.button(key="again_run").click().run()
     assert "needs a checkpoint with a classifier" in app.error[0].value
     assert jobs.jobs(db).empty
@@ -297,7 +297,7 @@ def test_what_cannot_run_again_is_refused_before_it_starts(db):
 def test_a_stopped_job_is_dismissed(db, state):
     job = jobs.add_job(db, "disable", "A sweep", {"checkpoint": "atlas-encoder"})
     jobs.set_state(db, job, state, error="no such rows")
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     app.button(key=f"dismiss_{job}").click().run()
     assert jobs.jobs(db).empty
     assert api.running_count(db) == 0
@@ -311,14 +311,14 @@ def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db, monke
     jobs.store_outcome(db, job, 0, jobs.UnitEnd(rows=run_unit(TINY, asked, units[0])["rows"]))
     jobs.set_state(db, job, "cancelled")
     monkeypatch.setattr(job_progress, "jobs_under_way", lambda *studies: [job])
-    app = opened("disable", view="A task's rows")
+    app = opened("interventions", mode="A task's rows")
     app.button(key=f"part_{job}").click().run()
     assert list(runs.runs(db)["title"]) == ["Squares (stopped: 1 of 3 units)"]
 
 
 def test_a_partial_result_says_that_it_is_one(db):
     sweep(db, -0.25, "My sweep (stopped: 1 of 2 units)")
-    text = said(opened("disable", view="A task's rows"))
+    text = said(opened("interventions", mode="A task's rows"))
     assert "n = 40 rows" in text
     assert "partial: 1 of 2 units" in text
 
@@ -336,8 +336,8 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
 
 @pytest.mark.shipped
 def test_from_disabling_to_what_heads_attend_to(db):
-    app = opened("disable")
-    switched(app, "features").run()
+    app = opened("interventions")
+    switched(app, "linguistics").run()
     assert not app.error, app.error[0].value  # both pages once kept different things under one name
 
 

@@ -64,11 +64,10 @@ def apart():
     return seeds.SeedsOptions(top=3), tuple(made)
 
 
-def opened(name: str, view: str) -> AppTest:
+def opened(name: str, **query: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=60)
-    page.query_params["view"] = view
     page.run()
-    return switched(page, name).run()
+    return switched(page, name, **query).run()
 
 
 def store(db, study, options, rows):
@@ -84,7 +83,7 @@ def test_the_seed_that_moves_the_score_is_named(db, apart):
     assert "seed of the sample of rows has" in said.sentence
     assert "(beyond luck)" in said.sentence
     store(db, seeds.STUDY, {"top": 3}, rows)
-    page = opened("finetune", "Seeds apart")
+    page = opened("finetuning/seeds")
     assert not page.exception
     assert not page.error
     text = " ".join(one.value for one in [*page.markdown, *page.caption])
@@ -111,7 +110,7 @@ def test_all_train_rows_stand_with_their_parts(db):
     agree = {row["name"]: row["folds_agree"] for row in rows if row["kind"] == "variant"}
     assert agree == {f"L{layer}H{head}": 0 for layer in (1, 2) for head in (1, 2, 3, 4)} | {"L2H4": 3}
     store(db, crossed.STUDY, {"task": "sst2", "folds": 3}, rows)
-    page = opened("disable", "All train rows")
+    page = opened("interventions", mode="All train rows")
     assert not page.exception
     assert not page.error
     assert list(page.dataframe[-1].value["name"]) == ["part 1", "part 2", "part 3"]

@@ -34,7 +34,7 @@ def test_it_listens_on_this_machine_only(address):
 
 
 def test_an_upload_needs_the_token_and_has_a_bound(address, page):
-    visit(page, f"{address}/frames?view=A+set+of+sentences")
+    visit(page, f"{address}/linguistics?view=frames&mode=A+set+of+sentences")
     page.get_by_role("combobox", name="Sentences").click()
     page.get_by_role("option", name="a file").click()
     with page.expect_request(lambda request: request.method == "PUT", timeout=PATIENCE) as sent:
@@ -88,5 +88,5 @@ def test_a_page_says_that_it_stands_after_its_maps_are_painted(fresh_address, pa
 def test_a_page_says_that_it_stands_past_the_script_so_that_nothing_typed_meanwhile_is_lost(fresh_address, page):
     """A component's message that left together with a typed name took the name along to its own fragment."""
     with page.expect_response(lambda answer: answer.url == f"{fresh_address}/painted", timeout=PATIENCE) as said:
-        visit(page, f"{fresh_address}/label")
+        visit(page, f"{fresh_address}/annotate")
     assert (said.value.request.method, said.value.status) == ("POST", 204)

@@ -33,7 +33,7 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
 
 @pytest.mark.slow  # 11 CPU seconds; the page of a sentence is saved in the test above
 def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, address, tmp_path):
-    visit(page, f"{address}/head?head=L2H2&gallery=true")
+    visit(page, f"{address}/heads?view=one&head=L2H2&gallery=true")
     expect(page.locator("[class*=st-key-gallery_maps] .root figure canvas")).to_have_count(15)
     root, asked = from_disk(page, tmp_path / "head.html")
     expect(root).to_have_attribute("data-head", "L2H2")

@@ -87,7 +87,7 @@ def test_an_admin_is_known_by_mail_address_and_can_leave(guarded, page):
 
 
 def open_label_page(page, address: str) -> None:
-    page.goto(f"{address}/label")
+    page.goto(f"{address}/annotate")
     page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
     settled(page)
 

@@ -30,7 +30,7 @@ def made(folder, **rules) -> str:
 
 
 def open_project(page, address, project, name="ada"):
-    return open_sheet(page, f"{address}/label?project={project}", name)
+    return open_sheet(page, f"{address}/annotate?project={project}", name)
 
 
 def open_sheet(page, address, name):
@@ -98,7 +98,7 @@ def test_a_dispute_is_decided_by_key(page, tmp_path):
         for who, cls in (("bob", "block"), ("cyd", "vertical")):
             labels.record_events(db, [event(1, "m1", cls, batch=who, annotator=who)])
     with serving(tmp_path) as address:
-        root = open_sheet(page, f"{address}/adjudication", "ada")
+        root = open_sheet(page, f"{address}/projects?view=adjudication", "ada")
         expect(root.locator(".word")).to_contain_text("Person A: Block; Person B: Vertical")
         page.keyboard.press("4")
         expect(root).to_have_attribute("data-saved", "1")

@@ -80,7 +80,7 @@ def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
 
 
 def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust(db, project):
-    page = opened("label")
+    page = opened("annotate")
     page.selectbox(key="project").set_value(project).run()
     assert "Type your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
@@ -91,14 +91,14 @@ def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust
 
 def test_a_paused_project_says_so_on_the_label_page(db, project):
     projects.change_project(db, project, "pause", annotator="ada")
-    page = opened("label")
+    page = opened("annotate")
     page.text_input(key="annotator").input("dan").run()
     page.selectbox(key="project").set_value(project).run()
     assert "is paused" in page.error[0].value
 
 
 def test_the_truth_page_weighs_labels_and_people(db, project):
-    page = opened("truth")
+    page = opened("projects/aggregated")
     page.selectbox(key="project").set_value(project).run()
     assert not page.exception
     assert not page.error, page.error[0].value
@@ -120,24 +120,24 @@ def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjud
         labels.record_events(db, given)
     alphas = [
         next((one.value, one.delta) for one in opened(page).metric if one.label.startswith("Krippendorff's alpha"))
-        for page in ("agreement", "truth")
+        for page in ("projects/agreement", "projects/aggregated")
     ]
     assert alphas[0] == alphas[1]
     assert "3 people" in alphas[0][1]
-    there = opened("agreement")
+    there = opened("projects/agreement")
     assert any(link.proto.label == "Decide on them" for link in there.get("page_link"))
     assert "1 map has labels that differ" in text_of(there)
 
 
 def test_doubted_labels_need_enough_labels(db, project):
-    page = opened("truth")
+    page = opened("projects/aggregated")
     next(one for one in page.button if one.label == "Look for label errors").click().run()
     assert not page.exception
     assert "Training needs labels of at least two classes" in page.error[0].value
 
 
 def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
-    page = opened("adjudication")
+    page = opened("projects/adjudication")
     assert "Type your name" in text_of(page)
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
@@ -153,7 +153,7 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
 
 
 def test_the_dashboard_says_how_far_who_and_when(db, project):
-    page = opened("dashboard")
+    page = opened("projects/progress")
     assert page.metric[0].value == "12 of 12"
     assert page.metric[3].value == "complete"
     people = page.dataframe[0].value
@@ -165,7 +165,7 @@ def test_the_dashboard_says_when_people_are_missing(db):
     found = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules(k=3))
     hand = Hand(db, found, "ada")
     hand.say(hand.holds()[0])
-    page = opened("dashboard")
+    page = opened("projects/progress")
     assert "1 have come so far" in page.warning[0].value
     assert page.metric[0].value == "1 of 12"
     assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d", page.metric[3].value)

@@ -52,7 +52,7 @@ def test_a_read_only_file(page, tmp_path):
     fill(tmp_path)
     (tmp_path / "atlas.duckdb").chmod(0o444)
     with serving(tmp_path, unprivileged=True) as address:
-        visit(page, f"{address}/label")
+        visit(page, f"{address}/annotate")
         assert "read-only" in the_one_alert(page)
         visit(page, f"{address}/maps?text=The cat sat.")  # a page without labels works
         expect(page.get_by_role("alert")).to_have_count(0)
@@ -63,9 +63,9 @@ def test_a_file_that_another_process_holds_until_it_ends(page, tmp_path):
     fill(tmp_path)
     holder = Database(tmp_path / "atlas.duckdb")
     with serving(tmp_path) as address:
-        visit(page, f"{address}/jobs")
+        visit(page, f"{address}/results?view=jobs")
         assert f"process {os.getpid()} " in the_one_alert(page)
         holder.close()
-        visit(page, f"{address}/jobs")
+        visit(page, f"{address}/results?view=jobs")
         page.get_by_text("No job has run yet").wait_for(timeout=PATIENCE)
         expect(page.get_by_text("holds it now")).to_have_count(0)

@@ -49,7 +49,7 @@ def step(page, beyond: int) -> int:
 @pytest.mark.slow
 def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, page, checkpoint):
     page.set_default_timeout(LONG)
-    visit(page, f"{address}/finetune?checkpoint={checkpoint}")
+    visit(page, f"{address}/finetuning?checkpoint={checkpoint}")
     page.get_by_text("Data and settings").click()
     for label, value in {"Seeds": 2, "Epochs": 100, "Dev rows at most": 16, "Most tokens": 24}.items():
         fill(page, label, value)

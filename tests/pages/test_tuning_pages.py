@@ -42,7 +42,7 @@ def done(tmp_path_factory):
             "initialisations": ["pretrained", "untrained"],
             "seeds": [0, 1],
             "settings": SETTINGS,
-            "folder": str(place / "runs"),
+            "out": str(place / "runs"),
         },
     )
     after = tuning[1][0]["folder"]
@@ -58,7 +58,7 @@ def test_table_1_stands_beside_the_papers(db, done):
     (options, rows), _ = done
     run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
     runs.store_rows(db, run, rows)
-    page = opened("finetune")
+    page = opened("finetuning")
     assert not page.exception
     assert not page.error
     table = page.table[0].value.T
@@ -116,7 +116,7 @@ def test_a_fine_tuning_at_chance_says_so_and_one_seed_has_no_spread():
 @pytest.mark.slow  # the record is read
 @pytest.mark.shipped
 def test_no_link_leads_to_a_shipped_folder_that_is_not_here(db):
-    app = opened("finetune")
+    app = opened("finetuning")
     assert not app.exception
     said = " ".join(one.value for one in app.caption).replace("\\", "")
     assert "These folders are not on this machine" in said
@@ -129,14 +129,14 @@ def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
     options = options | {"settings": SETTINGS | {"keep": keep}}
     run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
     runs.store_rows(db, run, rows)
-    said = " ".join(one.value for one in opened("finetune").caption)
+    said = " ".join(one.value for one in opened("finetuning").caption)
     assert ("the best epoch by these dev rows was kept, so scores are too high" in said) == (keep == "best")
 
 
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     asked = []
     monkeypatch.setattr("core.jobs.api.start", lambda *given: asked.append(given[1:]) or "job")
-    page = opened("finetune")
+    page = opened("finetuning")
     page.multiselect[0].set_value(["rte", "mrpc"]).run()
     next(one for one in page.button if one.label == "Fine-tune").click().run()
     study, options, title = asked[0]
@@ -160,7 +160,7 @@ def test_loss_is_seen_while_it_falls(db, done, tmp_path):
     job = store.add_job(db, "finetune", "Tiny", options)
     store.add_units(db, job, options, [unit])
     store.set_state(db, job, "interrupted")
-    page = opened("finetune")
+    page = opened("finetuning")
     assert not page.exception
     assert any("step 3 of 9" in one.value and "12 s left" in one.value for one in page.markdown)
 
@@ -169,7 +169,7 @@ def test_change_draws_heads_and_leads_to_the_maps(db, done):
     _, (options, rows) = done
     run = runs.record_run(db, "change", options, runs.Provenance(checkpoint="tiny", task="mrpc"), title="Tiny")
     runs.store_rows(db, run, rows)
-    page = opened("change")
+    page = opened("finetuning/change")
     assert not page.exception
     assert not page.error
     assert any("n = 6 rows" in one.value for one in page.caption)
@@ -192,5 +192,5 @@ def scale_of_heads(page) -> list[float]:
 
 
 def test_empty_pages_say_what_to_do(db):
-    for name in ("finetune", "change"):
+    for name in ("finetuning", "finetuning/change"):
         assert "press" in opened(name).info[0].value

@@ -18,7 +18,7 @@ from pages.parts.shell import resources, shell
 FILES = sorted((Path(__file__).parents[1] / "store" / "files").glob("*.duckdb.gz"))
 OF_OTHER_WEIGHTS = [file for file in FILES if file.name.startswith("weights-")]
 NAMES = [page.name for page in shell.PAGES]
-ALWAYS = ("atlas", "statistics", "shares")  # the others with the slow tests: 3 s a page
+ALWAYS = ("heads", "statistics")  # the others with the slow tests: 3 s a page
 PAGES = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 pytestmark = pytest.mark.shipped
 

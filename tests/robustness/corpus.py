@@ -120,7 +120,7 @@ def label_row(place: Place, value: str) -> str | None:
 
 
 def _refused_on_the_page(place: Place, file: Path) -> None:
-    app = place.page("label")
+    app = place.page("annotate")
     app.file_uploader[0].set_value((file.name, file.read_bytes(), "application/octet-stream")).run()
     next(one for one in app.toggle if one.label.startswith("Keep the other rows")).set_value(False)
     next(one for one in app.button if one.label == "Import").click().run()
@@ -134,13 +134,13 @@ def label_file(place: Place, value: bytes) -> str | None:
 
 
 def sentences(place: Place, value: bytes | str) -> str | None:
-    app = place.page("frames", {"view": "A set of sentences"}, frame_source="upload")
+    app = place.page("linguistics/frames", {"mode": "A set of sentences"}, frame_source="upload")
     content = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
     return said(app.file_uploader("frame_file").set_value(("sentences.jsonl", content, "text/plain")).run())
 
 
 def list_of_a_paper(place: Place, value: Any) -> str | None:
-    app = place.page("frames", {"view": "A set of sentences"}, frame_source="upload")
+    app = place.page("linguistics/frames", {"mode": "A set of sentences"}, frame_source="upload")
     content = json.dumps([value]).encode()
     return said(app.file_uploader("frame_file").set_value(("list.json", content, "application/json")).run())
 
@@ -148,7 +148,7 @@ def list_of_a_paper(place: Place, value: Any) -> str | None:
 def rows_of(task: str) -> Callable[[Place, str | bytes], str | None]:
     def use(place: Place, value: str | bytes) -> str | None:
         folder = place.file("train.tsv", value).parent
-        options = {"checkpoint": config.ENCODER, "tasks": [task], "split": "train", "folder": str(folder), "limit": 4}
+        options = {"checkpoint": config.ENCODER, "tasks": [task], "split": "train", "data": str(folder), "limit": 4}
         return place.job("statistics", options)
 
     return use
@@ -167,7 +167,7 @@ def treebank(place: Place, value: str | bytes) -> str | None:
 
 def framenet(place: Place, value: str) -> str | None:
     folder = place.folder / f"fndata{next(place._fresh)}"
-    found = place.job("index-frames", {"folder": str(files.framenet(folder / "fndata-1.7", value))})
+    found = place.job("index-frames", {"data": str(files.framenet(folder / "fndata-1.7", value))})
     assert "root:" not in str(found)  # nothing of /etc/passwd
     return found
 
@@ -183,7 +183,7 @@ def run(place: Place, value: bytes) -> str | None:
     waiting.parent.mkdir(exist_ok=True)
     waiting.write_bytes(value)
     try:
-        app = place.page("jobs")
+        app = place.page("results/jobs")
         assert said(app) is None
         (line,) = [one.value for one in app.markdown if one.value.startswith("**bad")]
         return line.split(" · ", 1)[1].replace("\\", "")
@@ -275,8 +275,8 @@ def opened(folder: Path) -> Iterator[Place]:
 def tried(place: Place, kind: str, name: str) -> str | None:
     """Try one input; what was said. Fails on a traceback, on anything but one sentence, and on a changed store."""
     if kind == "query strings":
-        place.page("patterns")  # keeps the classifier of a training that has ended meanwhile
-        place.page("shares")  # takes the bundled classifier where there is none
+        place.page("annotate/classifier")  # keeps the classifier of a training that has ended meanwhile
+        place.page("statistics/shares")  # takes the bundled classifier where there is none
     one, before = KINDS[kind], place.stored()
     found = one.use(place, one.cases[name])
     if found is not None:

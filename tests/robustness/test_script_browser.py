@@ -13,7 +13,7 @@ from core.store.database import Database
 from core.store.runs import Provenance
 from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, serving, settled
-from tests.pages.opening import VIEWS
+from tests.pages.opening import VIEWS, address_of
 from tests.pages.test_label_browser import all_saved, open_sheet
 from tests.store.labelling import a_map, event
 
@@ -70,8 +70,7 @@ def stays_text(page, address: str, name: str, *fields: str) -> None:
     """A page by a link whose fields hold script, over a store that does."""
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    place, _, view = name.partition("/")
-    open_evil(page, address, place, f"?{urlencode(dict.fromkeys(fields, EVIL) | {'view': view})}")
+    open_evil(page, address, address_of(name), f"&{urlencode(dict.fromkeys(fields, EVIL))}")
     nothing_ran(page)
     assert not dialogs
 
@@ -91,7 +90,7 @@ def test_script_is_text_in_a_bare_link_and_in_every_field(address, page, name):
 
 @pytest.mark.slow  # 4 CPU seconds; the pages over the same store are above
 def test_names_of_files_and_folders_are_text(address, page):
-    open_evil(page, address, "jobs", "")
+    open_evil(page, address, "results", "?view=jobs")
     page.get_by_text(f"{EVIL_FILE}.jsonl").first.wait_for(timeout=PATIENCE)
     nothing_ran(page)
     open_evil(page, address, "maps", "?text=Hello")
@@ -101,10 +100,10 @@ def test_names_of_files_and_folders_are_text(address, page):
 
 
 @pytest.mark.slow  # 8 CPU seconds; the pages over the same store are above
-@pytest.mark.parametrize(("name", "query"), [("label", ""), ("frames", "?view=A+set+of+sentences")])
+@pytest.mark.parametrize(("name", "query"), [("annotate", ""), ("linguistics", "?view=frames&mode=A+set+of+sentences")])
 def test_the_name_of_an_upload_is_text(address, page, name, query):
     open_evil(page, address, name, query)
-    if name == "label":
+    if name == "annotate":
         page.get_by_role("button", name="Maps and files").click()
         page.get_by_role("radio", name="Files", exact=True).click()
     else:
@@ -115,7 +114,7 @@ def test_the_name_of_an_upload_is_text(address, page, name, query):
     )
     page.get_by_test_id("stFileChipName").wait_for(timeout=PATIENCE)
     settled(page)
-    if name == "label":
+    if name == "annotate":
         page.get_by_role("button", name="Import", exact=True).click()
         settled(page)
     nothing_ran(page)
@@ -132,7 +131,7 @@ def test_classes_notes_and_the_name_of_who_labels_are_text(address, page):
     page.get_by_text("Codebook", exact=True).last.click()  # the first is a view
     page.get_by_text("<script>window.owned=1</script>").first.wait_for(timeout=PATIENCE)
     nothing_ran(page)
-    open_evil(page, address, "agreement", "")
+    open_evil(page, address, "projects", "?view=agreement")
     nothing_ran(page)
 
 

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 def options(folder, **changes):
-    asked = {"checkpoint": str(folder / "tiny"), "settings": SMALL, "folder": str(folder / "runs"), "seeds": [0, 1]}
+    asked = {"checkpoint": str(folder / "tiny"), "settings": SMALL, "out": str(folder / "runs"), "seeds": [0, 1]}
     return complete(finetune.STUDY, asked | changes)
 
 

@@ -37,7 +37,7 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
     assert {unit.arguments.kind for unit in STUDY.units(options)} == {"text"}
     with Database(tmp_path / "a.duckdb") as db:
         keeper = api.runner(db, JobPlacement(workers=1))
-        done = api.wait(db, api.start(db, "index-frames", {"folder": str(small)}), 300)
+        done = api.wait(db, api.start(db, "index-frames", {"data": str(small)}), 300)
         keeper.close()
         assert done.state == "done", done.error
         rows = runs.run_rows(db, done.run)

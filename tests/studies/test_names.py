@@ -78,7 +78,6 @@ def test_core_calls_no_study_by_a_name_of_its_own():
 # Tables of pages, with how many there are: what a study is or asks, it says itself.
 IN_PAGES = {
     "pages/parts/shell/page_table.py": 1,  # which view opens a study's results, by which parameters of its URL
-    "pages/parts/shell/addresses.py": 2,  # names of earlier versions' pages, several of which are studies' names too
 }
 
 

@@ -11,7 +11,7 @@ def tuned_change(hands: Hands) -> None:
     base = tiny("bert")
     base.model.save_pretrained(folder)
     base.tokenizer.save_pretrained(folder)
-    visit(page, f"{hands.address}/start?checkpoint={folder}")
+    visit(page, f"{hands.address}/?checkpoint={folder}")
     hands.go("Fine-tuning")
     hands.click(page.get_by_text("Fine-tune a checkpoint").first)
     hands.click(page.get_by_role("button", name="Fine-tune", exact=True))
