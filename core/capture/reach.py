@@ -124,7 +124,7 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
         _KNOWN[model] = _probed(checkpoint)
     found = _KNOWN[model]
     if found in ("interface", "softmax", "flat softmax", "outputs"):
-        return found  # type: ignore[return-value]
+        return found
     raise CheckpointError(found)
 
 

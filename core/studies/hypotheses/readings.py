@@ -82,7 +82,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
-    ends = {name: _plus(getattr(shifted, name), least) for name in ("value", "low", "high")}
+    ends: dict[str, Any] = {name: _plus(getattr(shifted, name), least) for name in ("value", "low", "high")}
     return replace(shifted, **ends, least=least)
 
 

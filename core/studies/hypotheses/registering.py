@@ -159,7 +159,8 @@ def earlier_runs(db: Database, checkpoint: Checkpoint, judged: Marks) -> list[Ro
             if used is None or row_id in used
         ]
         for text in told.get("texts") or ():
-            inputs.append(TaskRow("text", *((text, None) if isinstance(text, str) else text), 0))
+            first, second = (text, None) if isinstance(text, str) else text
+            inputs.append(TaskRow("text", first, second, 0))
         known = {mark for row in inputs for mark in marks_of(row)} & wanted
         overlap = sum(bool(known.intersection(marks)) for _, _, *marks in judged)
         if not tasks and not told.get("texts") and used:

@@ -282,7 +282,7 @@ def _moved(options: ClassifyMapsOptions, pieces: Sequence[ClassifiedChunk]) -> l
 def _shares(options: ClassifyMapsOptions, piece: ClassifiedChunk, about: Any) -> list[ClassShare]:
     names = piece.names
     counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
-    parts = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
+    parts: dict[str, Any] = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
     if len(options.confusions) and len(options.confusions[0]) == len(names):
         confusions = np.array(options.confusions, dtype=int)
         parts |= {"corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)}
