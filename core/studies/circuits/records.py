@@ -264,8 +264,8 @@ class EdgeMean(Result):
     Attributes:
         pairs: "different answers" (those that decide) or "same answer" (the control).
         estimator: what `effect` is.
-        effect, low, high: mean fall of the logit difference over n pairs, in logits, with the 95 % interval of this edge
-            alone.
+        effect, low, high: mean fall of the logit difference over n pairs, in logits, with the 95 % interval of this
+            edge alone.
         n: pairs.
     """
 
