@@ -22,32 +22,26 @@ import typer
 
 from core.commands.atlas import atlas
 from core.commands.backup import backup, restore_backup
-from core.commands.causal import CAUSAL
 from core.commands.check import check
-from core.commands.circuits import CIRCUITS
-from core.commands.comparison import COMPARING
-from core.commands.disabling import crossed, crossed_prune, disable, held, importance, prune, seeds
-from core.commands.explanation import EXPLAINING
 from core.commands.export import export, import_export
-from core.commands.features import dependencies, effective, features, norms, redundancy, relations, roles, statistics
 from core.commands.findings import app as findings_app
-from core.commands.finetune import change, crossed_scores, finetune
-from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
 from core.commands.hypothesis import app as hypothesis_app
-from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
 from core.commands.maps import maps
 from core.commands.output import CLOSED, INTERRUPTED, StoppedError, tell
+from core.commands.own_options import OWN
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
-from core.commands.probing import PROBING
-from core.commands.racing import race
 from core.commands.reproduce import reproduce
-from core.commands.translation import translation
+from core.commands.study_commands import command
 from core.errors import AtlasError, InputError
+from core.studies.lookup import find_study, study_modules
 
+# Studies that `finetune`, `labels maps`, `patterns train`, `study shares` and `hypothesis test` run
+NOT_BELOW_STUDY = {"finetune", "draw-maps", "train-patterns", "classify-maps", "hypothesis", "measure-heads"}
+NOT_BELOW_STUDY |= {"edge-effects"}  # which hypotheses ask for
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 app = typer.Typer(
     help="Attention Atlas: what attention heads do, and whether it matters.",
@@ -71,36 +65,9 @@ app.add_typer(labels_app, name="labels")
 app.add_typer(findings_app, name="findings")
 app.add_typer(hypothesis_app, name="hypothesis")
 study.command("shares")(shares)
-app.command()(finetune)
-for measured in (
-    frame_heads,
-    change,
-    features,
-    relations,
-    statistics,
-    effective,
-    dependencies,
-    roles,
-    norms,
-    redundancy,
-    index_frames,
-    disable,
-    crossed,
-    crossed_scores,
-    crossed_prune,
-    race,
-    importance,
-    prune,
-    held,
-    seeds,
-    translation,
-    *CAUSAL,
-    *PROBING,
-    *EXPLAINING,
-    *COMPARING,
-    *CIRCUITS,
-):
-    study.command()(measured)  # called as its function, with dashes
+app.command()(command(find_study("finetune")))
+for name in sorted(study_modules().keys() - NOT_BELOW_STUDY):
+    study.command()(command(find_study(name), OWN.get(name)))  # called as its function, with dashes
 app.command("reproduce")(reproduce)
 
 

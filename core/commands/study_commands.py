@@ -14,6 +14,7 @@ from core.jobs.executors import JobPlacement
 from core.report.headlines import has_headline, headline
 from core.store.rows import Row
 from core.studies.contract import Declared, Study, as_json, declared, read_options
+from core.studies.lookup import find_study
 
 FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
 PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}
@@ -25,13 +26,9 @@ class Ran:
     """A study that was run from a terminal, to be shown.
 
     Attributes:
-        study: its name.
-        options: of the study.
         own: the command's own options.
-        ready: what was made ready of both before the study ran.
+        ready: what was made ready of both records of options before the study ran.
         known: provenance and options of the run.
-        rows: of the run.
-        form: how they are printed.
     """
 
     study: str
@@ -42,14 +39,17 @@ class Ran:
     rows: list[Row]
     form: Form
 
-    def show(self, rows: list[Row] | None = None) -> None:
-        """Print the run's rows, or these in their place."""
-        show_rows(self.study, self.known, self.rows if rows is None else rows, self.form)
-
-    def say(self, sentence: str | None) -> None:
-        """Print a sentence below a table, where there is one to say."""
-        if self.form == "table" and sentence:
-            tell(sentence)
+    def show(self) -> None:
+        """Print the rows, or in the forms that its study shortens what it shows in their place; sentences below tables
+        only."""
+        study = find_study(self.study)
+        for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
+            if not isinstance(part, str):
+                show_rows(self.study, self.known, part, self.form)
+            elif self.form == "table" and part:
+                tell(part)
+        for warning in study.warnings(self.rows):
+            tell(warning, err=True)
 
 
 @dataclass(frozen=True)
@@ -57,44 +57,44 @@ class NoOptions:
     """A command that has no options of its own."""
 
 
-def command(
-    study: Study[Any, Any],
-    *,
-    show: Callable[[Ran], None] = Ran.show,
-    own: type = NoOptions,
-    ready: Callable[[Any, Any], Any] = lambda options, own_options: None,
-    instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own_options: None,
-    show_instead: Callable[[Ran], None] = Ran.show,
-) -> Callable[..., None]:
-    """The function that typer makes a command of. Below a table it prints the sentence that the run's card has, too.
+@dataclass(frozen=True)
+class Own:
+    """What a command has beyond its study.
 
-    Args:
-        study: its declared options become the command's.
-        show: prints what ran.
-        own: a record of options that only the command has, declared as a study's are.
+    Attributes:
+        options: a record of options that only the command has, declared as a study's are.
         ready: called with the study's options and the command's own before anything runs; what it returns is the
             `ready` of Ran. It may refuse the options with an AtlasError.
         instead: called with the same two; another study and its options to run in place of this one, or None.
-        show_instead: prints what ran in its place.
-
-    Returns:
-        The function, named as the study, with the parameters and help that typer reads.
+        show: prints what ran.
     """
-    options, extra = declared(study.options), declared(own)
+
+    options: type = NoOptions
+    ready: Callable[[Any, Any], Any] = lambda options, own_options: None
+    instead: Callable[[Any, Any], tuple[Study[Any, Any], Any] | None] = lambda options, own_options: None
+    show: Callable[[Ran], None] = Ran.show
+
+
+def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., None]:
+    """The function that typer makes a command of, named as the study, with the parameters and help that typer reads.
+    Below a table it prints the sentence that the run's card has, too."""
+    own = own or Own()
+    options, extra = declared(study.options), declared(own.options)
 
     def run(**typed: Any) -> None:
         form = _form(typed)
         chosen = study.read(_given(options, typed))
-        own_chosen: Any = read_options(own, study.name, _given(extra, typed))
-        made_ready = ready(chosen, own_chosen)
-        substitute = instead(chosen, own_chosen)
+        own_chosen: Any = read_options(own.options, study.name, _given(extra, typed))
+        made_ready = own.ready(chosen, own_chosen)
+        substitute = own.instead(chosen, own_chosen)
         doing, chosen_options = substitute or (study, chosen)
         provenance, rows = ran(
             doing.name, as_json(chosen_options), title=doing.title(chosen_options), where=_where(typed)
         )
         shown = Ran(doing.name, chosen_options, own_chosen, made_ready, provenance, rows, form)
-        (show_instead if substitute else show)(shown)
-        shown.say(headline(doing.name, rows).sentence if has_headline(doing.name) else None)
+        (Ran.show if substitute else own.show)(shown)
+        if form == "table" and has_headline(doing.name):
+            tell(headline(doing.name, rows).sentence)
 
     run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
     return _told(run, (*options.values(), *extra.values()), FORMS | PLACES)
@@ -138,11 +138,6 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
         do(**{name: typed[name] for name in parameters}, **own_values)
 
     return _signed(run, [*parameters.values(), *_beside(beside)])
-
-
-def short_in(*forms: Form) -> Callable[[Callable[[Ran], None]], Callable[[Ran], None]]:
-    """Make a function that shows less than every row show that in these forms alone, and every row in the others."""
-    return lambda show: lambda ran: show(ran) if ran.form in forms else ran.show()
 
 
 def _told(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:

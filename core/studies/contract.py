@@ -123,6 +123,8 @@ class Study(Generic[O, P]):
         said_at: where its scores stand in lists, and what it says of a head in the sentence.
         gives: those scores in a few words.
         question: what it asks, where a view offers it beside others.
+        short_in: the forms of the terminal (table, json, csv, latex) that print what `shown` gives; the others print
+            every row.
     """
 
     name: ClassVar[str]
@@ -140,6 +142,7 @@ class Study(Generic[O, P]):
     said_at: ClassVar[int] = 0
     gives: ClassVar[str] = ""
     question: ClassVar[str] = ""
+    short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
         """The work in pieces; options that cannot be are refused here with an AtlasError."""
@@ -206,6 +209,15 @@ class Study(Generic[O, P]):
         """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier
         version may lack what it reads: whoever asks counts them instead (core.report.headlines)."""
         return None
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        """What a terminal's table shows of a stored run's rows: tables and the sentences below them, in order."""
+        return [list(rows)]
+
+    def warnings(self, rows: Sequence[Row]) -> list[str]:
+        """What could not be used or says little, for a terminal's standard error; nothing, unless a study says
+        otherwise."""
+        return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         """What its scores say of one head in a sentence; nothing, unless a study says otherwise."""

@@ -84,6 +84,10 @@ class Result:
         """The records of those rows that are of its kind, in order. Raises StoreError as `of`."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
+    def columns(self, *names: str) -> dict[str, Any]:
+        """These fields by name, as a row of a table."""
+        return {name: getattr(self, name) for name in names}
+
     def numbers(self) -> list[Number]:
         """The numbers that findings and pictures show of it."""
         if self.FIGURE is None or self.FIGURE.value is None:

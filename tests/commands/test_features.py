@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from core.__main__ import app
-from core.commands.features import BEST, outstanding
 from core.errors import AtlasError
+from core.studies.attention.headlines import BEST, outstanding
 
 TEXT = ["--text", "The old dog never bit the small child.", "--text", "She said he saw it."]
 
@@ -89,7 +89,8 @@ def test_a_table_keeps_the_rows_that_stand_out():
     rows.append({"checkpoint": "c", "task": "t", "statistic": "max", "feature": "pronoun", "n": 0, "note": "none"})
     rows += [row | {"checkpoint": "difference", "effect": None, "value": -row["effect"]} for row in rows[:6]]
     rows.append({"checkpoint": "c", "task": "t", "statistic": "correlation by length", "length_from": 1, "mean": 0.9})
-    found = outstanding(rows, "effect")
+    found, note = outstanding(rows, "effect")
+    assert note == "pronoun: none"
     assert len(found) == 3 * BEST + 1
     assert [row["head"] for row in found[:BEST]] == ["L1H6", "L1H5", "L1H4"]
     assert [row["head"] for row in found[2 * BEST : 3 * BEST]] == ["L1H6", "L1H5", "L1H4"]

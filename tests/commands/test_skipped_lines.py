@@ -5,7 +5,6 @@ import re
 import pytest
 
 from core import config
-from core.commands.frame_heads import _show
 from core.commands.study_commands import Ran
 from core.errors import CheckpointError, InputError
 from core.frames.rows import parse_rows
@@ -31,7 +30,7 @@ def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
     options = STUDY.read({"sentences": str(file), "filter": False, "draws": 19})
     rows = rows_of("frame-heads", as_json(options))
     assert [one["where"] for one in rows[0]["skipped_lines"]] == ["row 4", "row 5"]
-    _show(Ran("frame-heads", options, None, None, {}, rows, "table"))
+    Ran("frame-heads", options, None, None, {}, rows, "table").show()
     said = capsys.readouterr()
     assert "3 sentences read, 3 pass the filter; lines skipped: 2." in said.out
     assert "skipped row 4: A row must be a JSON object" in said.err

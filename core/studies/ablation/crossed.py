@@ -21,7 +21,7 @@ from core import capture, studies
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import cross_fitting, disable, disabling
-from core.studies.ablation.headlines import sweep_headline
+from core.studies.ablation.headlines import sweep_headline, sweep_sentence, sweep_table
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
 from core.studies.ablation.seed_records import CrossedPart
 from core.studies.contract import Done, Flag, Need, Study, Unit
@@ -73,6 +73,7 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
 
     name, options, partial, arguments = "crossed", CrossedOptions, Crossed, Fold
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads, CrossedPart)
+    short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"
     needs = frozenset({Need.LABELS})
 
@@ -136,6 +137,11 @@ class CrossedStudy(Study[CrossedOptions, Crossed]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return sweep_headline(rows)
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        agree = [None, *(variant.folds_agree for variant in SweptVariant.among(rows))]
+        table = [row | {"parts agree": count} for row, count in zip(sweep_table(rows), agree, strict=True)]
+        return [table, sweep_sentence(rows)]
 
 
 STUDY = CrossedStudy()

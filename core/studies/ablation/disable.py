@@ -21,7 +21,8 @@ from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import SweepOptions, Variant
 from core.studies.ablation.effect_scores import EFFECTS_ON_METRIC
-from core.studies.ablation.headlines import effect_facts, sweep_headline
+from core.studies.ablation.headlines import effect_facts, sweep_headline, sweep_sentence, sweep_table
+from core.studies.ablation.pruning_records import RankCorrelation
 from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched, too_few_flips
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.estimate import estimate_of
@@ -96,6 +97,7 @@ class Disable(Study[DisableOptions, Swept]):
 
     name, options, partial, arguments = "disable", DisableOptions, Swept, RowSlice
     kinds = (Untouched, SweptVariant, SplitHalf, MeanOverHeads)
+    short_in = ("table", "latex")
     head_scores = EFFECTS_ON_METRIC
     called = "Disable {what} of {checkpoint}"
     section = "effect"
@@ -159,6 +161,13 @@ class Disable(Study[DisableOptions, Swept]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return sweep_headline(rows)
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        beside = [
+            f"Beside the other sweep: Spearman {other.spearman}, n = {other.n} ({other.name})."
+            for other in RankCorrelation.among(rows)
+        ]
+        return [sweep_table(rows), sweep_sentence(rows), *beside]
 
 
 STUDY = Disable()

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.store.rows import Row
-from core.studies.ablation.records import Changed, SweptVariant, Untouched, too_few_flips
+from core.studies.ablation.records import Changed, SplitHalf, SweptVariant, Untouched, too_few_flips
 from core.studies.estimate import Estimate
 from core.studies.head_facts import Fact, HeadScores, each, number
 from core.studies.headline import SURE, Headline, defined, percent, plural
+from core.studies.metric_columns import Metrics
 
 
 def sweep_headline(rows: Sequence[Row]) -> Headline:
@@ -81,3 +82,57 @@ def _luck(row: Any) -> str:
     if q is not None and q == q:  # over all heads
         return "not luck" if q < SURE else "may be luck"
     return "may be luck" if low is None or low != low or low <= 0 <= high else "not luck on its own"
+
+
+def sweep_table(rows: Sequence[Row]) -> list[Row]:
+    """What a terminal's table shows of a sweep: the untouched model, with nothing where only a variant has something,
+    and the variants."""
+    variants = [_variant_row(variant) for variant in SweptVariant.among(rows)]
+    blank = dict.fromkeys(variants[0] if variants else ())
+    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Untouched.among(rows)]
+    return [*untouched, *variants]
+
+
+def _scores(metrics: Metrics) -> Row:
+    return {metric.name: metric.value for metric in metrics.every}
+
+
+def _variant_row(variant: SweptVariant) -> Row:
+    metric, nothing = variant.metrics.first, Estimate(float("nan"))
+    shown: Row = {"name": variant.name, **_scores(variant.metrics)}
+    shown |= {f"{metric.name}_change": metric.change and metric.change.value, "p corrected": variant.p}  # the claim
+    alone = metric.change or nothing
+    shown |= {"alone_low": alone.low, "alone_high": alone.high}  # no claim of one of many
+    shown |= {"flipped": variant.flipped, "mcnemar": variant.mcnemar}
+    if variant.what == "duplicates":
+        beyond_apart = metric.beyond_apart or nothing
+        shown |= {"heads": variant.heads or None, "distance": variant.distance}
+        shown |= {
+            f"{metric.name}_apart": metric.apart and metric.apart.value,
+            f"{metric.name}_control": metric.control and metric.control.value,
+            f"{metric.name}_beyond_apart": metric.beyond_apart and metric.beyond_apart.value,
+            f"{metric.name}_beyond_apart_low": beyond_apart.low,
+            f"{metric.name}_beyond_apart_high": beyond_apart.high,
+        }
+    return shown
+
+
+def sweep_sentence(rows: Sequence[Row]) -> str:
+    """What holds after the correction, and what the best variant does on rows that did not choose it."""
+    variants = SweptVariant.among(rows)
+    significant = [variant.name for variant in variants if variant.p < SURE]
+    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(significant) or 'none'}."
+    for untouched in Untouched.among(rows):
+        if untouched.effect_within is not None:
+            sentence += (
+                f" {untouched.in_float32} of {len(variants)}, every claim among them, are computed again in float32; "
+                f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
+            )
+    for half in SplitHalf.among(rows):
+        if half.chosen is None or half.held_out is None:
+            continue
+        sentence += (
+            f" Best of one half of the rows: {100 * half.chosen:+.1f} there, {100 * half.held_out:+.1f} on the "
+            f"other half (most often {half.name}, in {half.same:.0%} of the splits)."
+        )
+    return sentence

@@ -76,6 +76,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, One
     kinds = (Untouched, OperatorEffect, OperatorAgreement)
+    short_in = ("table", "latex")
     head_scores = effect_scores(("{} loss change", "effect on the loss: {}", "mean change of the task's loss: {}"))
     said_at = 13
     called = "Heads of {checkpoint} under {operators}"
@@ -148,6 +149,22 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
             percent(most.low, most.high, "{:+.3f}", 1),
             f"loss {untouched.loss:.3f}",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        effects = OperatorEffect.among(rows)
+        operators = list(dict.fromkeys(effect.operator for effect in effects))
+        under: dict[str, list[str]] = {}
+        for effect in effects:
+            if effect.p < SURE and effect.value > 0:
+                under.setdefault(effect.name, []).append(effect.operator)
+        under_all = [name for name, rising_under in under.items() if len(rising_under) == len(operators)]
+        under_some = [name for name in under if name not in under_all]
+        return [
+            [row for row in rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS],
+            f"The loss rises beyond luck (p < {SURE}, corrected over heads and operators) under every one of "
+            f"{len(operators)} operators for {', '.join(under_all) or 'no head'}; under some of them only for "
+            f"{', '.join(under_some) or 'no head'}.",
+        ]
 
 
 STUDY = OperatorsStudy()

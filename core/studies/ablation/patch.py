@@ -71,6 +71,7 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
     name, options, partial, arguments = "patch", PatchOptions, PatchPartial, disabling.Slice
     kinds = (Patched,)
+    short_in = ("table", "latex")
     head_scores = (
         HeadScore("patch recovered", "brought back by patching", "share of the logit difference that comes back",
                   ("classifier",), None, None, "Zhang and Nanda 2024", about="task"),
@@ -162,6 +163,11 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             percent(best.low, best.high, "{:.0f}"),
             "0 %: nothing comes back",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("name", "recovered", "low", "high", "p", "n", "under_floor", "not_made")
+        components = sorted(Patched.among(rows), key=lambda component: -component.recovered)
+        return [[component.columns(*names) for component in components]]
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -138,6 +138,14 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
             "0 %: no change",
         )
 
+    def warnings(self, rows: Sequence[Row]) -> list[str]:
+        return [
+            f"{perturbation.kind} {perturbation.name}: {perturbation.note} ({perturbation.n} of "
+            f"{perturbation.of_rows})."
+            for perturbation in Perturbation.among(rows)
+            if perturbation.note
+        ]
+
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
     """p of each kind corrected for all of them (Holm); they are of different rows, so one draw cannot serve all."""

@@ -18,11 +18,12 @@ from core import capture
 from core.store.rows import Row
 from core.studies.ablation import disabling, races, references
 from core.studies.ablation.effect_scores import effect_scores
-from core.studies.ablation.race_table import table
+from core.studies.ablation.race_table import table, verdict_sentence
 from core.studies.ablation.races import Race, RaceOptions, Round, Taken
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
+from core.studies.metric_columns import RANKING
 from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import TaskRow, task_of
@@ -39,6 +40,7 @@ class RaceStudy(Study[RaceOptions, Taken]):
 
     name, options, partial, arguments = "race", RaceOptions, Taken, Round
     kinds = (RaceSummary, RaceVerdict, RaceLook)
+    short_in = ("table", "latex")
     head_scores = effect_scores(
         ("race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
         ("race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
@@ -109,6 +111,20 @@ class RaceStudy(Study[RaceOptions, Taken]):
             f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
             f"margin {race.margin:.4f} in the task's loss",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        verdicts = sorted(RaceVerdict.among(rows), key=lambda verdict: -abs(verdict.effect or 0.0))
+        metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
+        table = []
+        for verdict in verdicts:
+            shown = verdict.columns("name", "verdict", "rows", "effect", "effect_low", "effect_high", "gradient_first")
+            for name in metrics:  # of survivors
+                measured = verdict.metrics.of(name)
+                change = measured.change if measured else None
+                shown |= {f"{name}_change": change and change.value, f"{name}_low": change and change.low}
+                shown |= {f"{name}_high": change and change.high}
+            table.append(shown)
+        return [table, verdict_sentence(RaceSummary.of(rows[0]))]
 
 
 STUDY = RaceStudy()

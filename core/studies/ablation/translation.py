@@ -27,7 +27,7 @@ from core.studies.ablation.translation_records import (
     ZeroedHead,
 )
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import Headline, percent
+from core.studies.headline import SURE, Headline, percent
 from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
 from core.studies.provenance import provenance
 from core.studies.records import Result
@@ -97,6 +97,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
 
     name, options, partial, arguments = "translation", TranslationOptions, TranslationPartial, What
     kinds = (UntouchedTranslation, ZeroedHead, ImportantTranslationHead, PrunedColumn, AlignedHead)
+    short_in = ("table", "latex")
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:
@@ -138,6 +139,27 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
             percent(worst.low, worst.high),
             f"untouched {100 * untouched.exact:.1f}",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("column", "removed", "exact", "low", "high", "n")
+        blank: Row = dict.fromkeys(names)
+        untouched = [blank | model.columns("exact", "n") for model in UntouchedTranslation.among(rows)]
+        sentences = []
+        if zeroed := ZeroedHead.among(rows):
+            matter = [head.name for head in sorted(zeroed, key=lambda head: head.value) if head.p < SURE]
+            sentences.append(
+                f"Zeroed alone, {len(matter)} of {len(zeroed)} heads change how many sentences come out right beyond "
+                f"luck (p < {SURE}, corrected over heads): {', '.join(matter[:8]) or 'none'}"
+                f"{' ...' if len(matter) > 8 else ''}."
+            )
+        best = next((head for head in AlignedHead.among(rows) if head.best), None)
+        if best is not None:
+            sentences.append(
+                f"{best.name}, chosen on train rows, looks most at the word that it translates for {best.value:.0%} "
+                f"of words (95 % {best.low:.0%} to {best.high:.0%}); positions alone find {best.baseline:.0%}, "
+                f"{best.above:+.0%} ({best.above_low:+.0%} to {best.above_high:+.0%}; n = {best.n} sentences)."
+            )
+        return [[*untouched, *(step.columns(*names) for step in PrunedColumn.among(rows))], " ".join(sentences)]
 
 
 STUDY = TranslationStudy()

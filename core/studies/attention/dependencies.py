@@ -23,6 +23,7 @@ from core.scoring.definitions import DIRECTIONS
 from core.scoring.intervals import StatisticEstimate
 from core.store.rows import Row
 from core.studies.attention.attending import at_head, contrasted
+from core.studies.attention.headlines import outstanding
 from core.studies.attention.inputs import ROWS_A_UNIT
 from core.studies.attention.partials import InputOffset, Pieces, RelationSums, added
 from core.studies.attention.records import DependencyScore
@@ -145,6 +146,9 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
             f"fixed distance {best.baseline:.2f}",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "value")
 
 
 STUDY = Dependencies()

@@ -17,6 +17,7 @@ from core.scoring.definitions import TYPES
 from core.scoring.registry import HeadScore
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads
+from core.studies.attention.headlines import outstanding
 from core.studies.attention.inputs import AttendingOptions, InputChunk, SourceText
 from core.studies.attention.partials import EffectiveSums, Pieces
 from core.studies.attention.records import EffectiveScore, LengthCorrelation
@@ -97,6 +98,9 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             percent(least.low, least.high, "{:.2f}", 1),
             "r = 1: nothing is lost",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "value")
 
 
 STUDY = Effective()

@@ -22,7 +22,7 @@ from core.scoring.corrections import q_of_all, q_values
 from core.scoring.registry import FEATURE_SCORES
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, score_of
-from core.studies.attention.headlines import above_null
+from core.studies.attention.headlines import above_null, outstanding
 from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import FeatureSums, Pieces
 from core.studies.attention.records import Score
@@ -114,6 +114,9 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return above_null(
             of_first, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens"
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "effect")
 
 
 STUDY = Features()

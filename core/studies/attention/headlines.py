@@ -1,9 +1,17 @@
-"""The sentence of studies whose scores stand beside a null."""
+"""The sentence of studies whose scores stand beside a null, and the heads that stand out in a terminal's table."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import SURE, Headline, percent, plural
+
+BEST = 3  # rows of each feature that a table shows
+SHOWN = (
+    "checkpoint", "task", "statistic", "feature", "head", "value", "low", "high", "n", "baseline", "q", "distance",
+    "dev", "kind", "has", "length_from", "length_to", "mean",
+)  # fmt: skip
 
 
 def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
@@ -23,3 +31,22 @@ def above_null(scores: Sequence[Score], what: str, look: Callable[[Score], str])
         percent(best.low, best.high, "{:.2f}", 1),
         f"null {best.baseline:.2f}",
     )
+
+
+def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
+    """The rows of each checkpoint, task, statistic and feature that have most of the column `by`, heads by name; below
+    them why there are no numbers of others.
+
+    Differences of two checkpoints have no effect of their own and stand out by their size; every length stays.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
+    for row in rows:
+        score = Score.of(row)
+        size = abs(score.value or 0.0) if score.checkpoint == "difference" else row.get(by, row.get("mean"))
+        if size is not None and row.get("chosen", True):
+            key = tuple(row.get(name) for name in ("checkpoint", "task", "statistic", "feature", "length_from"))
+            named = row | {"head": None if score.layer is None else score.name}
+            groups.setdefault(key, []).append((size, {column: named[column] for column in SHOWN if column in named}))
+    best = [sorted(sized, key=lambda pair: -pair[0])[:BEST] for sized in groups.values()]
+    notes = [f"{score.feature or score.statistic}: {score.note}" for score in Score.among(rows) if score.note]
+    return [[row for sized in best for _, row in sized], *dict.fromkeys(notes)]

@@ -19,6 +19,7 @@ from core.store.rows import Row
 from core.studies.attention import features
 from core.studies.attention.attending import Attending, of_heads
 from core.studies.attention.features import FeatureNames
+from core.studies.attention.headlines import outstanding
 from core.studies.attention.inputs import AttendingOptions, SourceText
 from core.studies.attention.partials import NormSums, Pieces
 from core.studies.attention.records import Score
@@ -100,6 +101,9 @@ class Norms(Attending[NormsOptions, NormSums]):
             "inputs",
             percent(most.low, most.high, "{:.2f}", 1),
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "value")
 
 
 STUDY = Norms()

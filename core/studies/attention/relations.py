@@ -23,7 +23,7 @@ from core.scoring.corrections import q_of_all
 from core.scoring.registry import link_score
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, ends, score_of
-from core.studies.attention.headlines import above_null
+from core.studies.attention.headlines import above_null, outstanding
 from core.studies.attention.inputs import AttendingOptions, Tasks
 from core.studies.attention.partials import Pieces, RelationSums
 from core.studies.attention.records import RelationScore
@@ -118,6 +118,9 @@ class Relations(Attending[RelationsOptions, RelationSums]):
             "heads and links",
             lambda score: f"looks along {score.feature} ({score.statistic}) most",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "effect")
 
 
 STUDY = Relations()

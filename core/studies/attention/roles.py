@@ -20,6 +20,7 @@ from core.scoring.registry import CLARK, HeadScore, Need
 from core.scoring.roles import TIMES, RoleMeans, role_q
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, at_head, beside_null, score_of
+from core.studies.attention.headlines import outstanding
 from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import Pieces, RoleSums
 from core.studies.attention.records import RoleScore
@@ -147,6 +148,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
             n,
             "inputs",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "value")
 
 
 STUDY = Roles()

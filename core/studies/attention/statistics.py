@@ -20,6 +20,7 @@ from core.scoring.intervals import StatisticEstimate
 from core.scoring.registry import CLARK, MAP_SCORES, HeadScore
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, of_heads, score_of
+from core.studies.attention.headlines import outstanding
 from core.studies.attention.inputs import AttendingOptions
 from core.studies.attention.partials import Pieces, StatisticsSums
 from core.studies.attention.records import PlaceScore, Score
@@ -82,6 +83,9 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         where = task_name(places[0].task)
         return Headline(f"What {len(mine)} heads mostly do on {where}: {counted}.", inputs, "inputs")
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, "value")
 
 
 STUDY = Statistics()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from core.models.encoding import Encoding
 
+SHOWN_EDGES = 30  # of a terminal's table
 PAIRS_A_UNIT = 8
 FILE_HELP = "pairs of your own: two sentences a line, a tab between; for a language model then a word and its foil"
 BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
@@ -139,6 +140,21 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"all verdicts hold together with {1 - circuit.alpha:.0%}",
             f"margin {circuit.margin_share:.0%} of the difference between A and B",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        edges = sorted(CircuitEdge.among(rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
+        shown = {edge.name for edge in edges}
+        of_edge = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")
+        of_mean = ("name", "pairs", "effect", "low", "high", "n")
+        (summary,) = CircuitSummary.among(rows)
+        return [
+            [edge.columns(*of_edge) for edge in edges],
+            f"effect: {edges[0].estimator}",
+            [mean.columns(*of_mean) for mean in EdgeMean.among(rows) if mean.name in shown],
+            "effect: mean, not clipped",
+            f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "
+            f"open; {circuit_table.said_of_stability(summary)}",
+        ]
 
 
 STUDY = CircuitStudy()

@@ -24,7 +24,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import RowOptions
 from core.studies.ablation.races import SHARE, constant_loss
 from core.studies.circuits import gate_table
-from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck
+from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
@@ -165,6 +165,11 @@ class Gates(Study[GatesOptions, GatePartial]):
             f"claimed in at least 95 % of {heads[0].fits} fits",
             f"margin {together.margin:.4f} in the task's loss",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient",
+                 "n")  # fmt: skip
+        return [[head.columns(*names) for head in GatedHead.among(rows)], *tables_beside(rows, GatedHead)]
 
 
 STUDY = Gates()

@@ -23,7 +23,7 @@ from core.scoring.interactions import interactions
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
 from core.studies.circuits.logit_differences import label_differences
-from core.studies.circuits.records import HeadPair, PairSample
+from core.studies.circuits.records import HeadPair, PairSample, tables_beside
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline
 from core.studies.options import DrawnRows, Limit
@@ -32,6 +32,7 @@ from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import TaskRow
 
+SHOWN_PAIRS = 20  # of a terminal's table
 ALL_PAIRS = 48  # heads up to which every pair is measured
 CHOOSING_ROWS = 64
 OPERATORS = ("zero", "mean")
@@ -167,6 +168,11 @@ class Pairs(Study[PairsOptions, PairPartial]):
             "p corrected over all pairs",
             "0: the two heads only add",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "n")
+        table = [pair.columns(*names) for pair in HeadPair.among(rows)[:SHOWN_PAIRS]]
+        return [table, *tables_beside(rows, HeadPair)]
 
 
 STUDY = Pairs()

@@ -1,9 +1,21 @@
 """The rows of the studies of heads together: gates, pairs, shapley."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from core.store.rows import Row
 from core.studies.records import Figure, Result, stated
+
+
+def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
+    """A table of each kind of rows but these."""
+    left_out = {name for kind in kinds for name in kind.KINDS}
+    tables: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get(Result.BY) not in left_out:
+            tables.setdefault(str(row.get(Result.BY)), []).append(row)
+    return [*tables.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

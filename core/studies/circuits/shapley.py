@@ -23,7 +23,14 @@ from core.studies.ablation import disabling, references
 from core.studies.circuits import shapley_table
 from core.studies.circuits.logit_differences import label_differences
 from core.studies.circuits.pairs import check_operator
-from core.studies.circuits.records import OrderContrast, OrderStep, RankingCorrelation, ShapleyHead, ShapleySum
+from core.studies.circuits.records import (
+    OrderContrast,
+    OrderStep,
+    RankingCorrelation,
+    ShapleyHead,
+    ShapleySum,
+    tables_beside,
+)
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import DrawnRows, Limit
@@ -143,6 +150,11 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
             "rows",
             f"95 % interval {ends}" if ends else "",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("name", "value", "low", "high", "rank", "effect", "gradient", "n")
+        table = [head.columns(*names) for head in ShapleyHead.among(rows)]
+        return [table, *tables_beside(rows, ShapleyHead, OrderStep)]
 
 
 STUDY = Shapley()

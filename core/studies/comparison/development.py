@@ -157,6 +157,9 @@ class Development(Study[DevelopmentOptions, Stages]):
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         return Headline(order_sentence(RoleBeginnings.among(rows)))
 
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return [[order.as_row() for order in RoleBeginnings.among(rows)]]
+
 
 STUDY = Development()
 

@@ -234,6 +234,10 @@ class Match(Study[MatchOptions, MatchPartial]):
             )
         return None
 
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("match", "similarity", "margin", "p", "agrees", "matched")
+        return [[{"head": head.name} | head.columns(*names) for head in Counterpart.among(rows)]]
+
 
 STUDY = Match()
 

@@ -43,6 +43,9 @@ READS = {"query head": "query", "key head": "key"}  # Q- and K-composition, and 
 ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
 
 
+SHOWN_PAIRS = 2  # of each head, in a terminal's table
+
+
 @pydantic.dataclasses.dataclass(frozen=True)
 class WhyOptions(AttendingOptions):
     """Which inputs are looked at, and what is told apart."""
@@ -179,6 +182,30 @@ class Why(Study[WhyOptions, WhyPartial]):
             largest.n,
             "inputs",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        by_head: dict[tuple[str, str, int, int], list[ScoreShare]] = {}
+        for share in ScoreShare.among(rows):
+            if share.level == "pair" and share.weighting == "even":
+                by_head.setdefault((share.checkpoint, share.task, share.layer, share.head), []).append(share)
+        names = ("task", "query_part", "key_part", "share", "low", "high", "null", "n")
+        table = [
+            {"head": f"L{share.layer + 1}H{share.head + 1}"} | share.columns(*names)
+            for shares in by_head.values()
+            for share in sorted(shares, key=lambda share: -share.share)[:SHOWN_PAIRS]
+        ]
+        removals = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
+        conditions = {"held to recomputed": "with LayerNorms held as computed anew"}
+        return [
+            table,
+            *(
+                f"Taking contributions away changes maps {conditions.get(record.scale, 'as their terms foretell')}: "
+                f"rank agreement {record.agreement:.2f} ({record.low:.2f} to {record.high:.2f}), median of "
+                f"{record.heads} heads, scale {record.scale}."
+                for record in removals
+                if record.low is not None
+            ),
+        ]
 
 
 STUDY = Why()

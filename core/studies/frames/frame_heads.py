@@ -26,7 +26,7 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, contrasts_of, unpacked
-from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
+from core.studies.frames.records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 from core.studies.head_facts import SURE, Fact, HeadScores, each, number
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Seed
@@ -76,6 +76,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, Inputs
     kinds = (FrameSummary, FrameHead, FrameSentence)
+    short_in = ("table", "csv", "latex")
     head_scores = (
         link_score("frames", "frame score", "mean over sentences of the largest weight between the pieces of a frame "
                    "element and of its target"),
@@ -157,6 +158,25 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
             interval,
             baseline,
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        names = ("name", "value", "low", "high", "n", "baseline", "exchanged", "excess", "q", "survives", "q_places",
+                 "beats_places")  # fmt: skip
+        summary = FrameSummary.of(rows[0])
+        read = f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}."
+        tested = [
+            f"{summary.n} {summary.average} scored; survive all four nulls: "
+            f"{', '.join(summary.survivors) or 'no head'}.",
+            "Beat the two place nulls alone (any word may look there): "
+            f"{', '.join(summary.beat_places or ()) or 'no head'}.",
+        ]
+        few = [f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}."]
+        table = [head.columns(*names) for head in FrameHead.among(rows)]
+        return [table, read, *(few if summary.n < FEWEST else tested)]
+
+    def warnings(self, rows: Sequence[Row]) -> list[str]:
+        skipped = FrameSummary.of(rows[0]).skipped_lines[:NAMED_LINES]
+        return [f"skipped {line.where}: {line.why}" for line in map(SkippedLine.of, skipped)]
 
 
 STUDY = FrameHeads()

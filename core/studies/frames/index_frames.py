@@ -7,7 +7,8 @@ which `keep` writes into the store when the job is done.
 import base64
 import json
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from core.store import frames
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Flag, Study, Unit
-from core.studies.frames.records import IndexedSlice
+from core.studies.frames.records import NAMED_LINES, IndexedSlice
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader
 DOCUMENTS_A_SLICE = 12
@@ -76,6 +77,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
 
     name, options, partial, arguments = "index-frames", IndexFramesOptions, Slices, Slice
     kinds = (IndexedSlice,)
+    short_in = ("table", "json", "csv", "latex")
     called = "Index of FrameNet"
     counts = "lexical units"
 
@@ -134,6 +136,17 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
                 run=run.run,
                 skipped=[line for piece in pieces for line in piece.skipped_lines],
             )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        slices = IndexedSlice.among(rows)
+        skipped, counted = sum(len(indexed.skipped_lines) for indexed in slices), Counter[str]()
+        for indexed in slices:
+            counted[indexed.release] += indexed.annotations
+        return [[{"release": name, "annotations": count, "skipped": skipped} for name, count in counted.items()]]
+
+    def warnings(self, rows: Sequence[Row]) -> list[str]:
+        skipped = [line for indexed in IndexedSlice.among(rows) for line in indexed.skipped_lines]
+        return [f"skipped {line.where}: {line.why}" for line in skipped[:NAMED_LINES]]
 
 
 STUDY = IndexFrames()

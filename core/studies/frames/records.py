@@ -9,6 +9,8 @@ from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.records import Result, stated
 
+NAMED_LINES = 20  # skipped lines that a terminal names
+
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedLine(Result):

@@ -54,6 +54,9 @@ SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so sh
 KEPT_SHARE = 0.9  # of the full model's score
 
 
+QUIET = ("component",)  # rows for pictures, which a table leaves out
+
+
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
     """Whose weights, on which task. shares: of the weights that go. settings: of the fine-tuning, train_limit and
@@ -168,6 +171,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
 
     name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, SubnetworkTask
     kinds = (Subnetwork, SubnetworkComponent, SurvivorClass)
+    short_in = ("table", "latex")
     called = "Subnetworks of {checkpoint}, {task}"
     needs = frozenset({Need.LABELS})
 
@@ -251,6 +255,9 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             percent(less.low, less.high),
             f"nothing removed {100 * defined(full.value):.1f}",
         )
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return [[row for row in rows if row.get(Result.BY) not in QUIET]]
 
 
 STUDY = SubnetworksStudy()

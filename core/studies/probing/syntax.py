@@ -60,6 +60,9 @@ TreeLimit = Annotated[
 ]
 
 
+QUIET = ("tree", "head")  # kinds of rows for pictures, which a table leaves out
+
+
 @pydantic.dataclasses.dataclass(frozen=True)
 class SyntaxOptions:
     """Whose attention, and on which trees."""
@@ -128,6 +131,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, FeatureSource
     kinds = (ParsedScore, HeadTree, BestHeadTree, TreeDifference, LeftOutSentences, DrawnTree)
+    short_in = ("table", "latex")
     called = "Syntax in the attention of {checkpoint}"
     counts = "words"
 
@@ -191,6 +195,9 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
             f"{simple.name} {100 * defined(simple.value):.0f} %",
         )  # fmt: skip
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return [[row for row in rows if row.get(Result.BY) not in QUIET]]
 
 
 STUDY = SyntaxStudy()
