@@ -8,13 +8,14 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from core.atlas.example_pair import PAIR, TEXT
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
 from tests.pages.opening import VIEWS, address_of
 
 WIDTHS, THEMES, TALLEST = (1440, 1280, 800), ("light", "dark"), 5000
 LINKS = {  # view: name of the picture to the rest of its address
     "maps/maps": {
-        "pair": "&text=The company said profits rose sharply.&pair=Profits went up, the company reported.&head=L3H2",
+        "pair": f"&text={TEXT}&pair={PAIR}&head=L3H2",
         "two": "&text=The keys to the old cabinet were on the table.&beside=atlas-decoder&head=L2H2&scale=own",
         "sorted": "&text=When Mary met her sister, she smiled at her.&score=previous&show=highest&unit=words",
         "effective": "&text=" + "It was the best of times, it was the worst of times. " * 5 + "&compare=raw, effective",

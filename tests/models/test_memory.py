@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, MistralConfig, MistralModel, Phi3Config, Phi3Model
 
+from core.atlas.example_pair import PAIR, TEXT
 from core.capture.running import capture
 from core.capture.selfcheck import self_check
 from core.errors import CheckpointError
@@ -123,7 +124,7 @@ def test_eight_bits_pass_the_self_check_and_stay_near_float32():
     pytest.importorskip("torchao", reason="torchao is no requirement; tried with 0.18.0")
     exact, eight = (open_checkpoint("atlas-encoder", dtype=dtype, device="cpu") for dtype in ("float32", "int8"))
     assert [finding for finding in self_check(eight) if not finding.passed] == []
-    encoding = exact.encode("The company said profits rose sharply.", "Profits went up, the company reported.")
+    encoding = exact.encode(TEXT, PAIR)
     off = np.abs(capture(exact, encoding).weights - capture(eight, encoding).weights)
     assert 0 < off.max() < 0.02
 

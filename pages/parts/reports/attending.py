@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 import streamlit as st
 
+from core.atlas.example_pair import PAIR, TEXT
 from core.attention import Head
 from core.errors import InputError
 from core.store import runs as store
@@ -28,9 +29,9 @@ from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
 
-EXAMPLES = """The keys to the old cabinet were never on the table.
+EXAMPLES = f"""The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
-The company said profits rose sharply. | Profits went up, the company reported."""
+{TEXT} | {PAIR}"""
 MOST_SENTENCES = 200
 WEIGHTS, NORMS = "weights", "norms"
 BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"

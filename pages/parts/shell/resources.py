@@ -92,13 +92,14 @@ def shown(
 
     An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError, InputError.
     """
-    if example.stored(name, text, pair) is None:
+    stored_example = example.stored(name, text, pair)
+    if stored_example is None:
         checkpoint(name, _head_of(name))  # its progress bar is drawn here and not in the cached part
     key = (name, text, pair, words, most, stamp_of(name), part)
     with st.spinner("Computing attention ..."):
         return _maps().get(
             key,
-            lambda: _captured(name, text, pair, words, most, part),
+            lambda: _captured(*(stored_example or _observed(name, text, pair, most, part)), words=words),
             lambda shown_input: shown_input.maps.weights.nbytes + len(shown_input.weights),
         )
 
@@ -322,8 +323,7 @@ def _head_of(name: str) -> "HeadKind":
     return "none" if parts_of(split_revision(name)[0]) == ("",) else "language"
 
 
-def _captured(name: str, text: str, pair: str | None, words: bool, most: int, part: str) -> Shown:
-    encoding, maps = _observed(name, text, pair, most, part)
+def _captured(encoding: "Encoding", maps: AttentionMaps, *, words: bool) -> Shown:
     looked_at = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
     maps = word_maps(maps, encoding) if words else maps
     first, separators = special_positions_of(looked_at, words=words)
@@ -332,9 +332,6 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, pa
 
 
 def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> tuple["Encoding", AttentionMaps]:
-    if stored_example := example.stored(name, text, pair):
-        return stored_example.encoding, stored_example.maps
-
     plain_name, revision = split_revision(name)
     model = open_checkpoint(plain_name, revision, _head_of(name))
     if model.family.translates and pair is None:
