@@ -3,7 +3,7 @@
 import hashlib
 import json
 import unicodedata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -13,10 +13,12 @@ from core.errors import InputError
 from core.frames.records import AnnotatedSentence
 from core.frames.rows import read_rows as frame_rows
 from core.frames.rows import write_rows
-from core.models.checkpoint import Checkpoint
 from core.studies.options import LARGEST_SEED
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tasks.own import absolute
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
 
 CUT_FROM, LONGEST_WORD = 400, 60  # characters of inputs and words that every tokenizer reads whole
 MARK = 16  # hex digits of a row's hash
@@ -83,7 +85,7 @@ def mark_of(row: TaskRow) -> str:
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
-def input_marks(row: TaskRow, checkpoint: Checkpoint) -> tuple[str, str]:
+def input_marks(row: TaskRow, checkpoint: "Checkpoint") -> tuple[str, str]:
     """What an input is known by, as a checkpoint sees it: rows that share either mark are one input.
 
     Args:
@@ -116,7 +118,7 @@ def _hashed(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
-def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: Checkpoint) -> None:
+def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "Checkpoint") -> None:
     """Raises InputError where an input comes twice among the rows of one choice, as tests take inputs for independent;
     or where one that judges is among those that the hypothesis was thought of on."""
     before: set[str] = set()

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core import config
+from core import config, studies
 from core.capture.edge_names import edge_name
 from core.studies.contract import Study
 from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
 from core.studies.hypotheses.row_choice import FRAMES, RowChoice
 from core.studies.lookup import find_study
-from core.studies.worker_cache import random_name
 
 if TYPE_CHECKING:
     from core.studies.hypotheses.hypothesis import HypothesisOptions
@@ -74,7 +73,7 @@ def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
     found = []
     for (study, checkpoint, rows), mine in needed.items():
         choice = options.thought if rows == "thought of on" else options.judged
-        name = random_name(checkpoint, 1 + RANDOM.index(rows)) if rows in RANDOM else checkpoint
+        name = studies.worker_cache.random_name(checkpoint, 1 + RANDOM.index(rows)) if rows in RANDOM else checkpoint
         run_options = _options(study, name, choice, mine, options.pipeline)
         found.append(StudyRun(study, checkpoint, rows, choice, run_options))
     return found
