@@ -51,9 +51,8 @@ class RaceStudy(Study[RaceOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> RaceOptions:
-        """Typed heads are groups; options that earlier versions had are left out. Raises InputError where something
-        else is to race with them."""
-        return super().read({k: v for k, v in disabling.with_groups(given).items() if k not in ("anytime", "control")})
+        """Typed heads are groups. Raises InputError where something else is to race with them."""
+        return super().read(disabling.with_groups(given))
 
     def units(self, options: RaceOptions) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
