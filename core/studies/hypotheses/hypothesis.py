@@ -12,6 +12,7 @@ from typing import Any
 
 import pydantic.dataclasses
 
+from core import studies
 from core.errors import InputError
 from core.scoring.level_spending import ALPHA
 from core.store.database import Database
@@ -29,7 +30,6 @@ from core.studies.options import Checkpoint, Pipeline
 from core.studies.records import Result
 from core.studies.standing import hashes_of
 from core.studies.transport import decode, encode
-from core.studies.worker_cache import get_checkpoint
 
 STATISTICS = ("criteria met", "held out and causal")
 
@@ -116,7 +116,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             raise InputError("A test needs at least one hypothesis that was not withdrawn; register one.")
         for hypothesis in options.hypotheses:
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
-        check_apart(options.thought, options.judged, get_checkpoint(options.checkpoint))
+        check_apart(options.thought, options.judged, studies.worker_cache.get_checkpoint(options.checkpoint))
         return [
             Unit(f"{run.source} {unit.key}", RunUnit(number, unit.key), unit.size)
             for number, run in enumerate(runs_of(options))

@@ -7,11 +7,11 @@ these weights that were stored before are looked at: what they measured on judgi
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from core import studies
 from core.attention import Head
 from core.errors import AtlasError, InputError, StoreError
-from core.models.checkpoint import Checkpoint
 from core.models.present import present_weights
 from core.scoring.level_spending import batch_level
 from core.store.database import Database
@@ -44,6 +44,9 @@ from core.studies.hypotheses.runs import runs_of
 from core.studies.preflight import check_runnable
 from core.studies.standing import hashes_of
 from core.tasks.glue import TaskRow, read_rows
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
 
 LATEST = "latest"
 MOST_HYPOTHESES = 500  # of a batch
@@ -119,7 +122,7 @@ def register(
         return add_batch(db, batch, [(h.layer, h.head, h.predicate, h.parameters) for h in whole])
 
 
-def earlier_runs(db: Database, checkpoint: Checkpoint, judged: Marks) -> list[Row]:
+def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
     """Runs of these weights that are stored here or ship, with how many judging inputs each has.
 
     Args:
