@@ -39,9 +39,6 @@ from core.commands.study_commands import command
 from core.errors import AtlasError, InputError
 from core.studies.lookup import find_study, study_modules
 
-# Studies that `finetune`, `labels maps`, `patterns train`, `study shares` and `hypothesis test` run
-NOT_BELOW_STUDY = {"finetune", "draw-maps", "train-patterns", "classify-maps", "hypothesis", "measure-heads"}
-NOT_BELOW_STUDY |= {"edge-effects"}  # which hypotheses ask for
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 app = typer.Typer(
     help="Attention Atlas: what attention heads do, and whether it matters.",
@@ -65,9 +62,10 @@ app.add_typer(labels_app, name="labels")
 app.add_typer(findings_app, name="findings")
 app.add_typer(hypothesis_app, name="hypothesis")
 study.command("shares")(shares)
-app.command()(command(find_study("finetune")))
-for name in sorted(study_modules().keys() - NOT_BELOW_STUDY):
-    study.command()(command(find_study(name), OWN.get(name)))  # called as its function, with dashes
+for experiment in map(find_study, sorted(study_modules())):
+    if experiment.typed_after is not None:
+        group = study if experiment.typed_after else app
+        group.command()(command(experiment, OWN.get(experiment.name)))  # called as its function, with dashes
 app.command("reproduce")(reproduce)
 
 

@@ -11,11 +11,13 @@ from core.errors import InputError
 from core.scoring.definitions import DEFINITIONS
 from core.store import runs
 from core.store.rows import Row
-from core.studies.ablation import race
+from core.studies.ablation import disable, prune, race
 from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
 from core.studies.ablation.races import RaceOptions
 from core.studies.ablation.shared_effects import shared_effects
+from core.studies.attention import features
 from core.studies.contract import Flag
+from core.studies.frames import frame_heads, index_frames
 from core.studies.frames.records import IndexedSlice
 
 # ---------------------------------------------------------------- features: some definitions only
@@ -75,7 +77,7 @@ def _earlier_sweep(_: Any, own_options: Beside) -> list[Row] | None:
     if not run:
         return None
     with database() as db:
-        stored_sweeps = runs.runs(db, "disable")  # imported ones too: whoever names one chooses it
+        stored_sweeps = runs.runs(db, disable.STUDY.name)  # imported ones too: whoever names one chooses it
         if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
     stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
@@ -145,9 +147,9 @@ def _show_with_skipped(ran: Ran) -> None:
 
 
 OWN = {
-    "features": Own(Only, _check_definitions, show=_show_definitions),
-    "disable": Own(Beside, _earlier_sweep, _raced, _show_beside),
-    "prune": Own(Saving, _check_share, show=_show_and_save),
-    "frame-heads": Own(show=_show_without_row_ids),
-    "index-frames": Own(ready=_needs_the_database, show=_show_with_skipped),
+    features.STUDY.name: Own(Only, _check_definitions, show=_show_definitions),
+    disable.STUDY.name: Own(Beside, _earlier_sweep, _raced, _show_beside),
+    prune.STUDY.name: Own(Saving, _check_share, show=_show_and_save),
+    frame_heads.STUDY.name: Own(show=_show_without_row_ids),
+    index_frames.STUDY.name: Own(ready=_needs_the_database, show=_show_with_skipped),
 }

@@ -123,6 +123,7 @@ class Study(Generic[O, P]):
         said_at: where its scores stand in lists, and what it says of a head in the sentence.
         gives: those scores in a few words.
         question: what it asks, where a view offers it beside others.
+        typed_after: the words before its name in the terminal: "study" or none; None of one that other commands run.
         short_in: the forms of the terminal (table, json, csv, latex) that print what `shown` gives; the others print
             every row.
     """
@@ -142,6 +143,7 @@ class Study(Generic[O, P]):
     said_at: ClassVar[int] = 0
     gives: ClassVar[str] = ""
     question: ClassVar[str] = ""
+    typed_after: ClassVar[str | None] = "study"
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:

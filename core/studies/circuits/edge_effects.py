@@ -63,6 +63,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
     """Take what one head tells another from another row: how far does the logit difference fall?"""
 
     name, options, partial = "edge-effects", EdgeEffectsOptions, EdgePartial
+    typed_after = None
     kinds = (EdgeEffect,)
     called = "Edges {edges} of {checkpoint}"
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})

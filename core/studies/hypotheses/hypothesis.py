@@ -91,6 +91,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
     """Test a registered batch of hypotheses about heads: which of seven criteria each meets."""
 
     name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, RunUnit
+    typed_after = None
     kinds = (Criterion, CriteriaMet)
     section = "hypotheses"
     gives = "criteria that hypotheses meet"

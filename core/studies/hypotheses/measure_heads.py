@@ -99,6 +99,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
     """Measure several scores of a checkpoint's heads as one job; each study's rows become a run of its own."""
 
     name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, Piece
+    typed_after = None
     kinds = (MeasuredStudy,)
 
     def title(self, options: MeasureHeadsOptions) -> str:

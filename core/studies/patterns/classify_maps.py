@@ -94,6 +94,7 @@ class ClassifyMaps(Study[ClassifyMapsOptions, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "classify-maps", ClassifyMapsOptions, Counts, MapChunk
+    typed_after = None
     kinds = (ClassShare, HeadClass, HeadClassShare, ClassNote, MovedShare)
     head_scores = (
         HeadScore("class", "confidence of its class", "share of its maps in its most frequent class",

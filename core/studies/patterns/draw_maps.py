@@ -106,6 +106,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     """Draw attention maps to label."""
 
     name, options, partial, arguments = "draw-maps", DrawMapsOptions, MapBatch, Inputs
+    typed_after = None
     kinds = (DrawnMaps,)
     counts = "inputs"
 

@@ -100,6 +100,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
 
     name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, Fold
+    typed_after = None
     kinds = (
         HeldOutScore,
         ClassScore,
