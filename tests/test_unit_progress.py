@@ -38,6 +38,7 @@ def test_a_folder_that_cannot_be_written_stops_no_unit(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with unit_progress.counting(tmp_path / "file" / "progress"):
         unit_progress.advance(1)
+    assert unit_progress.tokens_under_way(tmp_path / "file" / "progress") == 0
 
 
 @pytest.mark.slow  # 10 CPU seconds

@@ -16,6 +16,7 @@ from . import opening as opening
 from . import parts as parts
 from . import poolings as poolings
 from . import present as present
+from . import pruned as pruned
 from . import refusals as refusals
 from . import revisions as revisions
 from . import spelling as spelling

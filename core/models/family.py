@@ -123,8 +123,8 @@ def family_of(model_type: str) -> Family:
 def _read_off(model_type: str) -> tuple[bool, bool, bool]:
     """Whether the file of a family's models calls transformers' attention interface, whether it hands over sinks, and
     whether all of its masks are causal. The modules are imported."""
-    from transformers import MODEL_MAPPING
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers import MODEL_MAPPING  # with torch, 3 s that a start need not wait for
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # the same
 
     try:
         model = MODEL_MAPPING[CONFIG_MAPPING[model_type]]

@@ -443,6 +443,11 @@ def frozen_at(cursor: Any, project: str) -> int | None:
     return rows[0][0] if rows else None
 
 
+def frozen_now(db: Database, project: str) -> int | None:
+    """The same, read with a cursor of its own."""
+    return frozen_at(db.cursor(), project)
+
+
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
     """The projects of a class set that are open or paused and have a map among those to label."""
     rows = cursor.execute(

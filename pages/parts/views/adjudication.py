@@ -34,7 +34,7 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_disputes(db, class_set)
         return
     db.person.must("annotator", "decide on maps")
-    if project is not None and projects.frozen_at(db.cursor(), project) is not None:
+    if project is not None and projects.frozen_now(db, project) is not None:
         st.info(
             "This project is closed, and its labels count as they were when it was closed. Open it again under "
             "*Projects > Setup* to decide on its maps.",
