@@ -20,7 +20,8 @@ from core.studies.lookup import study_modules
 # sentence of a fine-tuning at chance is of 24 November 2026, those of dependencies and features (no head finds what was
 # not tested) are of 25 November 2026; rows of races were made again when
 # their intervals became those of bets; the interval of seeds is in heads, as its sentence. Temporary
-# paths say /earlier.
+# paths say /earlier. Sweeps were written anew when their sentence began to name the largest change in either direction,
+# or that nothing changes, and a head's score lost its interval where too few predictions flip.
 # A change that is meant to change rows: write them anew (`python -m tests.studies.test_earlier_rows`) and say why.
 FILE = Path(__file__).with_name("earlier_rows.json.xz")
 EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))

@@ -13,6 +13,7 @@ NAMES = study_modules().keys()
 # What looks like a table of studies and is none, or is one with a reason.
 OTHER = {
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
+    "core/tuning/saved_checkpoints.py": "keys of what training wrote, and their types",
     "core/notebook/__init__.py": "functions of a notebook, two of them called as what they ask",
     "core/report/claims/registry.py": "ids of the report's claims",
 }
@@ -48,6 +49,7 @@ HOMONYMS = {
     "core/sign_in.py": "a key of the settings",
     "core/store/label_checks.py": "separators are a column of the maps",
     "core/tasks/features.py": "separators are a feature of tokens",
+    "core/tuning/saved_checkpoints.py": "a key of what training wrote",
 }
 
 
