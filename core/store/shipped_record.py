@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core import config
-from core.errors import StoreError
+from core.errors import InputError, StoreError
 from core.reading import read_text
 from core.store.rows import Row, from_json
 
@@ -93,7 +93,16 @@ def _reading(file: Path) -> Iterator[None]:
     """StoreError in one sentence for a file of the record that is damaged, or was changed into something else."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+    except (
+        InputError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        pa.ArrowException,
+    ) as error:
         raise StoreError(
             f"Results that ship are read from the record, but its {file.name} is damaged or something else; your own "
             "results are as they were: take the record from the project again, or set ATLAS_RECORD to an empty folder."

@@ -86,7 +86,6 @@ TAMPERED |= {
     "rows of another file": changed("row.parquet", RUN),
     "a note nested 5,000 deep": lambda folder: (folder / "about.json").write_text('{"a":' * 5_000),
     "a note that is a list": lambda folder: (folder / "about.json").write_text("[1]"),
-    "a note in UTF-16": lambda folder: (folder / "about.json").write_bytes(json.dumps({"note": "n"}).encode("utf-16")),
 }
 
 

@@ -12,7 +12,7 @@ from core.store.rows import among, quoted
 ROOT = Path(config.__file__).parents[1]
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")])
 RUN = {"execute", "executemany", "read", "sql", "query"}
-SAFE = {"quoted", "marks", "among"}
+SAFE = {"quoted", "marks", "among", "int"}
 
 
 def unsafe(source: str) -> list[str]:
@@ -24,6 +24,13 @@ def unsafe(source: str) -> list[str]:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets
         if isinstance(target, ast.Name)
+    }
+    constants |= {  # parts of statements that another module of the store has as a constant
+        name.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("core.store")
+        for name in node.names
+        if name.name.isupper()
     }
     for function in [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Module))]:
         made = constants | _made_safely(function)
@@ -63,6 +70,8 @@ def _made_safely(function: ast.AST) -> set[str]:
         beside = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
         pairs = zip(target.elts, node.value.elts, strict=False) if beside else [(target, node.value)]
         for name, value in pairs:
+            if isinstance(value, ast.JoinedStr) and all(_is_safe(part, set()) for part in _parts(value)):
+                names |= {each.id for each in ast.walk(name) if isinstance(each, ast.Name)}
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in SAFE:
                 names |= {each.id for each in ast.walk(name) if isinstance(each, ast.Name)}
     return names

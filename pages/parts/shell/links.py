@@ -20,13 +20,20 @@ def query_of(page: str, view: str | None = None, **parameters: str | None) -> di
 
 
 def link(
-    target: str, label: str | None = None, *, icon: str | None = None, help: str | None = None, **parameters: Any
+    target: str,
+    label: str | None = None,
+    *,
+    icon: str | None = None,
+    help: str | None = None,
+    bold: bool = False,
+    **parameters: Any,
 ) -> None:
     """A link to "page" or "page/view". Its title and the page's icon unless told; other parameters of its URL."""
     page, _, view = target.partition("/")
     table = page_of(page)
     shown = table.view(view).title if view else table.title
     shown = plain(label) if label else shown
+    shown = f"**{shown}**" if bold else shown
     st.page_link(PAGES_FOLDER / f"{page}.py", label=shown, icon=icon or table.icon, help=help,
                  query_params=query_of(page, view or None, **parameters))  # fmt: skip
 

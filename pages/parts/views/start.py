@@ -53,7 +53,7 @@ def _ask() -> None:
 def _doors() -> None:
     for target, label, description in DOORS:
         with st.container(border=True, gap=None, key=f"door_{target}"):
-            links.link(target, f"**{label}**")
+            links.link(target, label, bold=True)
             st.caption(description)
 
 
