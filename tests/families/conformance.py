@@ -143,6 +143,8 @@ def table(outcomes: Iterable[Outcome]) -> str:
     lines = [
         "# Architectures of transformers",
         "",
+        "For people who ask whether an architecture can be opened, and what can be measured in it.",
+        "",
         f"Tried with transformers {transformers.__version__} on tiny random checkpoints of {len(every)} "
         "architectures that AutoModel opens and that have a text config. "
         "Regenerate with `python -m tests.families.conformance`.",

@@ -13,11 +13,12 @@ from core.studies.lookup import find_study, study_modules
 from core.studies.preflight import check_runnable
 
 NEED_LABELS = [name for name in study_modules() if Need.LABELS in find_study(name).needs]
+CLASSIFIER = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
 
 
 @pytest.fixture
 def tuned(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["BertForSequenceClassification"]}))
+    (tmp_path / "config.json").write_text(json.dumps(CLASSIFIER))
     (tmp_path / "training.json").write_text(json.dumps({"task": "sst2"}))
     return str(tmp_path)
 
@@ -32,7 +33,7 @@ def test_a_classifier_of_the_task_fits(tuned):
 
 
 def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, tmp_path):
-    config = {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "negative", "1": "positive"}}
+    config = CLASSIFIER | {"id2label": {"0": "negative", "1": "positive"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     own = tmp_path / "own.csv"
     own.write_text("sentence,label,split\nGood.,positive,dev\nBad.,negative,dev\n")
