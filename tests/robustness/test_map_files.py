@@ -88,9 +88,12 @@ def db(tmp_path_factory):
 
 LINE = json.dumps(FACTS)
 LINES = {
-    "UTF-16": LINE.encode("utf-16"),
-    "UTF-16 without a mark": LINE.encode("utf-16-le"),
-    "UTF-32": LINE.encode("utf-32"),
+    "UTF-16 cut in a character": LINE.encode("utf-16")[:-1],
+    "UTF-16 whose mark is that of the other byte order": b"\xfe\xff" + LINE.encode("utf-16-le"),
+    "UTF-16 without a mark, cut in a character": LINE.encode("utf-16-le")[:-1],
+    "UTF-16 with half a surrogate pair": LINE.replace("mine", "\ud83d").encode("utf-16", "surrogatepass"),
+    "UTF-32 cut in a character": LINE.encode("utf-32")[:-1],
+    "UTF-32 without a mark": LINE.encode("utf-32-le"),
     "Latin-1": LINE.replace("mine", "mün").encode("latin-1"),
     "half a character": LINE.encode()[:-1] + b"\xc3",
     "NUL": b"\0" * 100,
@@ -122,3 +125,16 @@ def test_a_good_pair_comes_in(tmp_path):
     facts.write_bytes(LINE.encode())
     with Database(tmp_path / "atlas.duckdb") as database:
         assert import_maps(database, maps, facts) == (1, 1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_facts_in_another_unicode_encoding_are_those_in_utf_8(tmp_path, encoding):
+    maps, facts = tmp_path / "maps.npz", tmp_path / "facts.jsonl"
+    maps.write_bytes(GOOD)
+    line = json.dumps(FACTS | {"checkpoint": "mün🙂", "tokens": ["a", "é", "–", "d"]}, ensure_ascii=False)
+    with Database(tmp_path / "atlas.duckdb") as database:
+        facts.write_bytes(line.encode())
+        assert import_maps(database, maps, facts) == (1, 1)
+        facts.write_bytes(line.encode(encoding))
+        assert import_maps(database, maps, facts) == (1, 0)  # the same map: its id is a hash of its facts
+        assert list(labels.map_facts(database)["checkpoint"]) == ["mün🙂"]

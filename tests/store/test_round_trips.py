@@ -182,14 +182,18 @@ def test_one_hopeless_line_is_refused_alone(db, tmp_path, line):
     assert report.new == 2
 
 
-def test_files_without_bound_are_refused_at_once(db, tmp_path):
+def test_files_without_bound_are_refused_at_once(db, tmp_path, monkeypatch):
     table = pa.table({"map_id": pa.array(["m1"] * 3_000_000).dictionary_encode()})
     pq.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
     (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="at most 200,000 rows"):
         label_files.import_labels(db, tmp_path / "bomb.parquet")
-    with pytest.raises(InputError, match="at most 512 MB"):
+    with pytest.raises(InputError, match=r"zero\.jsonl cannot be opened \(Not a regular file\)"):
         label_files.import_labels(db, tmp_path / "zero.jsonl")
+    monkeypatch.setattr(label_files, "LARGEST", 2**20)
+    (tmp_path / "large.jsonl").write_bytes(b"\n" * (2**20 + 1))
+    with pytest.raises(InputError, match="at most 1 MB"):
+        label_files.import_labels(db, tmp_path / "large.jsonl")
 
 
 def test_a_database_of_before_opens_with_its_labels_and_its_unknown_class_counted(tmp_path):
