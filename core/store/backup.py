@@ -121,9 +121,9 @@ def back_up(db: Database, file: str | Path) -> int:
         log = part.with_name(part.name + ".wal")
         try:
             with db.still():
-                _copy_held(db.path, part)
+                copy_held(db.path, part)
                 if (own := db.path.with_name(db.path.name + ".wal")).exists():
-                    _copy_held(own, log)
+                    copy_held(own, log)
             _fold(part)
             _must_be_whole(part, db.path)
         finally:
@@ -131,7 +131,7 @@ def back_up(db: Database, file: str | Path) -> int:
     return target.stat().st_size
 
 
-def _copy_held(source: Path, target: Path) -> None:
+def copy_held(source: Path, target: Path) -> None:
     """Copy a file that this process has a lock on, in another process: here, closing what was read would let go of the
     lock (POSIX, fcntl), and a second process could write to the database. Raises OSError."""
     copied = subprocess.run(  # noqa: S603 - this interpreter, and paths as arguments

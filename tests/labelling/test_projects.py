@@ -1,6 +1,5 @@
 """Projects in the store: what is drawn, who is handed what, what admins may do, and that a kill changes nothing."""
 
-import shutil
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from core.labelling import assignment_service
 from core.labelling.events import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
+from core.store.backup import copy_held
 from core.store.database import Database
 from core.store.people import Person, RightsError
 from core.store.project_counts import ProjectCounts, project_counts
@@ -333,7 +333,7 @@ class Killed(RuleBasedStateMachine):
         after = Path(self.folder.name) / f"{self.number}.duckdb"
         for ending in ("", ".wal"):
             if before.with_name(before.name + ending).exists():
-                shutil.copy(before.with_name(before.name + ending), after.with_name(after.name + ending))
+                copy_held(before.with_name(before.name + ending), after.with_name(after.name + ending))
         self.db.close()
         self.db = Database(after)
         for hand in self.hands.values():

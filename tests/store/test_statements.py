@@ -32,6 +32,10 @@ def unsafe(source: str) -> list[str]:
         for name in node.names
         if name.name.isupper()
     }
+    for node in tree.body:  # in their order: one may be made of those above it
+        is_joined = isinstance(node, ast.Assign) and isinstance(node.value, ast.JoinedStr)
+        if is_joined and all(_is_safe(part, constants) for part in _parts(node.value)):
+            constants |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     for function in [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Module))]:
         made = constants | _made_safely(function)
         for call in [node for node in ast.walk(function) if isinstance(node, ast.Call) and _runs_sql(node)]:
@@ -105,6 +109,19 @@ def _composes(source: str) -> bool:
 )
 def test_the_check_sees_what_is_not_quoted(statement):
     assert unsafe(f"def ask(cursor, db, table, column, run):\n    {statement}\n")
+
+
+def test_a_statement_of_the_module_is_safe_where_all_its_parts_are():
+    source = """
+ONE = "WITH one AS (SELECT 1)"
+TWO = f"{ONE}, two AS (SELECT 2)"
+THREE = f"{TWO}, three AS ({asked()})"
+
+def ask(db):
+    db.read(f"{TWO} SELECT * FROM two")
+    db.read(f"{THREE} SELECT * FROM three")
+"""
+    assert unsafe(source) == ["THREE"]
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ What is true is planted in the numbers that a study leaves; what is false is a n
 the same answer too.
 """
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from core import config
 from core.attention import Head
 from core.capture.edge_names import ends_of
 from core.errors import InputError
@@ -58,10 +60,17 @@ def classed(numbers):
     return classify_maps.Counts((piece,))
 
 
+def _confused(true):
+    """How often the bundled classifier calls held-out maps of a class each of its classes."""
+    about = json.loads((config.ANNOTATIONS / "bert" / "classifier.json").read_text(encoding="utf-8"))
+    called = np.sum(about["scores"]["confusions"], axis=0)[about["classes"].index(true)]
+    return called / called.sum()
+
+
 def test_the_share_of_a_class_has_a_binomial_p_and_is_freed_of_confusions():
     chance = np.random.default_rng(0)
     numbers = chance.choice(5, p=(0.8, 0.05, 0.05, 0.05, 0.05), size=(200, 1, 2))
-    numbers[:, 0, 1] = 1  # always diagonal
+    numbers[:, 0, 1] = chance.choice(5, p=_confused("diagonal"), size=200)  # always diagonal, as the classifier sees it
     found = told(said("class", **{"class": "vertical", "control": "diagonal"}), classed(numbers))
     hits = int((numbers[:, 0, 0] == 0).sum())
     assert found.effect.p == pytest.approx(stats.binomtest(hits, 200, 0.5, alternative="greater").pvalue)
@@ -72,6 +81,13 @@ def test_the_share_of_a_class_has_a_binomial_p_and_is_freed_of_confusions():
     assert (neighbour.effect.p, neighbour.explained.p) == (1.0, 1.0)
     assert not neighbour.specific.is_beyond
     assert share_reading("a share", np.zeros(0, bool), 0.5) == Reading("a share", None, None, None, 0, 1.0, 0.5, 0.5)
+
+
+def test_counts_that_the_confusions_cannot_give_are_not_freed_of_them():
+    numbers = np.ones((200, 1, 1), dtype=int)  # the classifier calls one diagonal map of five something else
+    found = told(said("class", **{"class": "vertical", "control": "diagonal"}), classed(numbers))
+    assert found.effect.p == 1.0
+    assert "errs otherwise on these maps" in found.explained
 
 
 def test_a_head_at_the_least_share_is_found_beyond_it_as_often_as_the_level_says():

@@ -6,7 +6,6 @@ What labels prints "acknowledged N FOLDER" once the store has acknowledged the l
 
 import gzip
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -106,7 +105,7 @@ def prepare(folder: Path) -> None:
         with db.still():
             for name in ("a killed one opens", "a backup"):
                 for end in ("", ".wal"):
-                    shutil.copy(f"{source}{end}", folder / name / f"{DATABASE}{end}")
+                    backup.copy_held(Path(f"{source}{end}"), folder / name / f"{DATABASE}{end}")
     source.unlink()
     (folder / "an earlier version opens" / DATABASE).write_bytes(gzip.decompress(EARLIER.read_bytes()))
 
