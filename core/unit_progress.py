@@ -24,7 +24,8 @@ class Count:
         now = time.monotonic()
         if now - self.written >= EVERY:
             self.written = now
-            with suppress(OSError):  # a full disk or a folder that is gone stops no unit
+            with suppress(OSError):  # a full disk stops no unit
+                self.file.parent.mkdir(parents=True, exist_ok=True)  # another worker removes it when its unit ends
                 self.file.write_text(f"{tokens:.0f}", encoding="utf-8")
 
 
@@ -48,8 +49,6 @@ def within(tokens: float) -> None:
 def counting(folder: Path) -> Iterator[None]:
     """Count the tokens of this block in a file of this process in `folder`; the file is removed when the block ends."""
     file = folder / str(os.getpid())
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
     token = _count.set(Count(file))
     try:
         yield

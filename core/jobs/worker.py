@@ -69,7 +69,7 @@ def more(name: str, options: Row, rows: list[Row]) -> Outcome:
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
     """Where workers on this machine say how far they are with the units of a job of these options."""
-    return settings().runs / "progress" / identity(name, options)[:24]
+    return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
