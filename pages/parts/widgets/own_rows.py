@@ -6,7 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from core import config
@@ -70,8 +69,7 @@ def preview(read: Callable[[], tuple[str, str]]) -> None:
     with clear_errors():
         table = _read_once(*read())
         st.caption(plain(f"{table.name}: {counted(len(table.rows), 'rows')}, read as {table.form}. {_columns(table)}"))
-        shown = [cells for _, cells in table.rows[:PREVIEWED]]
-        show_table(pd.DataFrame(shown, columns=list(table.columns)))
+        show_table([{name: cells.get(name) for name in table.columns} for _, cells in table.rows[:PREVIEWED]])
         if LABEL in table.columns:
             labels = Counter(cells[LABEL] or "(empty)" for _, cells in table.rows)
             listed = ", ".join(f"{label[:40]} ({count})" for label, count in labels.most_common(LABELS_LISTED))

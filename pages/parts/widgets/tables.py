@@ -3,7 +3,6 @@ their rows."""
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from pages.parts.shell.short_names import BETWEEN_NAMES, short_titles
@@ -18,6 +17,8 @@ def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options:
     """
     if hasattr(rows, "format_index"):  # a Styler, which is 40 ms to import
         return container.dataframe(rows, hide_index=True, placeholder="", height=height, **options)
+    import pandas as pd  # not on a first page, whose context bar has no table yet
+
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
     if "checkpoint" in frame:  # files to download keep its whole path
         names = frame["checkpoint"]
@@ -28,6 +29,6 @@ def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options:
     return container.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
 
 
-def _in_words(frame: pd.DataFrame) -> dict[str, str]:
+def _in_words(frame: Any) -> dict[str, str]:
     """The headings of columns whose names are of several words."""
     return {name: name.replace("_", " ") for name in frame.columns if isinstance(name, str) and "_" in name}
