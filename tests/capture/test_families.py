@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 from core.attention import Head
 from core.capture.interventions import Intervention, Knockout
@@ -12,6 +13,7 @@ from core.capture.outputs import mean_outputs
 from core.capture.running import capture, model_inputs, prepared, run
 from core.capture.selfcheck import eager_parts, self_check
 from core.errors import InterventionError
+from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
 from core.models.family import FAMILIES as RECORDS
 from core.models.family import Family, family_of
@@ -209,11 +211,16 @@ def test_cutting_all_that_a_window_shows_is_refused():
         states(checkpoint, checkpoint.encode(TEXT[0]), cut)
 
 
-def test_xlm_roberta_keeps_two_positions_for_itself_and_runs_at_its_longest():
-    checkpoint = newer("xlm-roberta")
+@pytest.mark.parametrize("padding", [0, 1])  # 1 as of the published checkpoints
+def test_xlm_roberta_keeps_positions_up_to_its_padding_and_runs_at_its_longest(padding):
+    made = newer("xlm-roberta")
+    model = AutoModel.from_config(type(made.model.config)(**made.model.config.to_dict() | {"pad_token_id": padding}))
+    checkpoint = Checkpoint(name="padded", model=model.eval(), tokenizer=made.tokenizer)
     longest = checkpoint.encode("dog " * 600)
-    assert len(longest) == checkpoint.max_length == checkpoint.model.config.max_position_embeddings - 2
+    assert len(longest) == checkpoint.max_length == model.config.max_position_embeddings - padding - 1
     assert states(checkpoint, longest).isfinite().all()
+    with torch.no_grad(), pytest.raises((IndexError, RuntimeError), match="out of"):  # not one more
+        model(input_ids=torch.tensor([[longest.ids[1]] * (len(longest) + 1)]))
 
 
 @pytest.mark.parametrize("family", ["gemma2", "gpt_oss"])  # no SDPA in transformers

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional
+from transformers import AutoModelForSequenceClassification, BertConfig
 
 from core.attention import Head
 from core.capture.interventions import OPERATORS, Given, Intervention, pointing, uniform
@@ -11,6 +12,7 @@ from core.capture.outputs import head_outputs, mean_outputs
 from core.capture.running import model_inputs, predict, prepared
 from core.capture.sweeping import every_head
 from core.errors import CheckpointError, InputError, InterventionError
+from core.models.checkpoint import Checkpoint
 from tests.capture.conftest import tiny
 from tests.capture.test_interventions import INTERCEPTABLE, classifier
 from tests.capture.test_sweeping import encodings, one_by_one
@@ -132,11 +134,22 @@ def test_sets_of_heads_add_up():
 
 
 def test_a_row_whose_loss_is_no_number_is_named():
+    bare = tiny("bert")
+    model = AutoModelForSequenceClassification.from_config(
+        BertConfig(**bare.model.config.to_dict() | {"num_labels": 1})
+    )
+    checkpoint = Checkpoint(name="scorer", model=model.eval(), tokenizer=bare.tokenizer)
+    rows = LabelledRows(encodings(checkpoint)[:2], [0.5, float("nan")], names=["dev-3", "dev-7"])
+    with pytest.raises(InputError, match=r"that of row dev-7 is not \(1 of 2 rows\)"):
+        effects(checkpoint, rows, [frozenset({Head(0, 0)})], "zero")
+
+
+def test_weights_that_are_no_numbers_are_refused_before_any_loss():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)[:2]
     checkpoint.model.get_input_embeddings().weight.requires_grad_(False)[some[1].ids[1]] = float("nan")
-    with pytest.raises(InputError, match="dev-7"):
-        effects(checkpoint, LabelledRows(some, [0, 1], names=["dev-3", "dev-7"]), [frozenset({Head(0, 0)})], "zero")
+    with pytest.raises(CheckpointError, match=r"L\d+H\d+ has one that is none"):
+        effects(checkpoint, LabelledRows(some, [0, 1]), [frozenset({Head(0, 0)})], "zero")
 
 
 def test_what_cannot_be_asked():

@@ -32,21 +32,13 @@ from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.passes import Prepared
 from core.studies.attention.role_measure import RoleMeasure
 from core.studies.frames.frame_scoring import Sinkless
-from tests.capture.conftest import DECODERS, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny
-from tests.capture.conftest import translator as translating
+from tests.capture.conftest import DECODERS, TEXT, TRANSLATORS, built, tiny
+from tests.families.tiny import HYBRIDS, tiny_of_record
 from tests.spread import one_in
 
-NAMES = [name for name, record in RECORDS.items() if record.interceptable]
-LINKABLE = [name for name in NAMES if name not in (*TRANSLATORS, "gpt_oss")]
+NAMES = [name for name, record in RECORDS.items() if record.interceptable and record.streams]
+LINKABLE = [name for name in NAMES if name not in (*TRANSLATORS, *HYBRIDS, "gpt_oss")]
 SPAN = 1e-5
-
-
-def opened(name):
-    if name in TRANSLATORS:
-        return translating(name)
-    if name == "gpt_oss":
-        return built(name, SINKS, encodes=False)
-    return newer(name) if name in NEW_FAMILIES else tiny(name)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +103,7 @@ def both_ways(checkpoint, encoding):
 
 @pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_sums_equal_those_of_whole_maps(name):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     encoding = checkpoint.encode(TEXT[0], TEXT[1])
     for weights, sums, needs, (plain, streamed) in both_ways(checkpoint, encoding):
         assert torch.allclose(plain, streamed, atol=1e-4)
@@ -141,7 +133,7 @@ def observers_of(checkpoint, encodings):
 
 @pytest.mark.parametrize("name", ["bert", "modernbert", "llama", "gemma2", "mistral", "t5"])
 def test_measures_have_the_same_results_either_way(name, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     encodings = [checkpoint.encode(text, None) for text in (*TEXT, TEXT[0])]
     found, wanted = observers_of(checkpoint, encodings), observers_of(checkpoint, encodings)
     run(checkpoint, encodings, found)
@@ -166,7 +158,7 @@ def marked(encoding, number, *, causal):
 
 @pytest.mark.parametrize("name", ["roberta", "modernbert", "gpt2", "qwen2"])
 def test_features_have_the_same_results_either_way(name, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     encodings = [checkpoint.encode(text, None) for text in (*TEXT, "it", TEXT[0])]
     marks = [marked(encoding, number, causal=checkpoint.causal) for number, encoding in enumerate(encodings)]
     both = []
@@ -184,7 +176,7 @@ def test_features_have_the_same_results_either_way(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["modernbert", "gpt2"])
 def test_roles_have_the_same_results_either_way(name, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     inputs = [Prepared(k, checkpoint.encode(text, None), ()) for k, text in enumerate((*TEXT, TEXT[0]))]
     both = []
     for least in (1, 10_000):
@@ -213,7 +205,7 @@ def linked(encoding, number):
 
 @pytest.mark.parametrize("name", one_in(3, LINKABLE))
 def test_relations_have_the_same_results_either_way(name, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     texts = [(TEXT[0], None if checkpoint.causal else TEXT[1]), (TEXT[1], None), ("it", None), (TEXT[1], None)]
     encodings = [checkpoint.encode(*text) for text in texts]
     words, both = [linked(encoding, number) for number, encoding in enumerate(encodings)], []
@@ -263,7 +255,7 @@ def frame_observers(checkpoint, encodings):
 @pytest.mark.parametrize("sinkless", [False, True])
 @pytest.mark.parametrize("name", one_in(3, LINKABLE))
 def test_frame_links_have_the_same_results_either_way(name, sinkless, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     encodings, both = [checkpoint.encode(text) for text in (TEXT[0], TEXT[1], TEXT[1])], []
     for least in (1, 10_000):
         monkeypatch.setattr(streaming, "STREAMED_FROM", least)
@@ -295,7 +287,7 @@ def whole_maps(checkpoint, encodings, observers, monkeypatch, **wanted):
 
 
 def test_maps_stay_whole_where_something_needs_them(monkeypatch):
-    bert = opened("bert")
+    bert = tiny_of_record("bert")
     encodings = [bert.encode(TEXT[0])]
     assert not whole_maps(bert, encodings, observers_of(bert, encodings), monkeypatch)
     disabled = [Intervention("disable", frozenset({Head(0, 1)}))]
@@ -308,7 +300,7 @@ def test_maps_stay_whole_where_something_needs_them(monkeypatch):
 
 @pytest.mark.parametrize("name", ["deberta", "xlnet", "falcon", "gpt_neo"])
 def test_families_reached_at_the_softmax_keep_their_maps(name, monkeypatch):
-    checkpoint = opened(name)
+    checkpoint = tiny_of_record(name)
     encodings = [checkpoint.encode(TEXT[0])]
     assert whole_maps(checkpoint, encodings, observers_of(checkpoint, encodings), monkeypatch)
 
@@ -346,7 +338,7 @@ def test_a_score_that_is_no_number_is_named_by_head_and_token(least, monkeypatch
 
 
 def test_blocks_come_in_order_and_whole_to_what_needs_maxima():
-    checkpoint, most, starts = opened("mistral"), {}, []
+    checkpoint, most, starts = tiny_of_record("mistral"), {}, []
 
     def largest(head, start, weights):
         starts.append((head, start))

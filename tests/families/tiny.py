@@ -11,9 +11,21 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from core.models.checkpoint import Checkpoint
 from core.models.family import family_of
-from tests.capture.conftest import byte_level, wordpiece
+from tests.capture.conftest import FAMILIES as OLD_FAMILIES
+from tests.capture.conftest import (
+    NEW_FAMILIES,
+    SINKS,
+    TRANSLATORS,
+    built,
+    byte_level,
+    newer,
+    tiny,
+    translator,
+    wordpiece,
+)
 
 LAYERS, HEADS = 4, 4
+HYBRIDS = {"glm5_next_text"}  # records with attention in some layers only: statistics of every layer refuse them
 _SIZES = (
     (
         32,
@@ -159,3 +171,14 @@ def tiny_of(model_type: str) -> Checkpoint:
     how = {} if family_of(model_type).interceptable else {"attn_implementation": "eager"}  # as it is opened
     model = AutoModel.from_config(tiny_config(model_type, len(tokenizer)), **how).eval()
     return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
+
+
+def tiny_of_record(model_type: str) -> Checkpoint:
+    """A random checkpoint of a family with a record: with its windows and shared keys where it has them."""
+    if model_type in TRANSLATORS:
+        return translator(model_type)
+    if model_type == "gpt_oss":
+        return built(model_type, SINKS, encodes=False)
+    if model_type in NEW_FAMILIES:
+        return newer(model_type)
+    return tiny(model_type) if model_type in OLD_FAMILIES else tiny_of(model_type)

@@ -42,7 +42,7 @@ def _order(rng: np.random.Generator, heads: int, groups: int) -> tuple[list[int]
 
 def _shuffle(name: str, weights: torch.Tensor, orders: tuple, checkpoint: Checkpoint, groups: int) -> None:
     order, group_order = orders
-    heads, conv = len(order), checkpoint.family.model_type == "gpt2"
+    heads, conv = len(order), checkpoint.family.model_type in ("gpt2", "imagegpt")
     fused = 1 if conv and weights.dim() == 2 else 0
     if re.search(QUERY, name) or re.search(r"\.(q_bias|v_bias|sinks|r_\w+_bias)$", name):
         _blocks(weights, 0, order, heads)

@@ -17,22 +17,14 @@ from core.studies.comparison import match
 from core.studies.comparison.head_similarity import common_inputs, compared
 from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
 from core.studies.comparison.recurrence import recurrences
-from tests.capture.conftest import FAMILIES, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny, translator
+from tests.capture.conftest import TEXT, built, tiny
+from tests.families.tiny import HYBRIDS, tiny_of_record
 from tests.spread import one_in
 from tests.studies.permuted import permuted
 from tests.studies.through_json import rows_of
 
 TEXTS = [*TEXT, "The small engine ran all night.", "Did the old dog hear it stop?"]
 SOURCES = [SourceText(k, f"text-{k}", text, None) for k, text in enumerate(TEXTS)]
-EVERY = sorted({*FAMILIES, *NEW_FAMILIES, "gpt_oss", *TRANSLATORS})
-
-
-def opened(family):
-    if family in TRANSLATORS:
-        return translator(family)
-    if family == "gpt_oss":
-        return built(family, SINKS, encodes=False)
-    return newer(family) if family in NEW_FAMILIES else tiny(family)
 
 
 def saved(checkpoint, folder):
@@ -41,13 +33,10 @@ def saved(checkpoint, folder):
     return str(folder)
 
 
-def test_every_claimed_family_is_permuted_here():
-    assert set(EVERY) == set(RECORDS)
-
-
-@pytest.mark.parametrize("family", one_in(3, EVERY))
+# hybrids: their layers without attention have no heads that could be found
+@pytest.mark.parametrize("family", one_in(3, sorted(RECORDS.keys() - HYBRIDS)))
 def test_heads_permuted_inside_their_layers_are_found_exactly(family):
-    checkpoint = opened(family)
+    checkpoint = tiny_of_record(family)
     other, order = permuted(checkpoint)
     assert (order != np.arange(order.shape[1])).any()
     encoding = checkpoint.encode(TEXT[0])
