@@ -21,6 +21,7 @@ BY_NAME = {
     "display": "tqdm calls it",
     "label2id": "a model's config that transformers reads",
     "problem_type": "the same",
+    "num_labels": "the same",
     "modified": "a key of a cache: a changed file is read anew",
     "database_id": "a key of a cache: another database is read anew",
     "live_clicks": "state of a page that its widgets read by key",

@@ -198,11 +198,6 @@ def read(folder: Path) -> list[CrateBatch]:
         raise InputError(f"The {FILE} of {folder.name} is not whole ({error}): export the crate again.") from error
 
 
-def content_of(folder: Path) -> str:
-    """The hash of all that a crate says, which a citation may carry."""
-    return str(_json(_inside(folder, FILE)).get(CONTENT))
-
-
 def altered_parts(folder: Path) -> list[CrateMismatch]:
     """What a crate shows that is not what was written: by the hash of all of it, and what the metadata repeat.
 
