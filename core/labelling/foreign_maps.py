@@ -58,8 +58,8 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
         text = read_text(file, most=MOST_BYTES)
     except OSError as error:
         raise InputError(
-            f"Facts are read from a JSONL file in UTF-8 of at most {MOST_BYTES >> 20} MB; {file.name} cannot be read "
-            "so: save it as UTF-8."
+            f"Facts must be in a JSONL file of at most {MOST_BYTES >> 20} MB; {file.name[:120]} cannot be read "
+            f"({error.strerror or error}). Check its name and size."
         ) from error
     for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():

@@ -186,7 +186,7 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     "map_id" instead of "key".
 
     Args:
-        file: that is read, UTF-8.
+        file: that is read, in UTF-8 or UTF-16.
 
     Returns:
         The labels in the order of the lines, at least one.
@@ -202,7 +202,10 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
             )
         lines = lines_of(read_text(file))
     except OSError as error:
-        raise InputError(f"Labels are read from a JSONL file in UTF-8; {file} cannot be read so: check it.") from error
+        raise InputError(
+            f"Labels must be in a JSONL file; {file.name[:120]} cannot be read "
+            f"({error.strerror or error}). Check its name."
+        ) from error
     labels: dict[str, GivenLabel] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():

@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from core.labelling import foreign_maps
 from core.labelling.foreign_maps import import_maps
 from core.patterns.labelled_files import read_map_file
 from core.store import labels
@@ -116,6 +117,17 @@ def test_lines_of_facts(db, tmp_path, name):
     maps.write_bytes(GOOD)
     facts.write_bytes(LINES[name])
     refused(lambda: import_maps(db, maps, facts))
+    assert labels.map_facts(db).empty
+
+
+def test_a_file_of_facts_that_cannot_be_read_is_refused_with_the_reason(db, tmp_path, monkeypatch):
+    (tmp_path / "maps.npz").write_bytes(GOOD)
+    (tmp_path / "facts.jsonl").write_text(LINE)
+    told = refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path / "none.jsonl"))
+    assert "none.jsonl cannot be read (No such file or directory)" in told
+    assert "(Is a directory)" in refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path))
+    monkeypatch.setattr(foreign_maps, "MOST_BYTES", 10)
+    assert "(larger than 0 MB)" in refused(lambda: import_maps(db, tmp_path / "maps.npz", tmp_path / "facts.jsonl"))
     assert labels.map_facts(db).empty
 
 
