@@ -24,7 +24,7 @@ from core.tuning.batches import encode
 from core.tuning.model import initialised
 from core.tuning.recipe import Recipe
 from core.tuning.training import Fit
-from tests.families.__main__ import maker_of
+from tests.families.tiny import tiny_of_record
 
 DTYPES = ("float32", "bfloat16")
 ROWS = 16
@@ -83,7 +83,7 @@ def _within(difference: float, kind: str, dtype: str) -> tuple[bool, str]:
 
 def selfcheck(family: str, device: torch.device, dtype: str) -> tuple[bool, str]:
     """The six checks that a checkpoint passes when it is opened."""
-    findings = self_check(moved(maker_of(family)(), device, dtype))
+    findings = self_check(moved(tiny_of_record(family), device, dtype))
     broken = [f"{finding.name}: {finding.seen}" for finding in findings if not finding.passed]
     return not broken, "; ".join(broken) or f"{len(findings)} of {len(findings)}"
 

@@ -10,7 +10,7 @@ from core.models.family import FAMILIES
 from tests.device import __main__ as command
 from tests.device import checks
 from tests.device.times import times
-from tests.families.__main__ import maker_of
+from tests.families.tiny import tiny_of_record
 
 CPU = torch.device("cpu")
 
@@ -27,7 +27,7 @@ def test_without_a_gpu_it_says_so_and_exits_0(as_json, monkeypatch, capsys):
 
 
 def test_every_family_has_a_self_check():
-    assert all(maker_of(family) for family in FAMILIES)
+    assert all(tiny_of_record(family) for family in FAMILIES)
 
 
 @pytest.mark.slow  # opens three checkpoints and fine-tunes in both
