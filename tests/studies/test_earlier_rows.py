@@ -90,7 +90,7 @@ def write_anew():
     anew = []
     for earlier in EARLIER:
         rows = worker.summarize(earlier["study"], earlier["options"], earlier["partials"])["rows"]
-        rows = json.loads(json.dumps(rows))
+        rows = [row for row in json.loads(json.dumps(rows)) if row.get("kind") not in LATER_KINDS]
         anew.append(earlier | {"rows": rows, "headline": asdict(headline(earlier["study"], rows))})
     FILE.write_bytes(lzma.compress(json.dumps(anew).encode(), preset=9))
 
