@@ -199,6 +199,9 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
         )
 
 
+_GIVES_SCORES = {"squeezebert"}  # what transformers gives out as its attentions are the scores before the softmax
+
+
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
     """The maps that a model gives out with `output_attentions`, in the order in which its layers compute them.
 
@@ -207,11 +210,12 @@ def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
         attention's. Empty if the family gives none out. *Shape:* (batch, head, query, key) each.
     """
     if len(checkpoint.sets) == 1:
-        return [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
+        given = [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]
+        return [scores.softmax(-1) for scores in given] if checkpoint.family.model_type in _GIVES_SCORES else given
     by_call: dict[int, Any] = {}
     for own in checkpoint.sets:
-        given = getattr(output, f"{own.part}_attentions", None) or ()
-        by_call |= dict(zip(own.calls, given, strict=False))
+        of_part = getattr(output, f"{own.part}_attentions", None) or ()
+        by_call |= dict(zip(own.calls, of_part, strict=False))
     return [by_call[call] for call in sorted(by_call)]
 
 
