@@ -110,7 +110,7 @@ def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean
         measured = np.flatnonzero(np.isfinite(values).all(1)) if len(numbers) > 1 else np.zeros(0, int)
         ends = effects.mean_intervals(np.zeros(len(numbers)), values[measured], most=None) if len(measured) else []
         found += [
-            EdgeMean(name=edges[number].name, pairs=pairs, estimator=NOT_CLIPPED, effect=one.value,
+            EdgeMean(name=edges[int(number)].name, pairs=pairs, estimator=NOT_CLIPPED, effect=one.value,
                      low=one.low, high=one.high, n=len(numbers))
             for number, one in zip(measured, ends, strict=True) if one.value is not None
         ]  # fmt: skip

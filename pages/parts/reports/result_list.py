@@ -1,5 +1,7 @@
 """Every stored result in one list: search, open in its view, compare two, and what can be done with each."""
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -61,7 +63,7 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
     """A link to the view that shows this result, with its checkpoint and rows as the context."""
     if (shown := RESULTS.get(stored.study)) is None:
         return
-    about = {
+    about: dict[str, Any] = {
         "checkpoint": None if " and " in stored.of or ", " in stored.of else stored.checkpoint,
         "rows": stored.task if stored.task and "," not in stored.task else None,
     }

@@ -1,6 +1,7 @@
 """From a head on one page to the same head on the others."""
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -29,7 +30,7 @@ def show_links(checkpoint: str, head: Head | str, *, current_view: str, text: st
     """Links to other views with this head chosen. current_view: the view they are on, left out."""
     if say_missing(checkpoint):
         return
-    parameters = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
+    parameters: dict[str, Any] = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
     with st.container(horizontal=True):
         for view, (label, icon, name) in LINKS.items():
             if view != current_view:
