@@ -181,9 +181,6 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
     work is done beside it and the rows are left in a file that the Jobs page imports.
 
     Args:
-        study: its name.
-        options: of the study, by name, as JSON has them.
-        where: how many processes run it, or on which cluster.
         title: of the job; "" for the study's name.
 
     Returns:
@@ -290,10 +287,6 @@ def follow(db: Database, job: str) -> str:
 
     Args:
         db: where the job is stored, held by this process.
-        job: its id.
-
-    Returns:
-        The id of the job's run.
 
     Raises:
         JobError: with the job's own sentence, where it ended without a run.

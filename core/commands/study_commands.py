@@ -26,7 +26,6 @@ class Ran:
     """A study that was run from a terminal, to be shown.
 
     Attributes:
-        own: the command's own options.
         ready: what was made ready of both records of options before the study ran.
         known: provenance and options of the run.
     """
@@ -66,7 +65,6 @@ class Own:
         ready: called with the study's options and the command's own before anything runs; what it returns is the
             `ready` of Ran. It may refuse the options with an AtlasError.
         instead: called with the same two; another study and its options to run in place of this one, or None.
-        show: prints what ran.
     """
 
     options: type = NoOptions
@@ -104,12 +102,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
     """Make a command of a function that takes its options as one record, declared as a study's are.
 
     Args:
-        kind: the record's class.
         beside: the options of form and place, in the order of the command's help. With those of the place the function
             is called as do(options, form, where), else as do(options, form).
-
-    Returns:
-        A decorator of such a function.
     """
     options = declared(kind)
 

@@ -35,8 +35,6 @@ def align_words(
     Such a run is a swapped word and its replacement. Words are compared by difflib without their case.
 
     Args:
-        first: words of the first input.
-        second: words of the second input.
         sentences: of both inputs which sentence each word is in; words are partners only within the same one. None
             marks special tokens, partners by their order. Without it all words are in one sentence.
 
@@ -77,7 +75,6 @@ class MapChange:
             common) to 1 (the same); NaN where no row has weight there.
         first_elsewhere: mean share of the aligned rows' weight on words of the first without a partner. *Range:* 0 to
             1.
-        second_elsewhere: the same of the second.
     """
 
     cosine: Float[np.ndarray, "layer head"]
@@ -94,11 +91,6 @@ def map_change(
 
     Args:
         first: maps between words, rows sum to 1.
-        second: the same of the other input.
-        alignment: which words are partners.
-
-    Returns:
-        How far each head's map moved.
 
     Raises:
         InputError: no word has a partner.

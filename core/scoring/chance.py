@@ -16,7 +16,6 @@ class AboveConstant:
     Attributes:
         share: of rows that were right, 0 to 1.
         low, high: its 95 % Wilson interval over rows.
-        constant: what the best constant prediction has right.
         rows: how many rows the share is of.
     """
 
@@ -55,7 +54,6 @@ class AboveZero:
     Attributes:
         correlation: Pearson's r, -1 to 1.
         low, high: its 95 % interval over rows, on Fisher's scale.
-        rows: how many rows it is of.
     """
 
     correlation: float
@@ -86,9 +84,6 @@ def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
         correlation: Pearson's r, between -1 and 1.
         rows: at least 4.
 
-    Returns:
-        Lower and upper end.
-
     Source:
         Fisher 1921: arctanh r has a standard error of 1 / sqrt(n - 3).
     """
@@ -103,8 +98,5 @@ def above_zero(correlation: float, rows: int) -> AboveZero:
     Args:
         correlation: Pearson's r, between -1 and 1.
         rows: at least 4.
-
-    Returns:
-        It with its interval.
     """
     return AboveZero(correlation, *fisher_interval(correlation, rows), rows)

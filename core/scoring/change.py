@@ -98,7 +98,6 @@ class Change:
         Args:
             layer: from 0.
             before: attention weights of inputs of one length, rows sum to 1.
-            after: the same of the other checkpoint.
             numbers: the inputs' places in the study, which say their group of `Means`.
             names: the inputs' row ids, for the rows that changed most.
         """

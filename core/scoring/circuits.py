@@ -35,9 +35,7 @@ def selection_probabilities(
 
     Args:
         effects: of each edge on each pair. An edge with NaN (it was raced out) counts as not selected.
-        level: of the test in each half.
         splits: of the pairs into two halves that share none; one pair is left out where their number is odd.
-        seed: of the splits.
 
     Returns:
         *Range:* 0 to 1.
@@ -74,10 +72,6 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
     Args:
         sizes: how many edges each circuit has, smallest first, the whole model last.
         faithfulness: of each circuit, 1 as faithful as the whole model.
-        edges: of the whole model.
-
-    Returns:
-        CPR and CMD.
     """
     shares = np.concatenate([[0.0], np.asarray(sizes) / edges])
     values = np.concatenate([[0.0], np.asarray(faithfulness, dtype=float)])

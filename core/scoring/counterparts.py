@@ -47,7 +47,6 @@ def mean_distances(
 
     Args:
         first: rows of one checkpoint's heads, which sum to 1.
-        other_rows: the same rows of the other checkpoint's heads.
         inputs: which input a row is of, from 0; each number up to the largest has a row.
 
     Returns:
@@ -71,7 +70,6 @@ class SimilaritySums:
 
     Attributes:
         sums: of distances, by group of inputs. *Shape:* (group, head, other head).
-        inputs: how many, by group.
     """
 
     sums: Float[np.ndarray, "group head other"]
@@ -112,10 +110,6 @@ class SimilaritySums:
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
         """How much more alike a head and its match are than either is to any other head of the other checkpoint.
 
-        Args:
-            head: number of the first checkpoint's head.
-            match: number of the other's.
-
         Returns:
             Value, low and high of the 95 % interval of each difference, paired by input: of the head to all others,
             then of the match to all others. *Range:* -1 to 1; ends are NaN for fewer than two groups.
@@ -147,9 +141,6 @@ def similarity_sums(
     Args:
         distances: of every two heads, as `mean_distances` gives them. *Range:* 0 to 1.
         numbers: of the inputs in the whole study, which say their group and half.
-
-    Returns:
-        What similarities and their intervals are made of.
     """
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
@@ -161,7 +152,6 @@ class Matching:
     """For each head its match, one to one; -1 where the other checkpoint has fewer heads and none is left.
 
     Attributes:
-        match: number of the matched head.
         best: number of the most similar head, whichever other head has it too.
         margin: similarity to the match less the largest that either has to another head of the other checkpoint;
             negative where another is more alike, NaN without a match or another head.

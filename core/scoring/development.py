@@ -34,8 +34,6 @@ class RoleOrder:
     """When the heads of a role began.
 
     Attributes:
-        heads: how many have the role in the end.
-        earliest: the first snapshot of any of them.
         median, low, high: the first snapshot by which half of them have begun, with its 95 % bootstrap interval over
             heads; NaN without any. All three are snapshots, never halfway between two.
         first: share of the bootstrap draws in which no other role's median is earlier. Ties count for all of them.
@@ -54,8 +52,6 @@ def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, dr
 
     Args:
         points: of each role when each head has it, as `change_points` gives them.
-        seed: of the bootstrap.
-        draws: how many times heads are drawn with replacement.
 
     Returns:
         When each role began; empty without roles.

@@ -13,7 +13,6 @@ def standing(p: Sequence[float], level: float = LEVEL) -> list[bool]:
     Benjamini and Yekutieli (2001), whatever the tests have in common.
 
     Args:
-        p: of each test.
         level: that share.
 
     Returns:

@@ -26,10 +26,7 @@ class HeadDistances:
     One batch's chosen rows are held until its last layer has come.
 
     Args:
-        layers: of the model.
-        heads: of a layer.
         queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them.
-        seed: of these draws.
     """
 
     def __init__(self, layers: int, heads: int, *, queries: int | None = None, seed: int = 0):
@@ -111,7 +108,6 @@ def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head
 
     Args:
         first: rows of each head, which sum to 1; smoothed here.
-        second: rows of the same heads for the same queries.
 
     Returns:
         In nats. *Range:* 0 to rows times ln 2.
@@ -133,7 +129,6 @@ def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tupl
 
     Args:
         distances: between every two heads, symmetric, of any unit.
-        seed: of the starts.
 
     Returns:
         Coordinates in the unit of the distances, all 0 where no two heads differ. *Shape:* (head, 2). Then Kruskal's

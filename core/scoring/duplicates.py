@@ -21,7 +21,6 @@ class Group:
 
     Attributes:
         heads: in order.
-        middle: the one nearest to the others.
         distance: mean between two of them, in the unit of the distances that they were found by.
     """
 
@@ -35,7 +34,6 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
 
     Args:
         distances: between every two heads, layer by layer; symmetric, of any unit.
-        heads: how many a layer has.
         within: two clusters are joined while the mean distance between their heads is at most this share of the mean
             between any two heads.
 
@@ -68,13 +66,6 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:
     """Random other heads, as many of each layer as the group has; of any layer where its own has too few left.
-
-    Args:
-        group: what they are compared with.
-        layers: of the model.
-        heads: of a layer.
-        draws: how many sets.
-        seed: of the draws.
 
     Returns:
         One list of heads a draw, in order; empty where fewer heads are left than the group has.

@@ -71,10 +71,6 @@ def correlation(
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
     """Mean over queries of the sum over each type's keys (Clark et al.'s mean attention to a token type).
 
-    Args:
-        maps: raw or effective weights of one head.
-        types: positions of each type's keys.
-
     Returns:
         By type; NaN of a type without keys. *Range:* of raw weights 0 to 1, and disjoint types that cover all keys add
             to 1; of effective ones unbounded, also negative.

@@ -37,10 +37,6 @@ class Interval:
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
     """How many predictions each intervention changed.
 
-    Args:
-        before: predicted label of each row.
-        after: the same under each head's intervention.
-
     Returns:
         *Range:* 0 to rows.
     """
@@ -65,7 +61,6 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
     Args:
         name: accuracy, f1 (of class 1), or pearson.
-        gold: label or score of each row.
         predicted: label or score of each row under each head's intervention.
         counts: how often each row counts in each draw; not all 0.
 
@@ -108,7 +103,6 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     rows is about r of these, and its spread that of r.
 
     Args:
-        gold: score of each row.
         predicted: predicted score of each row, of one or more heads.
 
     Returns:
@@ -139,9 +133,6 @@ def contrast_intervals(
 
     Args:
         name: accuracy, f1 (of class 1), or pearson.
-        gold: label or score of each row.
-        before: predicted label or score of each row.
-        after: the same under each head's intervention.
         contrasts: the weight of each head's change: 1 of heads together and -1 of each of them alone say what the group
             does beyond its heads.
 
@@ -162,8 +153,6 @@ def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None 
     """mean(after) - mean(before), one paired interval a head.
 
     Args:
-        before: outcome of each row.
-        after: the same under each head's intervention.
         most: what a row may change at most, as shares and right or wrong answers do by 1: one row more and one less of
             that size are counted beside those that were seen. None: nobody knows, as of losses; then rows that did not
             change say nothing, and fewer than two that did have no interval.
@@ -214,10 +203,6 @@ def max_t(
     few to say anything), or all by the same.
 
     Args:
-        before: outcome of each row.
-        after: the same under each head's intervention.
-        seed: of the draws.
-        permutations: how many draws.
         slack: added to every t_h, for the smallest p that outcomes known to within so much could have; above 0 no
             head's own p counts.
         rare: share of all rows. Of losses p is 1 where heads times rows are fewer than it takes to see an effect on so
@@ -269,9 +254,6 @@ def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
 
     unseen: 0 of rows won and lost, else that of two rows that change as much as any row under any head does.
 
-    Args:
-        difference: what each row changes under each head's intervention.
-
     Returns:
         Without a unit; 0 where nothing changed.
     """
@@ -312,11 +294,8 @@ class SplitHalf:
     """What the head that was best on one half does on the other; means over random halves.
 
     Attributes:
-        chosen: gain on the half that chose it.
-        held_out: its gain on the other half.
         low, high: 2.5% and 97.5% of the held-out gains over splits of these same rows: how much the split matters, no
             confidence interval for other rows.
-        head: the most often chosen head's index.
         same: share of splits in which it was chosen.
     """
 
@@ -330,15 +309,6 @@ class SplitHalf:
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
     """Choose the best head on a random half of the rows and score it on the other half, many times.
-
-    Args:
-        before: outcome of each row.
-        after: the same under each head's intervention.
-        seed: of the halves, and of ties.
-        splits: how many halves are drawn.
-
-    Returns:
-        Gains as means of after less before.
 
     Raises:
         InputError: fewer than two rows.
@@ -377,7 +347,6 @@ def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarra
     """Spearman's rho and Kendall's tau-b between two scores of the same heads.
 
     Args:
-        scores: of each head.
         others: of the same heads; heads with a NaN in either are left out.
 
     Returns:

@@ -34,7 +34,6 @@ class Rhombi:
 
     Attributes:
         queries: positions of q and q+t; from any ordinary query and from the classifying token, as WAYS says.
-        keys: positions of k, o, k+t, o+t.
         fits: draws whose cells are inside, and of which k carries the feature and the others do not.
     """
 
@@ -60,15 +59,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input that draws are made of.
-
-    Attributes:
-        tokens: which positions carry each feature.
-        ordinary: positions that are no special tokens.
-        kinds: of the words at its positions.
-        classifying: position of the token that classifies.
-        seed: of its draws.
-    """
+    """An input that draws are made of."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -191,12 +182,9 @@ class RhombusCells:
     """The cells of the draws of some inputs that fit, one after another; found once and used for every layer.
 
     Attributes:
-        batch: which input each draw is of.
         queries: positions of its cells' queries, with the signs of SIGNS.
-        keys: positions of its cells' keys.
         starts: the first draw of each group (input, way, feature) that has any.
         filled: numbers of these groups among all, counted through `shape`.
-        shape: how many inputs, ways and features there are.
     """
 
     batch: Int[np.ndarray, " draw"]
@@ -218,14 +206,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """The cells of one input's draws, draw after draw.
-
-        Args:
-            number: of the input in the batch.
-
-        Returns:
-            (query, key) of each cell.
-        """
+        """The cells of one input's draws, draw after draw."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -240,7 +221,6 @@ def contrasts_of(
 
     Args:
         weights: of the cells of each draw, in the order of SIGNS.
-        cells: which draws these are.
 
     Returns:
         Natural logarithms, above 0 where the feature's tokens get more; NaN where no draw fits.

@@ -41,9 +41,7 @@ class Marks:
     """Where the features of one input are.
 
     Attributes:
-        tokens: which positions carry each feature.
         nulls: positions that were drawn in their place; none where there were too few others.
-        classifying: position of the token that classifies.
         rhombi: cells of contrasts; None where none are measured.
     """
 
@@ -64,10 +62,6 @@ def mark(
     """Marks of one input, with NULLS draws of the null.
 
     Args:
-        tokens: which positions carry each feature.
-        ordinary: positions that are no special tokens, ascending.
-        classifying: position of the token that classifies.
-        seed: fixes the draws.
         rhombi: cells of contrasts; None where none are measured.
 
     Returns:
@@ -196,8 +190,6 @@ class FeatureAttention:
     """Observer: every definition for every feature, its mean over inputs and its mean less the null.
 
     Args:
-        layers: of the model.
-        heads: of a layer.
         features: their names, in the order of `Marks.tokens`.
         causal: whether queries see only keys up to themselves.
         places: names of features that are places of the input, not kinds of words.

@@ -51,9 +51,6 @@ def spread_of(
         used: which units have one.
         mean: of the values, over units used.
         unit_means: the units' own means, where values are not these (a ratio's): they say which differ from 0.
-
-    Returns:
-        Standard error, skewness and signs of each cell.
     """
     unit_means = values if unit_means is None else unit_means
     n = used.sum(0).astype(float)
@@ -75,10 +72,6 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
     It stays on the side of 0 on which all inputs lie (weights are never below 0), and is [0, 0] where all are 0.
 
-    Args:
-        mean: over inputs.
-        spread: of that mean, with as many cells.
-
     Returns:
         Lower and upper end, in the values' unit; NaN where one input alone differs from 0, or there are fewer than two.
     """
@@ -93,10 +86,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
     """The 95 % interval that reaches as far as Student's or Hall's, the one whose skewness is taken out.
 
     Args:
-        mean: over inputs.
-        error: its standard error.
         lean: skewness of the values over the root of their number.
-        degrees: of freedom.
 
     Returns:
         Lower and upper end, in the values' unit.
@@ -113,10 +103,6 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
     Where all inputs have the same value it is that of the sign test, 1 / 2^inputs.
 
-    Args:
-        mean: over inputs.
-        spread: of that mean, with as many cells.
-
     Returns:
         *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
     """
@@ -132,10 +118,6 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 def p_either(mean: Cells, spread: Spread) -> Cells:
     """Two-sided p that the mean is 0.
 
-    Args:
-        mean: over inputs.
-        spread: of that mean, with as many cells.
-
     Returns:
         *Range:* 0 to 1; NaN with fewer than FEWEST inputs that differ from 0.
     """
@@ -147,9 +129,6 @@ def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
     """The 95 % interval of the mean over inputs.
-
-    Args:
-        values: of each input.
 
     Returns:
         Lower and upper end, in the values' unit; NaN for fewer than two inputs, and where one alone differs from 0.

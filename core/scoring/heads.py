@@ -20,13 +20,7 @@ from core.map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """What the scores ask of an input.
-
-    Attributes:
-        first: position of [CLS] or the start token.
-        separators: their positions.
-        classifying: position of the token that classifies.
-    """
+    """What the scores ask of an input."""
 
     first: int
     separators: tuple[int, ...]
@@ -39,7 +33,6 @@ class MapBatch:
 
     Attributes:
         weights: numpy or torch, rows sum to 1. *Shape:* (batch, head, query, key).
-        places: of each input.
         causal: whether queries see only keys up to themselves.
     """
 
@@ -59,7 +52,6 @@ class SumBatch:
 
     Attributes:
         sums: what was taken of each input's maps, as `special_needs` asked.
-        places: of each input.
         causal: whether queries see only keys up to themselves.
     """
 
@@ -74,9 +66,6 @@ class SumBatch:
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
         """Mean over queries i of A[i, i + offset], as `to_offset` takes it of maps.
-
-        Args:
-            offset: one of OFFSETS.
 
         Returns:
             *Range:* 0 to 1; NaN where no query has such a key.
@@ -150,7 +139,6 @@ def to_keys(
 
     Args:
         weights: of one input, rows sum to 1.
-        keys: positions, each once.
         causal: only over queries that see one of the keys and something else besides (i >= min(keys), i > 0).
 
     Returns:
@@ -273,7 +261,6 @@ def to_own_keys(
 
     Args:
         weights: of inputs of one length, rows sum to 1.
-        keys: positions, of each input.
         causal: as of `to_keys`.
 
     Returns:

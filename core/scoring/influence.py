@@ -49,11 +49,6 @@ class Influence:
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
     """Accuracy, F1 of class 1 or Pearson's r with the influence of every row.
 
-    Args:
-        name: one of METRICS.
-        gold: label or score of each row.
-        predicted: label or score of each row in each run.
-
     Returns:
         The metric of each run, and what each row adds to it.
 
@@ -106,13 +101,6 @@ def change_ends(
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
     """sum over runs of weight times (metric after - metric before), and its 95 % interval.
-
-    Args:
-        name: one of METRICS.
-        gold: label or score of each row.
-        before: predicted label or score of each row.
-        after: the same of each run.
-        weights: of the runs.
 
     Returns:
         The sum, the lower end and the upper end; all NaN where the metric is undefined, the ends for fewer than two

@@ -14,7 +14,6 @@ def interactions(
     Args:
         alone: what is lost without each head: m untouched less m without it.
         together: what is lost without both heads of each pair.
-        pairs: numbers of the heads of each pair.
 
     Returns:
         In the unit of m. Above 0: each stands in for the other (redundant). Below 0: they work together. 0: they only
@@ -27,9 +26,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
     """Orders of all heads at random, each followed by its reverse.
 
     Args:
-        heads: how many there are.
         count: how many orders, reverses among them.
-        generator: draws them.
 
     Returns:
         Numbers of heads, from 0.
@@ -46,9 +43,6 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
     """Which heads are off at each step of each order: after 1, 2, ..., all heads were taken out.
 
-    Args:
-        orders: numbers of heads.
-
     Returns:
         Of each order one set a step.
     """
@@ -63,7 +57,6 @@ def shapley_values(
     They add up to m with all heads less m without any, whatever the orders.
 
     Args:
-        with_all: m of one row with all heads.
         values: m after 1, 2, ..., all heads were taken out, of each order.
         orders: numbers of heads in the order in which they were taken out.
 

@@ -30,7 +30,6 @@ class StatisticEstimate:
         value: NaN where nothing was seen.
         spread: of the means, each array with the axes of `value`.
         n: what the mean divides by (inputs, or links of all inputs); of the layer that has most.
-        inputs: how many of them have the statistic; likewise.
     """
 
     value: Float[np.ndarray, "layer head statistic"]
@@ -98,7 +97,6 @@ class Means:
             sums: of each input over what it has of each statistic; those whose count is 0 are not looked at and may be
                 NaN.
             counts: how many it has, 0 where it is left out; with EVERY_LAYER they may differ by layer.
-            numbers: of the inputs, stable between runs.
         """
         groups = np.asarray(numbers) % GROUPS
         if isinstance(layer, slice):
@@ -126,7 +124,6 @@ class Means:
         """Take as many statistics at least; those that were not measured have no inputs.
 
         Args:
-            statistics: how many there are to be.
             blocks: how many equal blocks there are; the new statistics are the last of each.
         """
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
@@ -206,9 +203,7 @@ def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
     """Student's 95% interval of a mean, from sums.
 
     Args:
-        total: the sum of the values.
         squares: the sum of their squares; NaN where nobody kept it.
-        n: how many values.
 
     Returns:
         low and high; None of fewer than two values, or without squares.

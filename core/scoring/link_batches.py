@@ -23,7 +23,6 @@ class LinkedWords:
     """The words of one input, and the links between them.
 
     Attributes:
-        words: positions of each word's pieces.
         sentence: number of each word's sentence, -1 for special tokens.
         links: of each relation, (from, to) as numbers of words; never a word to itself.
         spellings: a number of each word, the same for equal words; none known where empty.
@@ -53,9 +52,6 @@ class WordTable:
         Arrays are broadcast against each other.
 
         Args:
-            batch: numbers of the inputs.
-            query: numbers of the words that look.
-            key: numbers of the words that are looked at.
             across: whether the link's relation lies between sentences.
 
         Returns:
@@ -67,11 +63,6 @@ class WordTable:
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
         """Whether two words are spelled alike.
-
-        Args:
-            batch: numbers of the inputs.
-            query: numbers of words.
-            key: numbers of other words.
 
         Returns:
             bool; false for a word and itself, and where spellings are not known. *Shape:* (*axes) of all arguments.
@@ -87,9 +78,7 @@ class LinkBatch:
     pairs of its group that may be asked about and are no links of that turn.
 
     Attributes:
-        batch, query, key: of each link its input, and its words.
         crossing: of each link whether it lies between sentences; backward: whether it is asked of the key.
-        group: of each link; others: pairs in each group's null.
         pairs: of each pair of a null its group, input and words.
     """
 
@@ -216,7 +205,6 @@ class LinkBatch:
             weight: of each link. *Range:* 0 to 1.
             total: what the pairs of each group's null have together, by piece of the key.
             right: 1 where the linked word is looked at most, else 0.
-            contrast: of each link, in natural logarithms.
 
         Returns:
             Excess is 0 where its null is empty; `counts` leaves such links out.

@@ -54,8 +54,6 @@ class Hexagons:
     """Cells of each link's contrasts; what draws that do not fit have in their cells means nothing.
 
     Attributes:
-        queries: positions of a, a+s and a+t.
-        keys: positions of b, b+s-t and b+s.
         fits: draws whose cells are all inside, between other words and not linked.
     """
 
@@ -77,7 +75,6 @@ class HexagonCells:
     """The draws of some links that fit, one link after another.
 
     Attributes:
-        link: number of the link that each draw is of.
         queries: positions of its cells' queries, the three that are added before the three that are taken away.
         keys: positions of its cells' keys, in the same order.
     """
@@ -96,11 +93,9 @@ def hexagons(
     """At most DRAWS for each link of one input.
 
     Args:
-        pieces: of the input.
         links: positions of the pieces of the query's and of the key's word.
         linked: of each link the pairs (query's word, key's word) that none of its other cells may lie between.
         causal: whether keys must come before their queries.
-        seed: of the draws.
 
     Returns:
         The hexagons of all links, in their order.
@@ -123,12 +118,10 @@ def hexagons_of_inputs(
     """`hexagons` of several inputs of one length, each drawn by its own seed whatever it is drawn with.
 
     Args:
-        pieces: of each input.
         links: of each input, as of `hexagons`.
         is_taken: of draws the number of their link (counted through, one input after another), the query's and the
             key's word: whether no other cell of that link may lie between them. *Shape:* (draw,) of each array.
         causal: as of `hexagons`.
-        seeds: of each input.
 
     Returns:
         The hexagons of all links, in their order.
@@ -275,12 +268,6 @@ def weights_at(
 ) -> Float[np.ndarray, "cell draw head"]:
     """The weights of some cells of some inputs.
 
-    Args:
-        cells: attention weights, heads last.
-        batch: which input each draw is of.
-        queries: positions of the cells' queries.
-        keys: positions of the cells' keys.
-
     Returns:
         *Range:* 0 to 1.
     """
@@ -297,8 +284,6 @@ def contrasts(
 
     Args:
         weights: attention weights, rows sum to 1.
-        batch: which input each link is of.
-        drawn: the links' draws.
 
     Returns:
         Natural logarithms, above 0 for a head that looks from a to b because they are linked; 0 where no draw fits.
@@ -312,7 +297,6 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
     Args:
         weights: of `drawn.cells`.
-        drawn: the links' draws.
 
     Returns:
         As of `contrasts`.
@@ -330,10 +314,6 @@ def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarra
 
     Args:
         weights: as `MapSums.cells` has them.
-        cells: how many each draw has.
-
-    Returns:
-        The same weights, contiguous.
     """
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
@@ -347,7 +327,6 @@ def means_over_draws(
     contrast that it has not.
 
     Args:
-        weights: of the cells of each draw.
         signs: of the cells, 1 or -1, as many of each.
         starts: the first draw of each group; groups lie one after the other.
 

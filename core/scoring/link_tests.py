@@ -45,8 +45,6 @@ def place_draws(
 
     Args:
         places: of each input the score at each of its places, the true one first.
-        draws: how many sums.
-        seed: of the draws.
 
     Returns:
         In the unit of the scores.
@@ -66,8 +64,6 @@ def exchange_draws(
 
     Args:
         groups: of each group at [i, j] the score of input i with the links of input j; the diagonal is the truth.
-        draws: how many sums.
-        seed: of the permutations.
 
     Returns:
         In the unit of the scores.
@@ -85,10 +81,6 @@ def exchange_draws(
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
     """One-sided p = (1 + draws at least as large) / (1 + draws).
-
-    Args:
-        observed: the true sum.
-        draws: sums under the null.
 
     Returns:
         *Range:* 1 / (draws + 1) to 1.
@@ -117,7 +109,6 @@ class Null:
     """What one null compares.
 
     Attributes:
-        observed: the true sum over inputs.
         draws: sums under the null, in the same unit.
     """
 
@@ -134,7 +125,6 @@ class LinkTest:
     """What is concluded of every head (cells in the caller's order).
 
     Attributes:
-        n: how many inputs were compared.
         score: mean over inputs of a weight. *Range:* 0 to 1.
         low, high: its 95 % interval.
         distance: mean over inputs of the place null, links at other places of the same input. *Range:* 0 to 1.
@@ -186,15 +176,9 @@ def verdict(
     """Compare the sum over inputs with sums drawn under the nulls (of the same inputs).
 
     Args:
-        scores: of each input.
         distance: sums drawn with links at other places of their inputs.
-        exchange: sums drawn with links of other inputs.
-        query: the null of other queries.
         share: the same on shares of what goes to ordinary tokens.
         contrasts: of each input's links, NaN where it has none; None where none were measured.
-
-    Returns:
-        The verdict on every head.
     """
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)

@@ -37,13 +37,8 @@ def pairs_of(
     """The pairs that a score looks at, each once.
 
     Args:
-        links: of one input.
-        direction: one of DIRECTIONS.
         pairing: one of PAIRINGS; "zip" joins the pieces of all elements, then of all targets, as the notebook does.
         causal: whether pairs whose key comes after the query are left out.
-
-    Returns:
-        (query, key) positions.
 
     Raises:
         InputError: an unknown direction or pairing.
@@ -85,9 +80,6 @@ def relation_score(
 
     Args:
         weights: of one input, numpy or torch, rows sum to 1; not written to.
-        links: of the input.
-        direction: one of DIRECTIONS.
-        pairing: one of PAIRINGS.
         causal: whether pairs whose key comes after the query are left out.
 
     Returns:
@@ -101,7 +93,6 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 
     Args:
         weights: of one input, numpy or torch, rows sum to 1.
-        pairs: (query, key) positions.
 
     Returns:
         *Range:* 0 to 1; NaN without any pair.
@@ -119,7 +110,6 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
     Args:
         weights: numpy or torch, rows sum to 1; not written to.
-        key: its position.
 
     Returns:
         Rows sum to 1. A row that looks only at that key keeps its weights (query 0 of a causal map).
@@ -140,7 +130,6 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
     So signed distances and piece counts stay.
 
     Args:
-        links: of one input.
         places: positions that may be used, those of the text's own pieces.
 
     Returns:
@@ -181,9 +170,6 @@ class Placement(NamedTuple):
     """What to read of one input.
 
     Attributes:
-        input: its number.
-        name: of the caller's, to find the score by.
-        pairs: (query, key) positions.
         average: whether the mean of their weights is taken, not the largest.
     """
 

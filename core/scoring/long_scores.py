@@ -18,7 +18,6 @@ def long_scores(
 
     Args:
         sums: of each layer, as `special_needs` asks.
-        at: the input's special positions.
         windows: how many keys a query of each layer sees at most, None for all; empty where all layers see all.
         causal: whether queries see only keys up to themselves.
         sink: whether rows have one more key.
@@ -46,8 +45,6 @@ def long_even_scores(
     """What `long_scores` would be if every query looked evenly at all it sees, as `even_scores` of whole maps.
 
     Args:
-        length: tokens of the input.
-        at: its special positions.
         windows: as of `long_scores`.
         causal: as of `long_scores`.
         sink: as of `long_scores`.

@@ -16,7 +16,6 @@ class LinkEnds(NamedTuple):
     """The links whose contrasts count as one.
 
     Attributes:
-        input: its number.
         pieces: which word and sentence each of its pieces is of.
         links: positions of the pieces of the query's and of the key's word.
         taken: the pairs (query's word, key's word) that no other cell may lie between.
@@ -33,8 +32,6 @@ class MeanContrasts:
 
     Args:
         entries: what is measured, several of one input if need be.
-        layers: of the checkpoint.
-        heads: of each layer.
         causal: whether queries see only keys before them.
         seed: of the draws; an entry's are drawn by its input too, whatever it is measured with.
     """

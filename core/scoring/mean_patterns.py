@@ -38,9 +38,6 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
     """Maps of any length as SIZE x SIZE, by areas.
 
-    Args:
-        weights: square maps of inputs of one length.
-
     Returns:
         What queries of one part give to keys of another, the mean over these queries. Rows sum to 1 where they did.
     """
@@ -80,7 +77,6 @@ class Grouping:
 
     Attributes:
         group: number of each head's group, from 0, the largest group first.
-        patterns: mean pattern of each group's heads.
         clear: silhouette of each head: how much nearer it is to its own group than to the next. *Range:* -1 to 1; 0 for
             all heads where there is one group or as many as heads.
     """
@@ -95,7 +91,6 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
     Args:
         patterns: mean pattern of each head, without NaN.
-        groups: the most groups that there may be.
 
     Returns:
         The groups; fewer than `groups` where heads are fewer or alike. A single head is its own group.
@@ -123,7 +118,6 @@ class RedundancyAgreement:
         r: Pearson correlation of the distances between heads, -1 to 1.
         low, high: its 95 % interval over heads.
         p: how likely heads with names shuffled within their layers would agree as much (Mantel), 0 to 1.
-        pairs: how many pairs of heads there are.
     """
 
     r: float
@@ -147,12 +141,9 @@ def redundancy_agreement(
     out), and shuffled for p.
 
     Args:
-        first: distances between heads, symmetric; the upper triangle is read.
         second: of the same heads, in the other task or phase.
         layer: of each head: only heads of one layer change names, because heads of a layer are alike in any model. All
             heads do where it is None.
-        seed: of the draws and shuffles.
-        draws: how many of each.
 
     Returns:
         All but `pairs` NaN for fewer than four heads, or where all distances of one picture are equal.

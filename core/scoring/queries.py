@@ -26,13 +26,7 @@ KINDS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The pairs of one link (or of all links of an input), and the input's ordinary positions.
-
-    Attributes:
-        input: number of the input.
-        pairs: (query, key) positions.
-        ordinary: positions of pieces that are no special tokens, ascending.
-    """
+    """The pairs of one link (or of all links of an input), and the input's ordinary positions."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -43,7 +37,6 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
     """The pairs of a link, then the same pairs with all queries moved by one offset, keys where they are.
 
     Args:
-        looked: the link's pairs.
         causal: whether a query must see its keys, which come before it then.
 
     Returns:
@@ -117,9 +110,6 @@ class QueryResiduals:
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
         """Mean relative weight of every head at every distance.
 
-        Args:
-            kind: one of KINDS.
-
         Returns:
             By key - query, from -longest to longest. Times an even spread; of decoders, log odds. 0 where no pair has
             that distance.
@@ -128,9 +118,6 @@ class QueryResiduals:
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
         """The largest residual of each link's pairs, at their own query and at every other.
-
-        Args:
-            kind: one of KINDS.
 
         Returns:
             An array for each link: places as in `places`, the true one first; cells are layers x heads. Units as in
@@ -149,7 +136,6 @@ class _LayerParts:
     """What one layer's maps of one input add, from blocks of queries or all at once.
 
     Attributes:
-        counts: of pairs at each distance.
         curves: of each kind, sums of relative weights. *Shape:* (head, distance).
         weights: of each kind and link, those of its pairs. *Shape:* (head, pair).
     """

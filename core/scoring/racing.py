@@ -50,11 +50,7 @@ class Rules:
 
     Attributes:
         margin: of the mean effect, in its units.
-        clip: c, the most that a row's effect can be.
-        rows: N, all that may be drawn.
-        heads: how many race.
         alpha: the chance of any wrong verdict over all heads and looks.
-        first: rows at the first look.
         hopeless: a head takes no more rows where its chance of a verdict on all of them is smaller; 0: none stops so.
     """
 
@@ -130,11 +126,6 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
     Args:
         effects: at most `clip` in size.
-        clip: c.
-        mean: what is bet against, above -c.
-
-    Returns:
-        Of bets at each of FRACTIONS.
     """
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
@@ -153,7 +144,6 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
     Args:
         effects: at most `clip` in size.
-        clip: c.
         wanted: the log of the capital at which a mean is ruled out.
 
     Returns:
@@ -177,11 +167,7 @@ def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
     """matters: the interval lies beyond the margin; does not matter: within it; else open.
 
     Args:
-        growth: of the four bets.
         wanted: the log of the capital at which a mean is ruled out.
-
-    Returns:
-        A verdict of each head.
     """
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
@@ -193,11 +179,6 @@ def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
 
     The log of a bet's capital goes on to grow as fast, up to a normal error: of the rows to come, and of how fast it
     grew so far.
-
-    Args:
-        growth: of the four bets on the n rows.
-        effects: of the n rows.
-        rules: of the race.
 
     Returns:
         Of each head: the chance of the likelier verdict, by the bets of the likeliest fraction.
@@ -222,11 +203,9 @@ class Standings:
     """Where a race stands, head by head; estimates are NaN before the first look.
 
     Attributes:
-        verdicts: of each head.
         rows: how many rows the interval rests on; of a verdict, those of its look.
         hopeless: whether the head is open and takes no more rows.
         effects: up to the clip, in the order of the draw.
-        rules: of the race.
     """
 
     verdicts: list[Verdict]
@@ -290,7 +269,6 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
     Args:
         exact: e in the order of the draw, of which a row counts up to `rules.clip`; NaN where a row was not taken.
-        rules: of the race, which verdicts follow.
 
     Returns:
         All heads open without estimates until each has the rows of the first look.
@@ -322,7 +300,6 @@ class RaceStep:
     """What a race measures next.
 
     Attributes:
-        heads: numbers of the heads whose effects are measured.
         start, stop: rows of the draw, stop left out; equal: the race is over.
     """
 
@@ -342,7 +319,6 @@ def next_step(exact: HeadRows, rules: Rules) -> RaceStep:
 
     Args:
         exact: effects in the order of the draw, NaN where a row was not taken.
-        rules: of the race.
 
     Returns:
         The step; `over` where no head takes more rows.

@@ -27,8 +27,6 @@ class RankAgreement:
         tau: across halves of the rows, from sums over the halves.
         low, high: 95 % percentile interval over heads: what other heads of such a kind would give, on as many rows. NaN
             for fewer than FEWEST heads.
-        same_rows: tau of means over all rows.
-        n: rows.
     """
 
     tau: Float[np.ndarray, "operator operator"]
@@ -46,9 +44,6 @@ class RankAgreement:
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
     """Which head of each pair of heads scores higher.
 
-    Args:
-        scores: of each head.
-
     Returns:
         Of each pair (a, b), a before b: 1 where a is higher, -1 where b is, 0 where they are equal; int8.
     """
@@ -61,7 +56,6 @@ def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw p
 
     Args:
         first: signs of the pairs (`signs_between`).
-        second: signs of the same pairs by the other scores.
 
     Returns:
         *Range:* -1 to 1; NaN where one is all ties.
@@ -80,15 +74,6 @@ def operators_agree(
     halves: int = HALVES,
 ) -> RankAgreement:
     """tau between the effects of every two operators on the same heads and rows; halves and draws are shared.
-
-    Args:
-        effects: of each operator on each head in each row.
-        seed: of halves and draws.
-        resamples: draws of heads for the intervals.
-        halves: random halves of the rows.
-
-    Returns:
-        Of every two operators, symmetric.
 
     Raises:
         InputError: fewer than three heads or four rows.

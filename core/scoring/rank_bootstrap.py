@@ -19,8 +19,6 @@ class RankCorrelation:
 
     Attributes:
         value: rho, -1 to 1.
-        low, high: ends of its interval.
-        n: heads.
     """
 
     value: float
@@ -35,9 +33,7 @@ def rank_correlation(
     """Spearman's correlation of two scores of the same heads, and what other heads of such a kind would give.
 
     Args:
-        first: a score of each head, numbers or booleans.
         second: another score of the same heads, in their order; `other` equals `head`.
-        seed: of the draws of heads, with replacement.
 
     Returns:
         NaN for fewer than three heads; no interval (NaN) for fewer than FEWEST.

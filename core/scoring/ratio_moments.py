@@ -11,9 +11,7 @@ class RatioMoments:
     """Sums over inputs from which ratios of sums have an interval, and which add up over shards.
 
     Attributes:
-        n: inputs.
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
-        whole, whole_squares: sums of the denominators, and of their squares.
     """
 
     n: int
@@ -25,15 +23,7 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """The moments of some inputs.
-
-        Args:
-            parts: numerators x.
-            whole: denominators.
-
-        Returns:
-            Sums over the inputs.
-        """
+        """The moments of some inputs."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -70,7 +60,6 @@ class Ratios:
     Attributes:
         value: the ratios; NaN where the denominator is 0.
         low, high: ends of their intervals; NaN below two inputs.
-        n: inputs.
     """
 
     value: Float[np.ndarray, "head part"]
@@ -80,9 +69,6 @@ class Ratios:
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
         """One-sided p that a ratio is not above a value, by Student's t as the interval.
-
-        Args:
-            least: the value, one for all or of each ratio.
 
         Returns:
             *Range:* 0 to 1; NaN below two inputs, and where the ratio is.

@@ -26,8 +26,6 @@ class Recovered:
         low, high: its 95 % interval; NaN for fewer than two pairs.
         p: that nothing comes back, corrected over all variants (max-T over pairs); NaN for fewer than
             `few_inputs.FEWEST` pairs.
-        n: pairs used.
-        left_out: pairs under the floor.
     """
 
     share: Float[np.ndarray, " variant"]
@@ -55,7 +53,6 @@ def recovered_share(
         second: m(B) of each pair, logits.
         patched: m(B patched) of each variant and pair, logits.
         floor: pairs whose m(A) and m(B) differ less are left out, logits.
-        seed: of the draws for p.
 
     Returns:
         Of each variant, over the pairs that are not left out.

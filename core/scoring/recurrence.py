@@ -18,7 +18,6 @@ class Recurring:
     """How often heads were found again over runs.
 
     Attributes:
-        found: in how many runs each head was.
         low, high: 95 % interval of the share of runs (Wilson 1927). *Range:* 0 to 1.
         everywhere, nowhere: how many heads were found in all runs, in none.
         share: mean over runs of the share of heads that a run has again. *Range:* 0 to 1.

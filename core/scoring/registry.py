@@ -26,11 +26,7 @@ class HeadScore:
 
     Attributes:
         name: what the study that measures it calls it (its statistic).
-        label: as pages show it.
-        formula: one line.
-        needs: what it is computed from.
         low, high: its range; None where it has no bound.
-        source: the paper.
         causal: whether decoders have it.
         about: what a row's `feature` names, where one score comes in several.
         of: the score of every head on some inputs' maps, *Shape:* (batch, head), for those that need nothing else.
@@ -132,7 +128,6 @@ def head_scores(
     Args:
         weights: the input's maps, numpy or torch, rows sum to 1.
         first: position of [CLS] or the start token, as in Encoding; None: 0.
-        separators: positions of the separators, as in Encoding.
         causal: whether queries see only keys up to their own.
 
     Returns:
@@ -151,9 +146,7 @@ def map_scores(
     An entropy is over the keys that the row's layer sees, a sink among them.
 
     Args:
-        maps: of one input.
         first: position among the keys of [CLS] or the start token; None: 0.
-        separators: positions of the separators among the keys.
 
     Returns:
         *Range:* 0 to 1; NaN where a score is not defined. Cross attention has no token before or after its query: NaN.
@@ -178,7 +171,6 @@ def even_scores(
     Args:
         maps: whose queries, keys and layers' windows are taken; their weights are not.
         first: position among the keys of [CLS] or the start token; None: 0.
-        separators: positions of the separators among the keys.
 
     Returns:
         One number where all layers see the same, else one a layer.

@@ -10,13 +10,7 @@ from core.scoring.roles import RolePositions
 
 @dataclass(frozen=True)
 class RepeatedTokens:
-    """Random tokens that come twice, and as many without any repeat.
-
-    Attributes:
-        ids: of the tokens that come twice, with special tokens.
-        control: ids of as many tokens that all differ.
-        places: of both.
-    """
+    """Random tokens that come twice, and as many without any repeat."""
 
     ids: tuple[int, ...]
     control: tuple[int, ...]
@@ -35,15 +29,10 @@ def repeated_tokens(
     """Draw `period` different random words, to come twice, and a control of twice as many.
 
     Args:
-        words: ids to draw from.
         period: words before they come again, at least 2.
-        seed: of the draw.
         before: ids that come before the words ([CLS]), where the model has them.
         after: ids that come after them ([SEP]); their positions are the separators.
         causal: whether the model is a decoder.
-
-    Returns:
-        Both inputs, of one length.
 
     Raises:
         InputError: there are fewer different words than twice the period, or the period is below 2.

@@ -69,7 +69,6 @@ class Repeated:
             another head is nearer.
         low, high: 95 % interval (Student's t over the pairs of inputs that did not choose the other head).
         other: the nearest other head on all pairs, numbered over layers and heads.
-        pairs: of inputs, both halves.
     """
 
     value: Float[np.ndarray, " head"]
@@ -94,7 +93,6 @@ def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> 
 
     Args:
         sums: as `OwnAndOthers` has them, by half of the pairs: values, then their squares.
-        pairs: how many pairs of inputs each half has.
 
     Returns:
         None for fewer than LEAST_PAIRS pairs, fewer than two of a half, or fewer than two heads.

@@ -22,7 +22,6 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
     Args:
         places: where the input's targets are; a repeat is not looked at.
-        role: one of ROLES.
 
     Returns:
         (query, key) of each cell, in the order of queries; none for the roles of repeated tokens.
@@ -65,7 +64,6 @@ class RoleBlocks:
 
         Args:
             head: zero-based.
-            start: the first query of the block.
             weights: numpy or torch, rows sum to 1; not written to. *Shape:* (query, key).
         """
         block = np.array(weights, dtype=np.float64)[:, : self.places.length]
@@ -85,7 +83,6 @@ class _Side:
     """Sums of one input's maps, as they are (sink None) or without the sink.
 
     Attributes:
-        cells: of each role, those that count here.
         targets: weight on them. *Shape:* (role, head).
         diagonals: weight at every distance, key less query. *Shape:* (head, 2 length - 1).
         beside: of it the weight on a role's own cells. *Shape:* (role, head, 2 length - 1).
@@ -174,9 +171,6 @@ class _Side:
 
 def diagonal_sums(block: Float[np.ndarray, "query key"]) -> Float[np.ndarray, " diagonal"]:
     """Sums over the block's diagonals.
-
-    Args:
-        block: rows of some queries on all keys.
 
     Returns:
         From the lower left corner to the upper right: queries + keys - 1 sums.

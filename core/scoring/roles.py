@@ -38,13 +38,8 @@ class RolePositions:
     """Where an input's targets are.
 
     Attributes:
-        length: of the input, in tokens.
-        first: position of [CLS] or the start token.
-        separators: their positions.
         repeat: (start, period) of tokens that come twice in a row; None: there are none.
         causal: whether queries see only keys up to their own.
-        rare: positions of the least frequent word.
-        links: (position, position) of words that depend on each other.
     """
 
     length: int
@@ -72,9 +67,6 @@ class RolePositions:
 
     def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
         """The cells of a role that its queries may look at.
-
-        Args:
-            role: one of ROLES.
 
         Returns:
             True at targets; nowhere where the input has no such thing.
@@ -126,10 +118,6 @@ def role_scores(
         weights: the input's maps, rows sum to 1.
         places: where its targets are.
         control: maps of an input as long without repeats; None only where `places` has no repeat.
-        only: the roles that are scored.
-
-    Returns:
-        A score of each of these roles.
 
     Raises:
         InputError: `places` has a repeat and there is no control.
@@ -155,7 +143,6 @@ def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> F
 
     Args:
         weights: maps, rows sum to 1; not written to.
-        sink: position of the key that is taken out.
 
     Returns:
         float64; rows with less than LEAST left are 0.
@@ -196,10 +183,6 @@ def on_targets(
     weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "*heads"]:
     """Mean over the queries that have a target of the weight on their targets.
-
-    Args:
-        weights: maps of one input.
-        cells: which cells are targets.
 
     Returns:
         *Range:* 0 to 1; NaN where no query has a target.
@@ -297,7 +280,6 @@ class RoleMeans:
             places: where their targets are.
             numbers: of the inputs in the whole study, stable between runs.
             control: maps of inputs as long without repeats, where `places` has a repeat.
-            only: the roles that are counted.
         """
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
         for role, score in role_scores(weights, places, control=control, only=only).items():
@@ -322,7 +304,6 @@ class RoleMeans:
         Args:
             layer: zero-based, or EVERY_LAYER.
             sums: of each role in order its weight, effect, and both without the sink; NaN where there is no target.
-            numbers: of the inputs in the whole study.
         """
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
@@ -342,7 +323,6 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
     its own, which among 144 heads and 8 roles finds some by luck; here Benjamini-Hochberg over all of them.
 
     Args:
-        means: of all inputs.
         times: how many times the baseline's weight a head's must be above.
 
     Returns:

@@ -67,7 +67,6 @@ def flow(
 
     Args:
         weights: maps of one input, rows sum to 1.
-        output: position of the token in the layer's output.
         layer: zero-based; None: the last.
 
     Returns:

@@ -52,8 +52,6 @@ def score(name: str, gold: Rows, predicted: Runs) -> Score:
 
     Args:
         name: accuracy, f1 or pearson.
-        gold: label or value of each row.
-        predicted: each run's predictions of these rows.
 
     Returns:
         The score; without an interval for a single row.
@@ -75,8 +73,6 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
 
     Args:
         name: accuracy, f1 or pearson.
-        gold: label or value of each row.
-        first: each run's predictions of these rows.
         second: the same of the runs that are compared with; as many runs as the first are paired with them in order.
 
     Returns:

@@ -33,10 +33,7 @@ def covariances(
     """Covariance of every pair's term with the whole score, summed over queries, for each way that keys count.
 
     Args:
-        query: contributions to the queries.
-        key: contributions to the keys.
         centred: the whole scores, centred under each way (`centred_scores`).
-        scaling: of products of queries and keys.
 
     Returns:
         Of each way: *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are
@@ -86,8 +83,6 @@ def centred_scores(
     """Every key's share of a row's count times its score less the row's mean.
 
     Args:
-        scores: before the softmax, of invisible keys too.
-        visible: which keys a query sees.
         weights: how much each key counts, also in the mean; rows sum to 1 over visible keys. None: all that are visible
             count the same.
 
@@ -107,7 +102,6 @@ def score_variance(
 
     Args:
         centred: `centred_scores` of them.
-        scores: before the softmax.
 
     Returns:
         Squared units of scores, 0 and above.
@@ -124,13 +118,6 @@ def cell_terms(
     scaling: float,
 ) -> Float[Tensor, "a b"]:
     """The terms of one cell, each less its mean over the keys that the query sees.
-
-    Args:
-        query: contributions to the query of one head.
-        keys: contributions to all its keys.
-        key: position of the cell's key.
-        visible: which keys the query sees.
-        scaling: of products of queries and keys.
 
     Returns:
         Units of scores; they add up to the cell's score less its row's mean.

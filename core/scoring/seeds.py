@@ -32,7 +32,6 @@ class VarianceSource:
         variance: that deviation squared as a share of itself and the rest's. *Range:* 0 to 1.
         low, high: its exact 95 % interval where scores are normal (of the ratio of two variances; Searle et al. 1992,
             section 3.6).
-        p: of the F test.
     """
 
     share: float | None
@@ -108,7 +107,6 @@ class Overlap:
     Attributes:
         value: mean over pairs of runs. *Range:* 0 to 1.
         low, high: 95 % interval over runs; NaN for fewer than five (of three it held the truth in 83 of 100).
-        pairs: how many pairs there are.
     """
 
     value: float
@@ -122,7 +120,6 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
     Args:
         values: of each head in each run, without NaN.
-        top: how many are chosen of each run.
 
     Returns:
         True for `top` heads a run, or all where they are fewer; of equal ones the first.

@@ -22,7 +22,6 @@ class Share:
     Attributes:
         value: 0 to 1, a difference -1 to 1; NaN where nothing was counted.
         low, high: ends of the interval; NaN also for fewer than two sentences.
-        n: what was counted, over all sentences.
     """
 
     value: float
@@ -50,7 +49,6 @@ def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarra
     Args:
         hits: right ones of each sentence. *Shape:* (sentence,). *Range:* 0 to the sentence's total.
         totals: what each sentence counts. *Shape:* (sentence,).
-        seed: of the draws of sentences.
 
     Returns:
         NaN where nothing is counted; NaN ends for fewer than two sentences.
@@ -71,7 +69,6 @@ def share_difference(
         first: right ones of each sentence. *Shape:* (sentence,).
         second: the same of the other prediction. *Shape:* (sentence,).
         totals: what each sentence counts. *Shape:* (sentence,).
-        seed: of the draws of sentences.
 
     Returns:
         *Range:* -1 to 1; NaN as of `share_of`.

@@ -23,12 +23,6 @@ def similarities(
     random pairs: each token with one drawn from another input. same word: with one of its own type in another input.
     same input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
 
-    Args:
-        vectors: of each token at each layer.
-        inputs: number of each token's input.
-        types: word type of each token.
-        seed: of the draws of partners.
-
     Returns:
         Mean cosines, inputs in order of their numbers. *Range:* -1 to 1; NaN where an input has no such pair.
     """

@@ -42,10 +42,6 @@ def word_maps(
 ) -> Float[np.ndarray, "batch word word head"]:
     """Maps between words: the sum over each word's key pieces, the mean over its query pieces.
 
-    Args:
-        cells: maps between pieces, heads last.
-        inputs: the words of each input.
-
     Returns:
         As many words as the longest input has; rows and columns that an input does not have are 0.
     """
@@ -169,7 +165,6 @@ def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None
     """The fixed distance that most links have: a baseline's guess and its accuracy.
 
     Args:
-        distances: how many links have each distance, in words.
         among: distances to choose from. None: 1 to FARTHEST both ways.
 
     Returns:

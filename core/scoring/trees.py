@@ -23,11 +23,6 @@ Mask = Bool[np.ndarray, " word"]
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
     """How many of the scored words have their gold head. Over words: the unlabelled attachment score (UAS).
 
-    Args:
-        gold: the words' heads.
-        predicted: the heads that were predicted of the same words.
-        scored: which words count.
-
     Returns:
         *Range:* 0 to the words that count.
     """
@@ -35,28 +30,13 @@ def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Which words the tree joins, both ways.
-
-    Args:
-        heads: of each word.
-
-    Returns:
-        Symmetric; True on the diagonal at the root alone.
-    """
+    """Which words the tree joins, both ways."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """How many scored words have a governor: what `joined` is out of.
-
-    Args:
-        gold: the words' heads.
-        scored: which words count.
-
-    Returns:
-        All of these but roots.
-    """
+    """How many scored words have a governor: what `joined` is out of."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -66,14 +46,7 @@ def governed(gold: Heads, scored: Mask) -> int:
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
     """Of each map, which words the maximum spanning tree of w[i, j] + w[j, i] joins (Htut et al. 2019).
 
-    All maps are one graph of as many parts, so that one call finds all trees.
-
-    Args:
-        weights: of maps between words, finite.
-
-    Returns:
-        Symmetric, False on the diagonal.
-    """
+    All maps are one graph of as many parts, so that one call finds all trees."""
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -91,9 +64,7 @@ def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask)
     """How many words each tree joins with their governor, either way (undirected UAS).
 
     Args:
-        gold: the words' heads.
         trees: which words are neighbours, symmetric (`spanning_trees`, `neighbours`).
-        scored: which words count; a root does not.
 
     Returns:
         *Range:* 0 to `governed` of the same words.
@@ -107,10 +78,6 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
     Args:
         scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
-        root: its word.
-
-    Returns:
-        The head of each word.
     """
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
@@ -146,9 +113,6 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
     Args:
         scores: log weights of each word's heads. Candidate 0 is "no governor", candidate j + 1 is word j. Those that
             are not finite are not chosen while others are there.
-
-    Returns:
-        The head of each word.
     """
     finite = scores[np.isfinite(scores)]
     dear = 1.0 + (float(finite.max()) - float(finite.min())) * len(scores)
@@ -207,9 +171,6 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
     """Each word's head at an offset of its own.
-
-    Args:
-        offsets: head less word, of each word.
 
     Returns:
         Positions of the heads; a word that would leave the sentence is taken for the root, its own head.

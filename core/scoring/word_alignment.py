@@ -14,7 +14,6 @@ def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarra
 
     Args:
         guessed: of each guess (a head, or positions alone) the source word of every target word.
-        links: gold links of words.
 
     Returns:
         Of the target words that have a link, in order.
@@ -50,7 +49,6 @@ class PositionTable:
 
         Args:
             sources: words of the source, at least 1.
-            targets: words of the target.
 
         Returns:
             *Range:* 0 to sources - 1.

@@ -45,12 +45,10 @@ class Flag:
     """How a terminal sets an option. An option without one is not set there.
 
     Attributes:
-        help: what the option is, in a few words.
         name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name.
         argument: whether it is told by its place.
         typed: the type that is read where it is not the option's own, as one number for a tuple; the options' own
             validators turn it into the value.
-        least, most: of a number.
         required: whether the terminal must say it, whatever the default.
     """
 
@@ -75,7 +73,6 @@ class Unit:
     """One piece of a study.
 
     Attributes:
-        key: unique within the job, stable between runs.
         arguments: a record of the study's type `arguments`, which says what this piece is.
         size: in what the study counts (tokens, as a rule), for the time left.
     """
@@ -109,19 +106,15 @@ class Study(Generic[O, P]):
     """An experiment. The first line of the class's docstring is its help.
 
     Attributes:
-        name: as typed in the terminal.
         options, partial: the types of its options and of its partial results.
         kinds: the records that its rows are, the most particular last.
-        head_scores: what its scores of a head are.
         arguments: the type of its units' arguments.
         needs: what its checkpoint and rows must have.
         counts: what the sizes of its units count.
-        started_by: the lowest role that may start its jobs.
         p_is_corrected: whether p of its rows is corrected over all heads already, so that the atlas takes it as q.
         called: the title of its jobs, with options by name in braces.
         section: what its scores of one head are about; "" where it has none.
         said_at: where its scores stand in lists, and what it says of a head in the sentence.
-        gives: those scores in a few words.
         question: what it asks, where a view offers it beside others.
         typed_after: the words before its name in the terminal: "study" or none; None of one that other commands run.
         short_in: the forms of the terminal (table, json, csv, latex) that print what `shown` gives; the others print

@@ -10,9 +10,7 @@ class Headline:
     """What a run found.
 
     Attributes:
-        sentence: what was found.
         n: of what it was measured on; None where the rows do not say.
-        of: what n counts.
         interval, baseline: in words; "" where there is none.
     """
 

@@ -14,11 +14,7 @@ class Metric:
     """A metric of some predictions; None where it is undefined.
 
     Attributes:
-        change: from the untouched model's, with its interval.
-        full: of the whole inputs, on the same rows.
         apart: of a group of near-duplicates, what its heads cost one at a time, added up.
-        control: what random heads cost beside such a group.
-        beyond_apart, beyond_control: what the group costs beyond each.
     """
 
     name: str

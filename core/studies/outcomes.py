@@ -40,7 +40,6 @@ def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """How right each row is, so that the mean over rows is the metric that ranks.
 
     Args:
-        task: of labels or of scores.
         gold: labels or scores. *Shape:* (row,).
         predicted: likewise. *Shape:* (row,) or (variant, row).
 

@@ -29,7 +29,6 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
     """The metrics of the untouched model's predictions, without intervals.
 
     Args:
-        task: whose metrics are taken.
         gold: labels or scores. *Shape:* (row,).
         plain: predictions. *Shape:* (row,).
 
@@ -47,11 +46,9 @@ def prediction_changes(
     """What each variant changes.
 
     Args:
-        task: whose metrics are taken.
         gold: labels or scores. *Shape:* (row,).
         plain: predictions of the untouched model. *Shape:* (row,).
         changed: predictions under every variant. *Shape:* (variant, row).
-        seed: of the correction.
 
     Returns:
         Of each variant every metric with its change and paired interval; of classes how many predictions flipped, their

@@ -15,7 +15,6 @@ def provenance(
     """Where numbers come from that were measured on these rows.
 
     Args:
-        checkpoint: that was measured.
         row_ids: of the task's rows, in the order used.
         dtype: of the arithmetic, where it is not the checkpoint's.
         split: of the rows, where the study's options have none.

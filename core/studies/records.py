@@ -102,10 +102,6 @@ class Result:
             value: None or NaN where it is undefined.
             words: what was measured, as `Figure.words`.
             low: end of its 95 % interval, None without one.
-            high: likewise.
-
-        Returns:
-            The number as findings keep it.
         """
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
@@ -134,10 +130,6 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
     Args:
         kinds: of records; a row is of the last that it fits, so the most particular come last.
-        rows: of one study, as they are stored.
-
-    Yields:
-        A record a row.
     """
     for row in rows:
         for kind in reversed(kinds):

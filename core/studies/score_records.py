@@ -10,9 +10,6 @@ from core.studies.lookup import find_study
 def find_score(key: str) -> HeadScore:
     """The record of a score.
 
-    Args:
-        key: as the atlas calls it.
-
     Raises:
         InputError: no study has such a score.
     """
@@ -24,9 +21,6 @@ def find_score(key: str) -> HeadScore:
 def label_of(key: str) -> str:
     """How pages show a score.
 
-    Args:
-        key: as the atlas calls it.
-
     Returns:
         Its label and feature; the names in the key where no study has it.
     """
@@ -37,21 +31,13 @@ def label_of(key: str) -> str:
 
 
 def meaning_of(key: str) -> str:
-    """A score's label, formula and source, for captions.
-
-    Args:
-        key: as the atlas calls it.
-    """
+    """A score's label, formula and source, for captions."""
     score = _score_of(key)
     return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Keys as lists show them: study by study, as each names its scores; those of no study last.
-
-    Args:
-        keys: of scores.
-    """
+    """Keys as lists show them: study by study, as each names its scores; those of no study last."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

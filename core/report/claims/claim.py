@@ -24,11 +24,7 @@ class Claim:
     """A sentence of a source, and the test of it.
 
     Attributes:
-        id: unique.
         sentence, source, section: what is claimed, and where.
-        exhibit: the figure or table that it is about.
-        test: on the evidence of one checkpoint.
-        correction: what is done about many heads, layers or classes.
         causal: of which checkpoints it is, decoders (True) or encoders.
         margin: what its statistic is held against (of two numbers that are compared, their difference); None of what is
             no test or has a floor of its own on each task.

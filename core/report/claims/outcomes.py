@@ -42,11 +42,9 @@ class Decision:
     """A word of a test, and what it hangs on.
 
     Attributes:
-        word: one of OutcomeWord.
         times: of an undecided one how many times the rows would decide it; None where no number would.
         statistic: the number that decided, with its interval (of several parts the one that the word hangs on); None
             where it is not one number.
-        margin: what it was held against.
         seeds: how many of fine-tuning would decide it, where more rows would not.
     """
 
@@ -71,14 +69,9 @@ class Outcome:
     """What a test found.
 
     Attributes:
-        outcome: the word.
-        said: the numbers in a sentence.
         task: None where it has no one task.
-        n: of what was counted, as rows or tokens.
-        run: id of the run that it is from.
         times: see `Decision`.
         statistic: what was tested, with its interval; None where it is not one number.
-        margin: what it was tested against.
         seeds: of fine-tuning behind it, where the rows say so.
         needed_seeds: how many of each would decide it, where more rows alone would not.
     """
@@ -117,17 +110,9 @@ def found_by(
     """The outcome of one result of a step.
 
     Args:
-        result: of the step.
-        decision: what the test says.
-        said: the numbers in a sentence.
-        n: of what was counted.
         task: None for that of the step.
         statistic: what was tested; None for that of the decision.
         margin: what it was tested against; None for that of the decision.
-        seeds: of fine-tuning behind it.
-
-    Returns:
-        The outcome, with the run of the result.
     """
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
@@ -361,7 +346,6 @@ def for_each(
     """Make a test of one result the test of every result of a part.
 
     Args:
-        part: of the report's plan.
         tasks: only results on these; none for all.
         swept: they are sweeps of single heads, or layers, or pruning curves; where there is one on all train rows, that
             one.

@@ -18,14 +18,7 @@ MOST_SEEDS = 100  # more are no plan
 
 @dataclass(frozen=True)
 class Luck:
-    """What seeds add to the error of a mean over them.
-
-    Attributes:
-        spread: the standard deviation over seeds.
-        seeds: how many.
-        freedom: degrees of the t.
-        several: numbers that its interval holds for at once (Bonferroni).
-    """
+    """What seeds add to the error of a mean over them."""
 
     spread: float = 0.0
     seeds: float = 1.0

@@ -49,8 +49,6 @@ class TunedPart:
     """A model of all parts but one: where it is, and what a constant answer scores on the part left out.
 
     Attributes:
-        folder: of its checkpoint.
-        train_rows: how many it learned.
         constant: whether it gives every row one answer.
         baseline: the constant predictor's score by each metric, None where it has none.
     """
@@ -63,12 +61,6 @@ class TunedPart:
 
 def recipe_of(options: CrossFitting) -> Recipe:
     """How each part's model learns.
-
-    Args:
-        options: of the study.
-
-    Returns:
-        The recipe.
 
     Raises:
         InputError: it lets the part left out choose the epoch.
@@ -100,9 +92,6 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
     """The train rows, and which part each is in.
-
-    Args:
-        options: of the study.
 
     Returns:
         The rows, and their parts' numbers, from 0, *Shape:* (row,), int. Rows that share a sentence have one part;
@@ -142,9 +131,6 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
     """Groups of rows that share a sentence (in any case), directly or through others.
 
-    Args:
-        rows: of a task.
-
     Returns:
         The number of each row's group, from 0 in the order in which they first come. *Shape:* (row,), int.
     """
@@ -181,13 +167,8 @@ def run_without(
     """Fine-tuning on all parts but one; its folder is named after all that decides it.
 
     Args:
-        options: of the study.
         number: of the part left out, from 0.
-        initialisation: one of INITIALISATIONS.
         seed: of the head and the order of rows; that of the options where none is given.
-
-    Returns:
-        The run, which is not begun.
     """
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
@@ -202,7 +183,6 @@ def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow]
     """The rows of all parts but one, and those of that one.
 
     Args:
-        rows: all.
         left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
 
     Returns:
@@ -216,9 +196,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
     """The model of all parts but one; one that learned these rows by this recipe already is not trained again.
 
     Args:
-        options: of the study.
         run: the fine-tuning, as `run_without` gives it.
-        rows: all.
         left_out: whether each is in the part that is left out. *Shape:* (row,), bool.
 
     Returns:
@@ -237,14 +215,9 @@ def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predi
     """A part's score by the model that never saw it, beside the constant predictor of the other parts.
 
     Args:
-        task: of the rows.
         number: of the part, from 0.
-        part: its model.
         gold: labels or scores of the part's rows. *Shape:* (row,).
         predicted: likewise. *Shape:* (row,).
-
-    Returns:
-        The record, by the task's first metric.
     """
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]

@@ -58,7 +58,6 @@ class Crossed:
     """A sweep of some rows, by models that never saw them.
 
     Attributes:
-        swept: predictions of the rows, plain and under every variant.
         folds: the part that each row is in, from 0. *Shape:* (row,), int.
         runs: the models of the parts that were swept, in the parts' order.
     """

@@ -58,10 +58,8 @@ class TestedPart:
     """What a model says of the part that it never saw.
 
     Attributes:
-        initialisation: what it started from.
         seed: of its head and the order of its rows.
         number: of the part, from 0.
-        train_rows: how many it learned.
         rows: the part's, by their places in the task. *Shape:* (row,), int.
         gold: labels as the task numbers them, or scores. *Shape:* (row,).
         predicted: likewise. *Shape:* (row,).

@@ -58,8 +58,6 @@ class Swept:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
-        heads: of a layer.
         gold: labels as the task numbers them, or scores. *Shape:* (row,).
         plain: predictions of the untouched model, likewise. *Shape:* (row,).
         changed: predictions under every variant. *Shape:* (variant, row).

@@ -127,14 +127,9 @@ class Variant:
     """What is changed together.
 
     Attributes:
-        name: as people write it.
         layer: zero-based; None where it is no single one.
         head: zero-based; None where it is no single one.
-        heads: that are changed.
         role: of near-duplicates only, as the next two (`core.studies.ablation.duplicates`): TOGETHER, ALONE or CONTROL.
-        group: number of the group of near-duplicates.
-        distance: between the heads of a group.
-        parts: blocks and layers that are taken out whole.
     """
 
     name: str

@@ -101,7 +101,6 @@ def beside(
     """What a group costs beside what its heads cost one at a time, added up ("apart"), and random heads ("control").
 
     Args:
-        names: of the metrics.
         gold: labels or scores. *Shape:* (row,).
         plain: predictions of the untouched model. *Shape:* (row,).
         changed: predictions under every variant. *Shape:* (variant, row).

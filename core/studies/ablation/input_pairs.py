@@ -26,10 +26,7 @@ class Beside:
     """Two inputs word by word.
 
     Attributes:
-        words: of each input; special tokens are words.
-        alignment: which words are partners.
         maps: of each input, between its words. *Shape:* (layer, head, word, word).
-        change: how far each head's map moved on aligned words.
     """
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
@@ -77,8 +74,6 @@ class LogitDifference:
 
     Attributes:
         choices: numbers of the two outputs, the one that A predicts first; (0,) of a score.
-        first: m on A.
-        second: m on B.
     """
 
     choices: tuple[int, ...]

@@ -56,7 +56,6 @@ class Knocked:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
         gold: labels as the task numbers them, or scores. *Shape:* (row,).
         plain: predictions of the untouched model. *Shape:* (row,).
         changed: predictions under every cut. *Shape:* (variant, row).

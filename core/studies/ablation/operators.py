@@ -54,9 +54,6 @@ class Effects:
     """Losses of rows, untouched and under operators.
 
     Attributes:
-        layers: of the checkpoint.
-        heads: of a layer.
-        operators: their names.
         plain: each row's loss, untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
         changes: of the loss, heads layer by layer. *Shape:* (operator, head, row).
         fitting: for "constant" the mean losses on the rows that fitted it with the mean, with zero and with the

@@ -49,8 +49,6 @@ class PatchPartial:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
-        heads: of a layer.
         made: whether the pair could be made. *Shape:* (row,), bool.
         first: m of A. *Shape:* (row,).
         second: m of B. *Shape:* (row,).

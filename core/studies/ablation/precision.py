@@ -50,7 +50,6 @@ def deviation(low: Differences, exact: Differences) -> Deviation:
     """How far effects in low precision are from float32's, by the variants that `exact` knows.
 
     Args:
-        low: outcomes after minus before, in low precision.
         exact: the same in float32; NaN where it was not asked.
 
     Returns:

@@ -63,9 +63,6 @@ class Curve:
     """One order of the heads, and predictions after every step.
 
     Attributes:
-        order: its name.
-        heads: all of them, the first to go first.
-        removed: how many heads are gone after each step.
         gold: labels as the task numbers them, or scores. *Shape:* (row,).
         plain: predictions of the whole model. *Shape:* (row,).
         changed: predictions after every step. *Shape:* (step, row).
@@ -159,14 +156,8 @@ def drawn_curve(
     """The curve of an order.
 
     Args:
-        options: of the study.
         name: of the order.
-        opened: the classifier.
         learned: the rows that find the order.
-        tested: the rows that are predicted after every step.
-
-    Returns:
-        The curve, and the arithmetic that the machine chose.
     """
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))

@@ -59,10 +59,8 @@ class Round:
     """What a unit measures.
 
     Attributes:
-        rows: places in the task.
         variants: their numbers; None for all.
         first_order: whether effects are measured to first order too.
-        number: of the round.
     """
 
     rows: tuple[int, ...]
@@ -77,8 +75,6 @@ class Taken:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
-        heads: of a layer.
         gold: labels as the task numbers them, or scores. *Shape:* (row,).
         loss: untouched: cross-entropy in nats, or squared error. *Shape:* (row,).
         plain: predictions of the untouched model. *Shape:* (row,).
@@ -86,7 +82,6 @@ class Taken:
         exact: effects on the loss. *Shape:* (variant, row).
         first_order: the same to first order, from gradients. *Shape:* (variant, row).
         fast: whether what variants share was run once.
-        rounds: how many there were so far.
     """
 
     rows: np.ndarray
@@ -105,10 +100,6 @@ class Taken:
 def draw(options: RaceOptions, rows: int) -> np.ndarray:
     """The order in which a race takes the rows of its task.
 
-    Args:
-        options: whose seed it is drawn with.
-        rows: how many the task has.
-
     Returns:
         Places of rows in the task, the first to be taken first. *Shape:* (row,), int.
     """
@@ -119,7 +110,6 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     """The mean loss of the best constant answer.
 
     Args:
-        task: of labels or of scores.
         gold: labels or scores. *Shape:* (row,).
 
     Returns:
@@ -157,7 +147,6 @@ def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
     Args:
         loss: of each row, untouched. *Shape:* (row,).
         effects: on it. *Shape:* (variant, row).
-        clip: the most that a row's loss counts.
 
     Returns:
         Effects on the clipped loss; NaN where `effects` is. *Shape:* (variant, row).
@@ -261,9 +250,6 @@ def merged(parts: Sequence[Taken]) -> Taken:
 
     Args:
         parts: a row may be in several of them under different variants; of numbers that two have the later counts.
-
-    Returns:
-        One record of all.
     """
     places = np.unique(np.concatenate([part.rows for part in parts])).astype(int)
     arrays: dict[str, np.ndarray] = {}

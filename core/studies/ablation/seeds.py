@@ -73,7 +73,6 @@ class SeedRun:
 
     Attributes:
         seeds: of head, rows and order.
-        tuned: what it scored.
         importance: mean |dL/dxi| of each head over every half of the dev rows that it is weighed on. *Shape:* (half,
             layer, head).
     """

@@ -47,7 +47,6 @@ class Slopes:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
         to_separator: mean |d loss / d A| over heads, queries and separators as keys. *Shape:* (layer, row).
         to_other: the same over all other visible keys. *Shape:* (layer, row).
         weight: mean attention on all separators together, 0 to 1. *Shape:* (layer, row).

@@ -67,7 +67,6 @@ class TranslationMeasurement:
     """One measurement of heads of an encoder-decoder; what it does not have is empty.
 
     Attributes:
-        what: one of PARTS_OF_IT.
         names: heads ("Cross L1H2"); of a pruning curve those that go, in order, set after set.
         exact: whether a row is translated right to its end, the untouched model first, *Shape:* (variant, row). Of an
             alignment whether a word is found, positions alone first, *Shape:* (guess, linked word).

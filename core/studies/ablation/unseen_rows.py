@@ -15,11 +15,8 @@ def rows_unseen_by(
     """Dev rows, and train rows that were left out of the fine-tuning and share nothing with what was not.
 
     Args:
-        checkpoint: one that this app fine-tuned.
-        task: the one that it was fine-tuned on.
         data: where its rows are.
         limit: at most so many; None: all.
-        seed: by which they are drawn.
 
     Returns:
         The rows, at most `limit` of them.

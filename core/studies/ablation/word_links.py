@@ -94,7 +94,6 @@ def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np
     """The first kind beside each other one, on the rows that have links of both.
 
     Args:
-        task: its key, which the records name.
         moved: of each kind how far cutting its links moved each row, whichever way. *Shape:* (row,).
         links: how many were cut of each row, as many of every kind. *Shape:* (row,).
 

@@ -58,9 +58,6 @@ def input_scores(
     """The score of every head on every input.
 
     Args:
-        checkpoint: the model.
-        encodings: the inputs.
-        score: which score; one of single maps.
         by_norms: of norm-based maps in place of weights.
 
     Returns:

@@ -158,7 +158,6 @@ def linked_words(
     characters that the tokenizer drops), is left out.
 
     Args:
-        encoding: the input.
         spans: of each sentence its words, as (start, end) in characters.
         links: of each relation its links, each end as (sentence, number of the word in it).
         pieces: of each sentence's spans their positions; None where they are not known yet.
@@ -186,10 +185,6 @@ def linked_words(
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
     """A number for each word, the same for words that differ in case alone; special tokens are all different.
-
-    Args:
-        encoding: of the input.
-        words: positions of each word's tokens.
 
     Returns:
         Numbers from 0, in the order in which spellings first come.
@@ -305,10 +300,8 @@ class EffectiveMeasure:
         """Add one input's maps.
 
         Args:
-            number: of the input in the study.
             raw: attention weights, rows sum to 1. *Shape:* (layer, head, query, key).
             effective: the same, effective. *Shape:* (layer, head, query, key).
-            encoding: the input.
         """
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
@@ -339,7 +332,6 @@ def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, n
 
     Args:
         checkpoint: the model; its values must be reachable.
-        encoding: the input.
 
     Returns:
         The two, float64. *Shape:* (layer, head, query, key) each.

@@ -127,7 +127,6 @@ class NormSums(Sums):
 
     Attributes:
         features: attention to features, of norm-based maps whose rows sum to 1.
-        statistics: head statistics of the same maps.
     """
 
     features: FeatureSums

@@ -17,19 +17,11 @@ class Score(Result):
     """A number of a head or layer, as most studies store it; None where a row has no such column.
 
     Attributes:
-        checkpoint, task: that it was measured on.
-        statistic, feature: what was measured, and of what.
         layer, head: zero-based.
         value, low, high: with its 95 % interval.
-        n: inputs, links or other things that it is over.
-        baseline: what a null gives.
-        effect, effect_low, effect_high: value less baseline, with its interval.
         contrast, contrast_low, contrast_high: log weight with what else explains it taken out, as its study says; None
             in rows of before it was asked for.
-        p, q: that it is above the null, alone and corrected.
-        note: why there is no number.
         kind: of row, where the study has several.
-        part: which set of heads of an encoder-decoder.
     """
 
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -267,7 +259,6 @@ class RepeatedShare(Result):
         share: None of too few inputs, as are the next two.
         low: share of those that surely are, corrected over heads.
         high: share of those that may be.
-        n: pairs of inputs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")

@@ -205,12 +205,6 @@ def measured(
 ) -> CircuitPartial:
     """Attribution, exact effects, or what circuits keep, of some pairs.
 
-    Args:
-        options: of the study.
-        opened: the model.
-        pairs: all pairs.
-        wanted: what is measured, of which pairs and edges.
-
     Returns:
         What `wanted.what` says, of the pairs `wanted.numbers`; the rest None.
     """
@@ -243,7 +237,6 @@ def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.e
     """The logit difference that is traced in some pairs, as a function.
 
     Args:
-        pairs: all pairs, with the two outputs of each.
         numbers: which of them the logits are of. *Shape:* (pair,), int.
 
     Returns:
@@ -262,9 +255,7 @@ def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, differe
     """m of every circuit of the curve.
 
     Args:
-        options: of the study.
         run: the pairs, run once, as `capture.edges.run_pairs` gives them.
-        wanted: its edges are all, strongest first.
         difference: as `differences` gives it.
 
     Returns:

@@ -30,8 +30,6 @@ class PairSet:
     """Every pair that could be made and whose two inputs differ enough.
 
     Attributes:
-        layers: of the checkpoint.
-        heads: of a layer.
         firsts: place of A's row in the task, or its line in a file of pairs. *Shape:* (pair,), int.
         seconds: place of B's row; -1 where B was made of A or both stand in a file. *Shape:* (pair,), int.
         first_m: the logit difference of A. *Shape:* (pair,).
@@ -40,7 +38,6 @@ class PairSet:
         rival: the output whose logit is taken off; -1 of a score. *Shape:* (pair,), int.
         same: whether A and B have the same answer. *Shape:* (pair,), bool.
         lengths: A's tokens. *Shape:* (pair,), int.
-        not_made: how many pairs could not be made.
         under_floor: how many were left out because their m differ by less than FLOOR.
     """
 

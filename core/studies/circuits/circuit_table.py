@@ -41,11 +41,6 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
     """Which senders each receiver hears in every circuit of the curve.
 
-    Args:
-        graph: the checkpoint's nodes.
-        ranked: numbers of all edges, strongest first.
-        seed: of random circuits.
-
     Returns:
         In the order of `circuits_of`. *Shape:* (circuit, receiver, sender), bool.
     """

@@ -44,8 +44,6 @@ class EdgePartial:
 
     Attributes:
         names: of the edges, such as "L1H2>L3H4.q".
-        layers: of the checkpoint.
-        heads: of a layer.
         effects: how far m falls, in logits. *Shape:* (edge, pair).
         gap: m(A) - m(B). *Shape:* (pair,).
         same: whether both have one answer. *Shape:* (pair,), bool.

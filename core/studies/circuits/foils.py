@@ -80,10 +80,6 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
     """Where the word is filled in: a decoder's last token, or the one mask.
 
-    Args:
-        checkpoint: the language model.
-        encoding: the sentence.
-
     Returns:
         The position, from 0.
 
@@ -104,11 +100,7 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
     """The vocabulary's number of a word that is one piece after a space: a byte-level mask takes the space with it.
 
     Args:
-        checkpoint: whose vocabulary.
         word: without spaces.
-
-    Returns:
-        The piece's number.
 
     Raises:
         InputError: it is several pieces, or none, or unknown.
@@ -128,9 +120,7 @@ def measured(
     """The logit of every word less its foil's, in A and in B.
 
     Args:
-        checkpoint: the language model.
         sides: the sentences A, then the sentences B, one a pair.
-        words: of each pair the word and its foil.
 
     Returns:
         m of A and of B, then the numbers of words and of foils in the vocabulary. *Shape:* (pair,) each.

@@ -78,10 +78,7 @@ def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int
     """How two ways to rank heads agree: Spearman's rank correlation with its interval.
 
     Args:
-        first: the name of one way.
-        second: the name of the other.
         ways: what heads are ranked by, by name. *Shape:* (head,) each.
-        seed: of the interval's draws.
 
     Returns:
         The record; None where the correlation or an end of its interval is not defined.

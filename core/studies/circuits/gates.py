@@ -65,8 +65,6 @@ class GatePartial:
     """What units measured; None where a unit did not. Heads come layer by layer.
 
     Attributes:
-        layers: of the checkpoint.
-        heads: of a layer.
         margin: in units of the task's loss.
         path_gates: gates pushed down at each price, 0 to 1. *Shape:* (price, head).
         path_losses: losses of the rows that fit under these gates, the untouched model's last. *Shape:* (price + 1,
@@ -179,7 +177,6 @@ def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
     """The margin of a study of gates.
 
     Args:
-        options: what they say counts.
         gold: labels or scores, for the default: 5 % of the loss of the best constant answer. *Shape:* (row,).
 
     Returns:

@@ -19,8 +19,6 @@ def label_differences(
     The rival is the one that is strongest untouched, the same under every variant, so that m is linear in the logits.
 
     Args:
-        opened: the classifier.
-        rows: with their labels.
         plain: logits of the untouched model. *Shape:* (row, label).
         changed: logits under every variant. *Shape:* (variant, row, label).
 

@@ -70,8 +70,6 @@ class PairPartial:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
-        heads: of a layer.
         chooses: whether the rows choose the pairs; they do not judge them then.
         pairs: numbers of both heads. *Shape:* (pair, 2), int.
         sampled: 1 of pairs that were drawn at random, else 0. *Shape:* (pair,).
@@ -190,9 +188,6 @@ def measured(
     """What rows lose without each head and each pair.
 
     Args:
-        options: of the study.
-        opened: the classifier.
-        rows: with their labels.
         pairs: numbers of both heads. *Shape:* (pair, 2), int.
 
     Returns:

@@ -27,8 +27,6 @@ class GatedHead(Result):
         facilitating, interfering, irrelevant: shares of the fits that say so, 0 to 1.
         up, down: its mean gate when pushed up and down, 0 to 1.
         effect, low, high: what taking it out (zero) adds to the loss, with its 95 % interval.
-        gradient: its importance by gradient on the same rows.
-        fits: how many there are.
         n: rows that fitted nothing, which `effect` is over.
     """
 
@@ -56,14 +54,10 @@ class TogetherCheck(Result):
     """All heads of a class taken out together.
 
     Attributes:
-        name: of the class.
-        heads: their names, between commas.
-        count: how many they are.
         effect, low, high: what the loss gains, with its 95 % interval; None without heads.
         margin: in units of the loss.
         verdict: within the margin, beyond it, lowers the loss, open, or no heads.
         random, random_low, random_high: mean, least and largest gain without as many heads drawn at random.
-        n: rows that fitted nothing.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
@@ -115,13 +109,9 @@ class HeadPair(Result):
 
     Attributes:
         interaction, low, high: effect of both out less the effects of each, in logits, with its 95 % interval.
-        p: corrected over all pairs.
-        verdict: redundant, cooperating or open.
         first, second, both: how far the logit difference falls without each, and without both.
         loss_interaction: the interaction of the loss, in which heads that only add look redundant.
         sampled: whether the pair was drawn at random instead of chosen.
-        operator: what stands in for a head.
-        n: rows.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
@@ -163,11 +153,6 @@ class ShapleyHead(Result):
     Attributes:
         value, low, high: in logits, with its 95 % interval over orders and rows.
         rank: 1 adds most.
-        effect: of taking it out alone.
-        gradient: its importance by gradient.
-        orders: of heads for each row.
-        operator: what stands in for a head.
-        n: rows.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
@@ -231,7 +216,6 @@ class CircuitEdge(Result):
     """An edge of a circuit.
 
     Attributes:
-        sender, receiver: names of the components.
         input: q, k or v; "" of blocks and the output.
         sender_layer, receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output.
         estimator: what `effect` is.
@@ -244,7 +228,6 @@ class CircuitEdge(Result):
         proposed: whether attribution named it; else it was drawn.
         selection: share of half-samples in which its mean effect differs from 0, 0 to 1; 0 within the margin.
         stable: whether `selection` reaches the threshold.
-        n: pairs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge",)
@@ -278,7 +261,6 @@ class EdgeMean(Result):
         estimator: what `effect` is.
         effect, low, high: mean fall of the logit difference over n pairs, in logits, with the 95 % interval of this
             edge alone.
-        n: pairs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
@@ -297,12 +279,7 @@ class EdgeEffect(Result):
     """A named edge.
 
     Attributes:
-        sender, receiver: heads.
-        input: q, k or v.
         effect, low, high: mean fall of the logit difference over n pairs of different answers, with its 95 % interval.
-        same: mean fall over pairs of the same answer.
-        difference: mean m(A) - m(B) of the n pairs.
-        n: pairs of different answers.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
@@ -324,24 +301,13 @@ class CircuitSummary(Result):
     """The circuit in one record.
 
     Attributes:
-        pairs_by, answers: how pairs were made, and which answers they have.
-        edges, raced: how many edges there are, and how many raced.
-        matter, does_not_matter, open: how many have which verdict.
         margin_share: of the difference that an edge must carry.
         margin, clip: in logits.
-        alpha: chance of any wrong verdict.
-        difference: mean m(A) - m(B) of the pairs that decide.
-        stable: how many edges are in the stable set.
-        threshold: of selection, from which on an edge is stable.
         level: of the test of each edge in each half-sample; None of earlier versions, which ranked edges.
         bound: how many stable edges are expected to have no effect, at most.
-        cpr, cmd: areas of the curve; random_cpr: that of random circuits.
         of_matter_proposed: how many of the edges that matter are among as many strongest by attribution.
         missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the
             sample; None where all raced.
-        evaluations, of_evaluations: effects that were measured, of how many.
-        n, judging, control: pairs that decide, judge, and have the same answer.
-        not_made, under_floor: pairs that were left out.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("circuit",)

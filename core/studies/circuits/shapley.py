@@ -66,8 +66,6 @@ class ShapleyPartial:
 
     Attributes:
         rows: their places in the task. *Shape:* (row,), int.
-        layers: of the checkpoint.
-        heads: of a layer.
         whole: the logit difference with all heads. *Shape:* (row,).
         none: the logit difference with none. *Shape:* (row,).
         values: Shapley values in logits; over heads they add up to `whole` less `none`. *Shape:* (head, row).

@@ -18,9 +18,6 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
     """The curves of a bundled checkpoint: a record a snapshot, score and head.
 
-    Args:
-        name: of the checkpoint.
-
     Returns:
         By run, "its own weights" or "seed 0": its records; those of its own weights have no intervals. Empty where the
         checkpoint ships no curve.
@@ -54,9 +51,6 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
     """Whether runs from different seeds have the same roles in the same order.
-
-    Args:
-        orders: of each run its roles.
 
     Returns:
         One sentence: the order of the roles that every run has, or that the runs differ in it; then how far apart the

@@ -65,15 +65,11 @@ class StageScores:
 
     Attributes:
         order: of the snapshot, from 0.
-        label: as it was named.
-        weights_hash: of its weights.
-        scores: name of each score.
         value: means over inputs. *Shape:* (score, layer, head).
         low: lower ends of their 95 % intervals. *Shape:* (score, layer, head).
         high: upper ends. *Shape:* (score, layer, head).
         at: of each head of the last snapshot, layer by layer, the number of the head here that it is. *Shape:* (head,),
             int.
-        n: how many inputs.
     """
 
     order: int
@@ -170,10 +166,7 @@ def map_scores(
     """Scores of a checkpoint's heads over inputs.
 
     Args:
-        checkpoint: the snapshot, open.
-        inputs: what it looks at.
         names: of `core.scoring.definitions.STATISTICS`.
-        seed: of the queries that distances are measured on.
 
     Returns:
         Of each score its mean and the ends of its 95 % interval over inputs, *Shape:* (layer, head) each; and how many
@@ -192,7 +185,6 @@ def class_shares(
     """The share of each head's maps of every pattern class, by the bundled classifier of a class set.
 
     Args:
-        checkpoint: the snapshot, open.
         inputs: those of up to three tokens have no pattern and are left out.
         class_set: "bert" or "gpt2".
 

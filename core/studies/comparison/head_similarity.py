@@ -35,13 +35,8 @@ class CommonInputs:
     """What both checkpoints have of some inputs.
 
     Attributes:
-        keys: TOKENS or WORDS.
         backward: whether keys behind the query are left out, because one of the two cannot see them.
         numbers: of the inputs in the study. *Shape:* (input,), int.
-        first: the inputs as the first checkpoint reads them.
-        other: the inputs as the other reads them.
-        common: which tokens or words of each input both have.
-        queries: which of these are compared as queries, by input.
     """
 
     keys: str
@@ -77,11 +72,8 @@ def common_inputs(
     """What two checkpoints both see of some inputs.
 
     Args:
-        first: the one whose heads are looked for.
         other: the one where they are looked for.
-        sources: the inputs, with their numbers.
         queries: how many tokens or words of an input are compared as queries, drawn; None for all.
-        seed: of the draw.
 
     Returns:
         The inputs that have LEAST_UNITS tokens or words in common, or more.
@@ -133,10 +125,6 @@ def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> No
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
     """Mean distance of every two heads on each input: Jensen-Shannon, base 2, its square root.
 
-    Args:
-        first: rows of the maps of one checkpoint, in blocks.
-        other: of the other, in the same blocks.
-
     Returns:
         0 to 1. *Shape:* (input, head, other head), float32.
     """
@@ -165,9 +153,7 @@ def beside_random(
     place: as they are drawn, random heads spread nearly evenly, and would be no null for heads that do not.
 
     Args:
-        first: the checkpoint whose heads are looked for.
         other: the checkpoint where they are looked for.
-        inputs: what both see.
         seeds: one a draw of random weights of the other's shape.
 
     Returns:

@@ -74,13 +74,8 @@ class Compared:
     Attributes:
         sums: of distances, by group of inputs. *Shape:* (group, head, other head).
         inputs: how many, by group. *Shape:* (group,), int.
-        heads: of a layer of the first checkpoint.
-        others: of a layer of the other.
         keys: "tokens" or "words".
         backward: whether keys behind the query are left out, because one of the two cannot see them.
-        weights_hash: of the first checkpoint's weights.
-        compare_hash: of the other's.
-        compare: the other's name.
     """
 
     sums: np.ndarray
@@ -101,8 +96,6 @@ class Drawn:
     Attributes:
         similarity: of all heads of both checkpoints on the inputs that random weights saw. *Shape:* (head, other head).
         largest: of each head the largest similarity to any head of a draw. *Shape:* (draw, head).
-        rows: how many inputs random weights saw.
-        compare: the other's name.
     """
 
     similarity: np.ndarray

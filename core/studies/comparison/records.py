@@ -11,7 +11,6 @@ class Counterpart(Result):
     """The head of another checkpoint that a head is matched with.
 
     Attributes:
-        checkpoint, compare: whose head, and the other checkpoint.
         match_layer, match_head: one to one; None where the other has fewer heads and none is left.
         similarity: to the match; 1 - mean Jensen-Shannon distance of rows. Range 0 to 1.
         low, high: its 95 % interval over n inputs.
@@ -66,9 +65,7 @@ class MatchSummary(Result):
         keys: "tokens", or "words" where the two split texts into other tokens.
         visible: "all", or "up to the query" where one of the two looks back only.
         identical: whether both have the same weights.
-        matched, heads: of the first checkpoint. others: heads of the other.
         same_place: matched with the head of the same layer and number.
-        draws: of random weights. rows: inputs that those saw.
         weights_hash, compare_hash: of both checkpoints' weights.
     """
 
@@ -97,7 +94,6 @@ class Recurrence(Result):
         runs: the other checkpoints: seeds, say. found: those in which it is matched. same_place: at its own place.
         share, low, high: found of runs, with its 95 % interval (Wilson).
         similarity: mean over runs; None without any match.
-        n: inputs that each comparison rests on.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
@@ -191,8 +187,6 @@ class RoleBeginnings(Result):
     """When the heads of one role began.
 
     Attributes:
-        heads: how many have it in the last snapshot.
-        earliest: by which snapshot the first of them.
         median, low, high: the first snapshot by which half of them have begun, by name, with its 95 % bootstrap
             interval over heads.
         place: the median as a number, from 0.

@@ -15,9 +15,6 @@ def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSum
 
     Args:
         heads: counterparts of one checkpoint's heads, of every head in each of the others.
-
-    Returns:
-        Nothing for fewer than LEAST_RUNS others.
     """
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:

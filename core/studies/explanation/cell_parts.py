@@ -31,7 +31,6 @@ class CellTerm:
         key_part: likewise, such as "L1H4's output on 'teacher'".
         value: its term less the term's mean over the keys that the query sees.
         query_group: what the part is together with its like: "position", "heads of L1".
-        key_group: likewise.
     """
 
     query_part: str
@@ -48,7 +47,6 @@ class Cell:
     Attributes:
         score: the score less the row's mean over visible keys, which the terms add up to.
         weight: the attention weight. Range 0 to 1.
-        terms: all of them, the largest in size first.
     """
 
     score: float
@@ -68,7 +66,6 @@ class LayerScores:
 
     Attributes:
         inputs: queries and keys of the layer, in a batch of one.
-        encoding: the tokens of the queries.
         key_encoding: the tokens of the keys; another text for cross attention only.
     """
 
@@ -83,9 +80,6 @@ class LayerScores:
             head: zero-based, in the layer.
             query: position, zero-based.
             key: position, zero-based.
-
-        Returns:
-            The cell's score and weight, and its terms.
 
         Raises:
             InputError: the layer has no such head, the input no such token, or the query does not see the key.
@@ -125,7 +119,6 @@ class LayerScores:
         Args:
             head: zero-based, in the layer.
             group: one of `groups(side)`.
-            side: whose contributions.
 
         Returns:
             Rows sum to 1 over visible keys. *Range:* 0 to 1.
@@ -186,8 +179,6 @@ def layer_scores(
     """The scores of a layer on one input, from one pass up to it.
 
     Args:
-        checkpoint: the model.
-        encoding: the input.
         layer: zero-based, in its set of heads.
         part: which set of heads of an encoder-decoder; "" is the first.
         by_head: whether each earlier head is a contribution of its own, or a layer's heads together.

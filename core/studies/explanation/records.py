@@ -49,7 +49,6 @@ class RemovalAgreement(Result):
             but what removal does with the scale held is compared with the scale recomputed.
         agreement: Spearman's correlation over contributions on either side, -1 to 1.
         low, high: 95 % interval of the median over heads (exact, by order statistics); None for one head.
-        parts: contributions. n: inputs.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("removal", "removal, median")
@@ -76,7 +75,6 @@ class SortScore(Result):
         feature: "position", "token", "earlier heads" or "feed-forward"; of "composition" the earlier head and the side
             that reads it: "L2H5 in the key".
         value, low, high: its score share, even, with its 95 % interval over n inputs.
-        baseline: the same in random weights.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head score",)
@@ -105,7 +103,6 @@ class Removal:
         foretold: from the scores less its terms. *Shape:* (part, head), likewise below.
         held: replaced by its mean over inputs and positions, LayerNorm's scale held.
         recomputed: likewise, the scale of the LayerNorm before the head computed again; NaN where there is none.
-        n: inputs.
     """
 
     layer: int

@@ -43,7 +43,6 @@ class PartName:
     Attributes:
         level: "pair" of groups, "query" or "key" (a group on this side, whatever the other), "query head" or "key head"
             (a single earlier head), "sort" (the mean of both sides).
-        query_part, key_part: names; ANY for the side that is summed.
     """
 
     level: str
@@ -102,7 +101,6 @@ class _Collected:
     """How pairs of contributions are added up to parts: pairs of groups first, then those of one side.
 
     Attributes:
-        names: of all parts.
         query_groups, key_groups: which contributions a group has. *Shape:* (contribution, group).
         query, key: which parts of one side a contribution adds to. *Shape:* (contribution, part).
     """
@@ -165,12 +163,8 @@ def removal(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str 
     """What taking each group away does to every head's maps, two passes over the inputs.
 
     Args:
-        checkpoint: the model.
         encodings: the inputs, at least one.
         part: which set of heads of an encoder-decoder; "" is the first.
-
-    Returns:
-        One record a layer.
 
     Raises:
         InputError: positions are turned into the queries (rotary) or added to the scores, where a mean over positions

@@ -38,7 +38,6 @@ class DistanceNull:
         The pieces are moved together, onto pieces of the text.
 
         Args:
-            links: as positions of pieces.
             how: direction, pairing and causal, as `pairs_of` takes them.
             without_first: leave position 0 out, as `without_key` does.
 

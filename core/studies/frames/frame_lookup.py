@@ -114,10 +114,7 @@ class LinkPicture:
         score: max over the links' pieces; NaN everywhere where a decoder cannot look that way.
         others: mean of the same over all other places of the sentence at the same distances; NaN without another place.
         place_rank: 1 where no other place scores higher.
-        places: how many places there are, the true one included.
         visible: whether the checkpoint can look that way.
-        queries: positions that look.
-        keys: positions that are looked at.
         borrowed: places of the bundled sentences that `others` is of, because this sentence has no other place; 0 where
             it has.
     """
@@ -248,9 +245,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
     """Three distributions over the positions for one head (Fig 3's strip), long form.
 
     Args:
-        maps: of the sentence.
-        encoding: the sentence.
-        links: as positions of pieces.
         head: zero-based.
 
     Returns:

@@ -19,13 +19,7 @@ class Scored:
     """A sentence, or one of its links.
 
     Attributes:
-        id: of the sentence.
-        text: of the sentence.
         frame: name of the frame; None where nobody said.
-        target: its words.
-        elements: words of each link's element.
-        before: links whose element comes before its target.
-        links: how many there are.
         scores: of each head, layer by layer. *Shape:* (head,).
     """
 
@@ -44,22 +38,13 @@ class Draws:
     """Sums over n sentences or links, true and in the draws of each null. Heads come layer by layer.
 
     Attributes:
-        n: how many.
-        draws: of each null.
-        layers: of the checkpoint.
-        heads: of a layer.
         causal: whether queries see only keys up to their own.
         habits: sums of what each head gives to the previous, next and first place. *Shape:* (head,) each.
-        movable: how many have another place at the same distances.
-        exchangeable: how many have another sentence to change links with.
-        comparable: how many have another query.
         distance: sums of scores in every draw of the null of places, as `packed` writes them.
-        exchange: likewise of the null that changes sentences' links.
         query_observed: true sums of the largest residual weight at the links' own queries. *Shape:* (head,).
         query: the same sums in every draw of the null of queries, as `packed` writes them.
         share_observed: `query_observed` of shares of weight. *Shape:* (head,).
         share: `query` of shares of weight.
-        fixed: sums of what fixed patterns would give, by name.
         contrasts: mean contrast of each one's links; NaN where none can be drawn, None of an earlier run. *Shape:*
             (sentence, head).
     """
@@ -121,7 +106,6 @@ def unpacked(text: str, draws: int) -> np.ndarray:
 
     Args:
         text: in base64.
-        draws: how many rows there are.
 
     Returns:
         *Shape:* (draw, head), float64.

@@ -25,15 +25,9 @@ class FrameSummary(Result):
     """All heads on frame links together.
 
     Attributes:
-        n: sentences, or links.
-        average: over which of them scores are means.
         links, links_before: how many links there are, and how many have their element before their target.
-        survivors: heads that survive all nulls.
         beat_places: heads that survive the two on the place; None where only these two were asked.
         line_99, above_99: the 99th percentile of heads, and how many reach it.
-        draws: of each null.
-        movable, exchangeable, comparable: sentences with another place, another sentence, another query.
-        fixed: what fixed patterns would give, by name.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("summary",)
@@ -112,9 +106,6 @@ class FrameSentence(Result):
 
     Attributes:
         text, frame, target, elements: "" and none in the record that ships, whose sentences are not ours to copy.
-        before: links whose element comes before its target.
-        links: how many there are.
-        scores: of each head, layer by layer.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)

@@ -24,9 +24,6 @@ class Batch:
     """What was registered together.
 
     Attributes:
-        checkpoint: that it is about.
-        level: of the batch.
-        registered: how many hypotheses it has, withdrawn ones among them.
         seen: how many runs of these weights on judging inputs were stored before it was registered.
     """
 

@@ -17,13 +17,7 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
     """What a run's merged partial result says.
 
     Args:
-        hypothesis: what is said.
-        partial: of the study that measures it.
-        head: the hypothesis' own, or its counterpart.
         random: the effect that random weights have; an effect must be beyond it and beyond the hypothesis' least.
-
-    Returns:
-        Its readings.
     """
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     return READERS[hypothesis.predicate](beyond, partial, head)

@@ -39,15 +39,11 @@ class HypothesisOptions:
     """A registered batch of hypotheses.
 
     Attributes:
-        checkpoint: that they are about.
-        hypotheses: those that were not withdrawn.
         thought, judged: rows that they were thought of on, and rows that judge them.
         batch: its id; "" where it is not registered here.
         level: its share of the error that is allowed.
-        registered: how many hypotheses it has, withdrawn ones among them.
         seen: how many runs of these weights on judging inputs were stored before it was registered.
         weights: SHA-256 of the weights that it is about; "" where it does not say.
-        pipeline: of language, for predicates about words.
     """
 
     checkpoint: Checkpoint = "atlas-encoder"

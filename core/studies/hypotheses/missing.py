@@ -27,10 +27,7 @@ def missing(
     """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
 
     Args:
-        checkpoint: a name, a folder or a hub id.
         task: whose rows are used; None for SST-2.
-        measured: names of studies that have scores.
-        class_set: of the bundled classifier that names patterns.
         data: the folder of the rows; None for the bundled samples.
 
     Returns:

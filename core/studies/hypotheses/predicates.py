@@ -174,11 +174,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
     """All parameters of a predicate, in its order.
 
     Args:
-        key: of the predicate.
         values: parameters by name; those left out have their defaults.
-
-    Returns:
-        Pairs of name and value.
 
     Raises:
         InputError: there is no such predicate or parameter, one is missing, or one cannot have its value.

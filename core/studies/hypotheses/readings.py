@@ -23,9 +23,7 @@ class Reading:
     """A number of one head.
 
     Attributes:
-        measure: what was measured, in words.
         value, low, high: with its 95 % interval; None where it is undefined.
-        n: that it is over.
         p: one-sided, that it is not beyond `least`; None where there is no test.
         least: what it must be beyond.
         baseline: what was taken off, or what it is beside, for the reader.
@@ -51,10 +49,6 @@ class Evidence:
     """What one run says of a hypothesis; a text says why there is no number.
 
     Attributes:
-        effect: beyond chance.
-        explained: beyond what could explain it away.
-        specific: beyond the control.
-        halves: the effect in either half of the inputs.
         causal: where the run itself intervenes; else None.
     """
 
@@ -243,9 +237,6 @@ def effect_estimate(changes: np.ndarray) -> Means:
 
     Args:
         changes: loss without the head less loss with it. *Shape:* (row,).
-
-    Returns:
-        An accumulator of one layer and head.
     """
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
@@ -257,7 +248,6 @@ def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Re
 
     Args:
         partial: merged, of the study `operators`.
-        operator: one of its operators.
         head: zero-based.
         margin: of the loss, in nats.
 

@@ -17,9 +17,7 @@ class Criterion(Result):
 
     Attributes:
         hypothesis: its id. subject: the head as L1H2. criterion: one of CRITERIA. state: met, not met, not tested, or
-        SEEN_BEFORE.
         measure: what the value is. low, high: its 95 % interval. least: what it must be beyond, at least as much as
-        random weights have. baseline: what the value is compared with.
         n: inputs (or links) it rests on. p: one-sided; adjusted: by Holm within the batch; level: of the batch.
         measured_by: study and rows. run: the stored run of that, where it was tested here.
         note: why it is not tested, or what else must be known.

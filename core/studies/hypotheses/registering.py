@@ -76,11 +76,7 @@ def register(
 
     Args:
         db: where it is stored.
-        checkpoint: that the hypotheses are about.
-        proposals: one to MOST_HYPOTHESES of them.
-        thought: the rows that they were thought of on.
         judged: the rows that are to judge them; none of those they were thought of on.
-        annotator: who registers them.
 
     Returns:
         The batch's id, and those of its hypotheses, in the proposals' order.
@@ -127,7 +123,6 @@ def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[
 
     Args:
         db: whose runs; jobs too whose units are stored, with or without a run.
-        checkpoint: whose weights they are of.
         judged: the judging rows, with what their inputs are known by.
 
     Returns:
@@ -221,13 +216,6 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
     """What a test of a batch is asked: those of its hypotheses that were not withdrawn.
-
-    Args:
-        batch: as it was registered.
-        members: all its hypotheses.
-
-    Returns:
-        The options of the study.
 
     Raises:
         InputError: the checkpoint has other weights now, rows have changed, or all were withdrawn.

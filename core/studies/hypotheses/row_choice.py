@@ -88,10 +88,6 @@ def mark_of(row: TaskRow) -> str:
 def input_marks(row: TaskRow, checkpoint: "Checkpoint") -> tuple[str, str]:
     """What an input is known by, as a checkpoint sees it: rows that share either mark are one input.
 
-    Args:
-        row: of a task.
-        checkpoint: that reads it.
-
     Returns:
         Hashes of its letters and digits without case and accents, and of its token ids.
     """

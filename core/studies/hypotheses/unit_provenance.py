@@ -41,14 +41,8 @@ def keep_as_run(
 
     Args:
         db: where it is kept.
-        study: with the options that it ran with.
-        options: its own record.
         said: fields of `Provenance` that its units said (`where_from`).
-        rows: what came of it.
         scores: whether scores of heads among them are the atlas's too.
-
-    Returns:
-        The run's id.
     """
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))

@@ -61,9 +61,6 @@ class ClassifiedChunk:
     """Pattern classes of all maps of some inputs of a checkpoint.
 
     Attributes:
-        checkpoint: its name.
-        row_ids: of the inputs.
-        names: of the classes, by number.
         classes: numbers of classes. *Shape:* (input, layer, head), int.
         unsure: how many of an input's maps the classifier was unsure of. *Shape:* (input,), int.
         outside: how many lie outside what it was trained on. *Shape:* (input,), int.

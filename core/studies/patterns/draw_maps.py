@@ -58,19 +58,11 @@ class DrawnMap:
 
     Attributes:
         map_id: as `map_id` makes it.
-        checkpoint: its name.
-        weights_hash: of the checkpoint's weights.
         task: whose row it is of; PASTED for a text that a person typed.
-        split: of the row.
-        row_id: of the row.
         layer: zero-based.
         head: zero-based, in the layer.
-        length: tokens.
-        tokens: their texts.
-        separators: positions of separators.
         causal: whether queries see only keys up to their own.
         maximum: as `largest` reads it, to four digits.
-        seed: of the draw.
         weights: attention weights, little-endian float16. *Shape:* (query, key).
     """
 

@@ -38,7 +38,6 @@ class Classified:
     """Pattern classes of all maps of some inputs.
 
     Attributes:
-        names: of the classes, by number.
         size: pieces beyond which a map is cropped; None where none is.
         classes: numbers of classes. *Shape:* (input, layer, head), int16.
         unsure: how many maps of an input the classifier was unsure of. *Shape:* (input,), int.
@@ -53,17 +52,7 @@ class Classified:
 
 
 def classified(checkpoint: Checkpoint, encodings: Sequence[Encoding], weights: bytes, *, dtype: str) -> Classified:
-    """All maps of some inputs through a classifier.
-
-    Args:
-        checkpoint: whose maps.
-        encodings: the inputs.
-        weights: the classifier's file.
-        dtype: that the classifier computes in.
-
-    Returns:
-        The classes, and how sure they are.
-    """
+    """All maps of some inputs through a classifier."""
     classifier = Classifier.from_bytes(weights)
     counts = ClassCounts(classifier, len(encodings), checkpoint.layers, checkpoint.heads, dtype)
     run(checkpoint, list(encodings), [counts])

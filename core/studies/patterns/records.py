@@ -132,11 +132,7 @@ class HeldOutScore(Result):
         part: "scores", of the headline or beside it, or "checkpoint", of one that was left out.
         macro_f1, low, high: over classes of at least ten maps, with its 95 % interval.
         accuracy: share of maps that are right.
-        maps: how many.
-        on: what the score is of.
         identity_f1, identity_low, identity_high: macro F1 of what knows the head only.
-        n_labels, folds: how many there are.
-        ece, ece_low, ece_high: expected calibration error, with its interval over heads.
         unsure, outside, sure_errors: shares of maps.
         macro_f1_all: over every class; None in rows of earlier versions, whose macro_f1 is that.
     """
@@ -222,9 +218,6 @@ class HeldOutAnswers(Result):
     """What classifiers that did not see them said of all scored maps, in columns.
 
     Attributes:
-        map_ids: of the maps.
-        groups: the inputs that they are of.
-        truth: numbers of classes.
         answers: by what was left out (unseen checkpoints, heads, inputs), "predicted" (numbers of classes) and
             "probability"; None where a map was in no such part.
     """

@@ -48,15 +48,9 @@ class TrainPatternsOptions:
     """The labels, the recipe of the classifier, and what is measured.
 
     Attributes:
-        snapshot: file of the labels.
         log: folder where the loss is told.
-        kind: of classifier.
-        epochs, batch, rate, class_weights, falling, size: of the recipe.
-        folds: held-out parts of the inputs.
-        seed: of the folds and of the fit.
         curve: whether a learning curve is measured.
         beside: whether unseen checkpoints of every kind are, too.
-        annotator: who asked for it.
     """
 
     snapshot: str = ""

@@ -30,8 +30,6 @@ class Fold:
 
     Attributes:
         part: fold, heads, checkpoints, curve or final.
-        split: by group, heads or checkpoint.
-        fold: its number.
         share: of the training inputs; None for all.
     """
 
@@ -46,12 +44,7 @@ class Predictions:
     """Held-out predictions of one fold.
 
     Attributes:
-        of: the fold.
-        trained_on: how many maps it was fitted on.
         cropped: how many of the held-out maps are too long for the classifier.
-        map_ids: of the held-out maps.
-        groups: the input that each is of.
-        checkpoints: the checkpoint that each is of.
         truth: numbers of their classes. *Shape:* (map,), int.
         probabilities: rows sum to 1. *Shape:* (map, class).
         identity: the class that the map's head alone makes one guess, a baseline that looks at no map. *Shape:* (map,),

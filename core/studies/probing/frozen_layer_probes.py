@@ -19,9 +19,6 @@ FIRST, MEAN = "first", "mean"
 def layer_predictions(on: Bench) -> dict[str, np.ndarray]:
     """What a classifier on each layer's output says of the dev rows; ridge regression for scores.
 
-    Args:
-        on: the task's rows, and the checkpoint that reads them.
-
     Returns:
         By what is read, FIRST (the classifying token) or MEAN (over the text's tokens); layer 0 is the embeddings'
         output. *Shape:* (layer, dev row) each.

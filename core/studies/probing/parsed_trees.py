@@ -24,13 +24,11 @@ class Parsed:
 
     Attributes:
         kind: "probe" or "baseline".
-        name: of the probe or baseline.
         right: words that have their gold head. *Shape:* (sentence,), int.
         words: that count. *Shape:* (sentence,), int.
         joined: words that are joined with their gold head, in either direction. *Shape:* (sentence,), int.
         governed: out of how many: words that count and are no root. *Shape:* (sentence,), int.
         whole: 1 where the undirected tree is all right, else 0. *Shape:* (sentence,), int.
-        note: how the baseline was chosen.
     """
 
     kind: str
@@ -46,9 +44,6 @@ class Parsed:
 def heads_of(sentence: object) -> np.ndarray:
     """The gold heads of a sentence.
 
-    Args:
-        sentence: of a treebank.
-
     Returns:
         Places of words from 0; the root is its own head. *Shape:* (word,), int.
     """
@@ -57,9 +52,6 @@ def heads_of(sentence: object) -> np.ndarray:
 
 def scored_of(sentence: object) -> np.ndarray:
     """Which words of a sentence count: all but punctuation.
-
-    Args:
-        sentence: of a treebank.
 
     Returns:
         *Shape:* (word,), bool.
@@ -74,13 +66,7 @@ def parsed_of(
 
     Args:
         kind: "probe" or "baseline".
-        name: of the probe or baseline.
-        sentences: of a treebank.
         predicted: heads of each sentence's words, from 0; the root is its own. *Shape:* (word,) each.
-        note: how a baseline was chosen.
-
-    Returns:
-        Counts by sentence.
     """
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):

@@ -67,12 +67,9 @@ class Answered:
 
     Attributes:
         property: its name; of a test with a name of its own that one.
-        source: TRAINED or RANDOM weights.
-        probe: one of PROBES.
         right: words it has right; layer 0 is the embeddings' output. *Shape:* (layer, sentence), int.
         control: words it has right of the control task. *Shape:* (layer, sentence), int.
         words: of each sentence. *Shape:* (sentence,), int.
-        classes: how many the property has.
         majority: share of the words of the test that are of train's most frequent class, 0 to 1.
         alone: share that is right by the word without a vector, 0 to 1.
         linear: share that is right by the linear rule; None where there is none.
@@ -95,7 +92,6 @@ class Mixed:
     """Mixing weights over layers.
 
     Attributes:
-        property: its name.
         weights: of all sentences first, then of sentences drawn again; rows sum to 1. *Shape:* (fit, layer).
     """
 

@@ -36,11 +36,7 @@ class Readable:
     """The sentences of a part that a checkpoint reads whole.
 
     Attributes:
-        part: train, dev or test.
-        sentences: with their gold trees.
-        encodings: of each sentence.
         pieces: the share that each piece has in each word, by characters, one array a sentence. *Shape:* (piece, word).
-        left_out: the other sentences, by why.
     """
 
     part: str

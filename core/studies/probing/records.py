@@ -14,13 +14,8 @@ class ProbedLayer(Valued):
 
     Attributes:
         property, probe, layer: which; layer 0 is the embeddings' output.
-        control: its score on the control task.
         selectivity, selectivity_low, selectivity_high: what it has more than that, with its 95 % interval.
-        random_weights: the same probe on random weights.
         gain, gain_low, gain_high: what it has more than that, with its 95 % interval.
-        word_alone, majority: what the word, or the commonest class, tells.
-        classes: how many the property has.
-        linear_rule: how often the linear rule would be right.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
@@ -70,7 +65,6 @@ class ParsedScore(Valued):
     Attributes:
         undirected, undirected_low, undirected_high: with its 95 % interval.
         whole_trees: share of sentences without an error.
-        train, dev, test: how many sentences.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")

@@ -15,12 +15,8 @@ class Subnetwork(Valued):
     Attributes:
         kind: "curve", a point of one by magnitude; "subnetwork" (full, good, bad, random); "difference", what one has
             more than another; "baseline", the constant predictor.
-        metric: that scores are by.
-        seeds: how many the mean is over.
-        scope, moment: of a curve.
         share: of the weights that went, 0 to 1.
         change, change_low, change_high: against nothing pruned, with its 95 % interval.
-        constant: the constant predictor's score.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")

@@ -90,9 +90,6 @@ class SubnetworkTask:
     Attributes:
         what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model), STRUCTURE (full model,
             order, good subnetwork), or one of KINDS to retrain.
-        seed: of the fine-tuning.
-        scope, share: of a CURVE.
-        kept: components that stay.
     """
 
     what: str
@@ -107,8 +104,6 @@ class Pruned:
     """What a model with parts removed says of the dev rows.
 
     Attributes:
-        what: CURVE, FULL or one of KINDS.
-        seed: of the fine-tuning.
         scope: "global" or "layer" of weights; "" of components.
         moment: "before" or "after" fine-tuning; "" of the full model.
         share: of the weights (or components) that are gone, 0 to 1.
@@ -130,10 +125,6 @@ class Order:
     """What structured pruning of one seed found.
 
     Attributes:
-        seed: of the fine-tuning.
-        order: components as they went, the least important first.
-        kept: the good subnetwork.
-        names: of pattern classes, by number.
         classes: of the full model's maps; empty where no pattern classifier knows them. *Shape:* (input, layer, head),
             int.
     """
@@ -151,11 +142,7 @@ class Subnetworks:
 
     Attributes:
         gold: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
-        constant: the constant predictor's label.
         baseline: the constant predictor's score; None where it is not defined.
-        train_rows: how many were learned.
-        pruned: what each pruned model says.
-        orders: of structured pruning, one a seed.
     """
 
     gold: np.ndarray

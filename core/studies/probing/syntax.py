@@ -90,7 +90,6 @@ class SingleHeads:
         joined: the same on test. *Shape:* (layer, head, sentence), int.
         governed: the same on test. *Shape:* (sentence,), int.
         whole: 1 where the tree of a sentence of test is all right. *Shape:* (layer, head, sentence), int.
-        best: layer and head that are best on dev.
         rooted: words of test with their gold head in the best head's directed tree from the gold root. *Shape:*
             (sentence,), int.
     """
@@ -246,7 +245,6 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
     """A sentence with the best tree of a probe: one root, no circle.
 
     Args:
-        sentence: of a treebank.
         scores: log probabilities of each word's head; candidate 0 is none, candidate j + 1 is word j. *Shape:* (word,
             candidate).
 

@@ -75,17 +75,11 @@ class Predicted:
     """What a classifier, or a fine-tuned model, says of the dev rows.
 
     Attributes:
-        what: LAYER or FREEZE.
-        task: its key.
-        source: TRAINED or RANDOM weights.
         reading: of a classifier one of READINGS; "" of a fine-tuned model.
         layer: that the classifier reads, 0 the embeddings' output; or how many layers were frozen.
-        layers: of the checkpoint.
         seed: of the fine-tuning; 0 of a classifier.
         gold: labels as the task numbers them, or scores. *Shape:* (dev row,).
         predicted: likewise. *Shape:* (dev row,).
-        train_rows: how many were learned.
-        constant: the constant predictor's label.
         baseline: the constant predictor's score; None where it is not defined.
     """
 

@@ -69,9 +69,7 @@ def trial(
 
     Args:
         on: the task's rows, and the checkpoint that it starts from.
-        recipe: of the fine-tuning.
         seed: of the head and the order of rows.
-        key: names the state of a run under way.
         before: called with the fresh model, as when some of its weights are to be masked.
 
     Returns:
@@ -89,10 +87,6 @@ def trial(
 
 def predicted(model: Any, on: Bench) -> np.ndarray:
     """What a fine-tuned model says of the dev rows.
-
-    Args:
-        model: with its classifier.
-        on: the task's rows, and the checkpoint that reads them.
 
     Returns:
         Labels as the task numbers them, or scores. *Shape:* (dev row,).

@@ -40,8 +40,6 @@ def before(on: Bench, recipe: Recipe, seed: int, key: str, share: float, scope: 
 
     Args:
         on: the task's rows, and the checkpoint that it starts from.
-        recipe: of the fine-tuning.
-        seed: of the fine-tuning.
         key: as in `trial`.
         share: of the weights that go, those nearest to 0; 0 to 1.
         scope: "global" or "layer": of all layers together, or of each.
@@ -57,8 +55,6 @@ def after(on: Bench, recipe: Recipe, seed: int, key: str, points: Sequence[tuple
 
     Args:
         on: the task's rows, and the checkpoint that it starts from.
-        recipe: of the fine-tuning.
-        seed: of the fine-tuning.
         key: as in `trial`.
         points: (scope, share) as in `before`.
 
@@ -84,8 +80,6 @@ def ordered(
 
     Args:
         on: the task's rows, and the checkpoint that the model is fine-tuned from.
-        recipe: of the fine-tuning.
-        seed: of the fine-tuning.
         key: as in `trial`.
         kept_share: of the full model's score that must be left, 0 to 1.
         classifier: the file of a pattern classifier; None for none.
@@ -158,8 +152,6 @@ def retrained(on: Bench, recipe: Recipe, seed: int, key: str, components: Sequen
 
     Args:
         on: the task's rows, and the checkpoint that it starts from.
-        recipe: of the fine-tuning.
-        seed: of the fine-tuning.
         key: as in `trial`.
         components: names of the components that stay; all others are masked.
 

@@ -14,7 +14,6 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
     Args:
         scores: the rows of `finetune`, of any tasks.
-        task: its key.
 
     Returns:
         A share, 0 to 1: of two labels the one that is right more often on dev, which train rows need not say.

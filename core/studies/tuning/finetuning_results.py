@@ -24,27 +24,16 @@ class TunedRun:
     """One run of fine-tuning.
 
     Attributes:
-        task: its key.
-        initialisation: what it started from.
         seed: of its head and the order of its rows.
-        metric: the task's first metric.
         metrics: on the dev rows, by name; None where one is not defined.
         constant: whether all predictions are the same.
         note: what else is to be said of it.
-        train_rows: how many it learned.
-        dev_rows: how many it was judged on.
-        cut_rows: train rows that were cut.
         seconds: that it took; NaN where nobody measured them.
         last_loss: the last training loss; None where nothing was learned.
         folder: of the checkpoint; "" where none is left.
-        majority: the constant predictor's label.
-        baseline: metrics of the constant predictor.
         epochs: the log, a row each.
-        held_heads: how many heads were held fixed.
         gold: labels as the task numbers them, or scores. *Shape:* (dev row,).
         predicted: likewise. *Shape:* (dev row,).
-        kept_epoch: whose weights these are.
-        kept_because: why.
     """
 
     task: str

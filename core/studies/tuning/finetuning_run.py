@@ -35,11 +35,7 @@ class FinetuningRun:
     """What is trained, and where it goes.
 
     Attributes:
-        task: that it is trained on.
-        initialisation: what it is called.
-        start: one of INITIALISATIONS.
         seeds: of head, rows and order.
-        preset, recipe: how it learns.
         data: folder of the rows; None for the bundled ones.
         out: the folder of checkpoints; None for the usual one.
         key: the name of this run's folder in it, and of its state.

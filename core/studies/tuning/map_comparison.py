@@ -22,13 +22,6 @@ def compared(
 ) -> Change:
     """How much heads' maps differ between two checkpoints, added up over rows.
 
-    Args:
-        before: the checkpoint that the other was tuned from.
-        after: the tuned one.
-        rows: of a task.
-        first: the number of the first row in the study.
-        max_length: tokens beyond which a row is cut.
-
     Returns:
         The accumulator, to be merged with that of other rows.
 

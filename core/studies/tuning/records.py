@@ -16,17 +16,8 @@ class TunedScore(Result):
 
     Attributes:
         kind: "run", of one run of an initialisation; "mean", of its runs together; "baseline", of a constant predictor.
-        metric: the one that ranks.
-        n: how many runs a mean is over.
-        accuracy, f1, pearson, spearman, mse: on the dev rows.
-        accuracy_sd, f1_sd, pearson_sd, spearman_sd, mse_sd: standard deviations over runs.
         constant: whether the predictions are all the same, or of how many runs they are.
-        train_rows, dev_rows, cut_rows: how many were learned, judged, and cut.
-        seconds: that the run took.
-        majority, baseline: label and metrics of the constant predictor.
         epochs: the log, a row each.
-        kept_epoch, kept_because: whose weights these are, and why.
-        held_heads: how many heads were held fixed.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
