@@ -150,9 +150,7 @@ def test_a_conversion_asks_nobody(chart):
 
 
 def test_a_chart_without_end_is_ended_while_others_go_on_and_the_next_is_drawn():
-    endless = HEADS | {
-        "data": {"sequence": {"start": 0, "stop": 3e8}}
-    }  # 1e12 ends at once
+    endless = HEADS | {"data": {"sequence": {"start": 0, "stop": 3e8}}}  # 1e12 ends at once
     turns = []
     stop = threading.Event()
 
