@@ -67,6 +67,7 @@ class Folder:
 
     files: dict[str, bytes] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    linked: set[tuple[str, str]] = field(default_factory=set, compare=False)  # two names of one file
 
     @classmethod
     def read(cls, folder: Path) -> "Folder":
@@ -104,9 +105,11 @@ class Folder:
         elif call.name == "truncate":
             self.files[call.path] = before[: call.offset].ljust(call.offset, b"\0")
         elif call.name == "rename":
-            self.files[call.other] = self.files.pop(call.path)
+            if (call.path, call.other) not in self.linked:  # rename(2) leaves two names of one file as they are
+                self.files[call.other] = self.files.pop(call.path)
         elif call.name == "link":
             self.files[call.other] = before
+            self.linked.add((call.path, call.other))
         elif call.name == "unlink":
             self.files.pop(call.path)
         elif call.name == "mkdir":
