@@ -41,16 +41,22 @@ class CrashState:
 
 def crash_states(before: Folder, calls: list[FileCall]) -> list[CrashState]:
     """Every state that a kill can leave of a program that made `calls` on the folder `before`."""
-    now, acknowledged, states = Folder(dict(before.files), set(before.folders)), frozenset[int](), []
-    states.append(CrashState("the start", False, Folder(dict(now.files), set(now.folders)), acknowledged))
+    now, acknowledged, states = (
+        Folder(dict(before.files), set(before.folders), set(before.linked)),
+        frozenset[int](),
+        [],
+    )
+    states.append(
+        CrashState("the start", False, Folder(dict(now.files), set(now.folders), set(now.linked)), acknowledged)
+    )
     for number, call in enumerate(calls):
         if call.name == "print":
             acknowledged |= {int(number) for number in re.findall(rb"acknowledged (\d+)", call.content)}
             continue
-        whole = Folder(dict(now.files), set(now.folders))
+        whole = Folder(dict(now.files), set(now.folders), set(now.linked))
         whole.apply(call)
         for half in call.halves:
-            here = Folder(dict(now.files), set(now.folders))
+            here = Folder(dict(now.files), set(now.folders), set(now.linked))
             here.apply(half)
             name = f"call {number}, {call.name} of {call.path} at {call.offset}"
             states.append(CrashState(name, half is not call, here, acknowledged))

@@ -145,7 +145,7 @@ class _Reading:
     def __init__(self, folder: Path, before: Folder):
         self.folder = folder.resolve()
         self.positions: dict[int, int | None] = {}
-        self.contents = Folder(dict(before.files), set(before.folders))
+        self.contents = Folder(dict(before.files), set(before.folders), set(before.linked))
 
     def calls(self, log: Path) -> Iterator[FileCall]:
         begun: dict[str, str] = {}
