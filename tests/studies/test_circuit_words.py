@@ -105,7 +105,13 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
         assert pair["second_m"] == pytest.approx(other, abs=1e-4)
     (whole,) = (row for row in rows if row["kind"] == "circuit")
     decides = [row["first"] for row in rows if row["kind"] == "pair" and row["use"] == "decides"]
-    (edge,) = (row for row in rows if row["kind"] == "edge" and row["name"] == "L2-feedforward to output")
+    (edge,) = (
+        row
+        for row in rows
+        if row["kind"] == "edge mean"
+        and row["name"] == "L2-feedforward to output"
+        and row["pairs"] == "different answers"
+    )
     assert whole["n"] == len(decides) == 12
     assert edge["n"] == 12
     assert edge["effect"] == pytest.approx(sum(wanted[k][2] for k in decides) / 12, abs=1e-4)

@@ -41,7 +41,7 @@ def made(folder, texts, learned, facts):
     rows = drawn(read_rows("sst2", "train", folder=folder), learned, 3)
     hashed = {"train_rows_hash": fingerprint(rows), "recipe": {"train_limit": learned}, "seeds": {"rows": 3}} | facts
     (folder / "training.json").write_text(json.dumps(hashed))
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
     (folder / "model.safetensors").write_text("")
     return {one.id for one in rows}
 
