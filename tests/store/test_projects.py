@@ -33,5 +33,5 @@ def test_what_was_handed_to_whom_and_which_labels_answer_it(db):
             ("p", "m1", "ada", 2),
         ):
             assert projects.claimed(cursor, project, map_id, annotator, passing) is None
-        assert projects.answered(cursor, ["tab:1", "tab:2"]) == {"tab:1"}
+        assert projects.projects_answered(cursor, ["tab:1", "tab:2"]).keys() == {"tab:1"}
         assert projects.handed(cursor, "p") == {"ada": 1}

@@ -6,7 +6,7 @@ from core.models.classifier import fresh_classifier
 from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
 from core.tuning.batches import collate, encode
-from core.tuning.model import initialised, layers_of, logits_of, loss_of, predictions, uses_segments
+from core.tuning.model import initialised, layers_of, logits_of, loss_of, predictions
 from core.tuning.recipe import Recipe
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows
@@ -45,22 +45,6 @@ def test_every_block_changes_the_logits(family):
         assert (logits_of(model, base, examples) - before).abs().max() > 1e-6
         layer.load_state_dict(kept)
     assert torch.equal(logits_of(model, base, examples), before)
-
-
-@pytest.mark.parametrize("pooling", ["auto", "mean", "last"])
-def test_padding_changes_nothing(base, pooling):
-    """Methods 11: pad id and mask are set, an end-of-text separator is not taken for padding."""
-    recipe = Recipe(pooling=pooling)
-    model, examples = initialised(base, SST2, "pretrained", recipe, 0).eval(), encode(base, rows(12), 64)
-    with torch.no_grad():
-        together = collate(examples, padding=model.config.pad_token_id, segments=uses_segments(base), pad_to=60)[0]
-        found = model(**together).logits
-        alone = [
-            model(**collate([one], padding=model.config.pad_token_id, segments=uses_segments(base))[0]).logits
-            for one in examples
-        ]
-    torch.testing.assert_close(found, torch.cat(alone), atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(logits_of(model, base, examples), found, atol=1e-5, rtol=1e-4)
 
 
 def test_gpt2_reads_the_last_real_token():
@@ -121,13 +105,6 @@ def test_last_layers_only(base):
     assert same == [True, False, False]
     with pytest.raises(InputError, match="shares its layers"):
         initialised(tiny("albert"), SST2, "pretrained", Recipe(train_last=1), 0)
-
-
-def test_dropout_can_be_turned_off(base):
-    model, examples = initialised(base, SST2, "pretrained", Recipe(dropout=0.0), 0), encode(base, rows(4), 64)
-    inputs = collate(examples, padding=0, segments=uses_segments(base))[0]
-    model.train()
-    assert torch.equal(model(**inputs).logits, model(**inputs).logits)
 
 
 def test_outputs_and_losses():
