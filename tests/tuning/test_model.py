@@ -16,7 +16,7 @@ STACKED = ["bert", "roberta", "distilbert", "electra", "gpt2", "opt", "llama", "
 
 
 def grown(model, base, examples):
-    inputs, labels = collate(examples, padding=0, segments=uses_segments(base))
+    inputs, labels = collate(examples, padding=0, segments=base.takes_token_types)
     loss_of(SST2, model(**inputs).logits, labels).backward()
     return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
 
@@ -45,6 +45,22 @@ def test_every_block_changes_the_logits(family):
         assert (logits_of(model, base, examples) - before).abs().max() > 1e-6
         layer.load_state_dict(kept)
     assert torch.equal(logits_of(model, base, examples), before)
+
+
+@pytest.mark.parametrize("pooling", ["auto", "mean", "last"])
+def test_padding_changes_nothing(base, pooling):
+    """Methods 11: pad id and mask are set, an end-of-text separator is not taken for padding."""
+    recipe = Recipe(pooling=pooling)
+    model, examples = initialised(base, SST2, "pretrained", recipe, 0).eval(), encode(base, rows(12), 64)
+    with torch.no_grad():
+        together = collate(examples, padding=model.config.pad_token_id, segments=base.takes_token_types, pad_to=60)[0]
+        found = model(**together).logits
+        alone = [
+            model(**collate([one], padding=model.config.pad_token_id, segments=base.takes_token_types)[0]).logits
+            for one in examples
+        ]
+    torch.testing.assert_close(found, torch.cat(alone), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(logits_of(model, base, examples), found, atol=1e-5, rtol=1e-4)
 
 
 def test_gpt2_reads_the_last_real_token():
@@ -105,6 +121,13 @@ def test_last_layers_only(base):
     assert same == [True, False, False]
     with pytest.raises(InputError, match="shares its layers"):
         initialised(tiny("albert"), SST2, "pretrained", Recipe(train_last=1), 0)
+
+
+def test_dropout_can_be_turned_off(base):
+    model, examples = initialised(base, SST2, "pretrained", Recipe(dropout=0.0), 0), encode(base, rows(4), 64)
+    inputs = collate(examples, padding=0, segments=base.takes_token_types)[0]
+    model.train()
+    assert torch.equal(model(**inputs).logits, model(**inputs).logits)
 
 
 def test_outputs_and_losses():
