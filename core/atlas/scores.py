@@ -65,9 +65,6 @@ def run_here(study: Study[Any, Any], options: Any) -> list[Row]:
     return study.summarize(options, [study.run(options, unit).partial for unit in study.units(options)])
 
 
-# ----------------------------------------------------------------
-
-
 DTYPES = MappingProxyType({
     "checkpoint": "object", "task": "object", "layer": "int64", "head": "int64", "score": "object",
     "value": "float64", "low": "float64", "high": "float64", "n": "Int64", "baseline": "float64", "q": "float64",

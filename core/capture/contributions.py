@@ -257,9 +257,6 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-# ----------------------------------------------------------------
-
-
 BATCH_TOKENS = 1024  # every contribution is as large as the stream
 EXACT_DTYPES = ("float32", "float64")
 TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact (rounding is a hundredth of it)

@@ -101,9 +101,6 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
         yield run
 
 
-# ----------------------------------------------------------------
-
-
 Reach = Literal["interface", "softmax", "flat softmax", "outputs"]
 EQUAL = {torch.float32: 1e-4, torch.float64: 1e-4}  # of weights computed in two ways; half precision: 0.05
 _TEXT = "A cat sat."

@@ -91,9 +91,6 @@ def _heads_side_by_side(maps: Float[Tensor, "batch head query key"]) -> Float[Te
     return torch.from_numpy(cells).view(batch, queries, keys, heads).permute(0, 3, 1, 2)
 
 
-# ----------------------------------------------------------------
-
-
 BATCH_TOKENS = 4096
 LAYERS_MAPS = 3  # of a layer that are held at once: scores, weights, and what a measure makes of them
 Change = Intervention | Knockout | PartChange

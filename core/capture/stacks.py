@@ -93,9 +93,6 @@ def _activated(y: Tensor, activation: Activation) -> Tensor:
     return torch.ops.aten.gelu_(y, approximate="tanh" if activation == "gelu_new" else "none")
 
 
-# ----------------------------------------------------------------
-
-
 Norm = Callable[[Tensor], Tensor]
 Reading = Literal["cls", "last", "mean"]
 _ACTIVATIONS: dict[str, Activation] = {

@@ -248,9 +248,6 @@ def sets_of(classes: tuple[str, ...]) -> list[str]:
         return [name for name in class_set_names(db) if known_class_set(db, name).names == classes]
 
 
-# ----------------------------------------------------------------
-
-
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)
 HEADLINE = (

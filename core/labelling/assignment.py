@@ -87,9 +87,6 @@ class Participant:
     last: float = 0.0
 
 
-# ----------------------------------------------------------------
-
-
 ROUNDS = 2  # of exemplars, before a person is paused
 FEWEST_GOLD = 5  # answers on gold before they can pause anybody
 RECENT_GOLD = 20  # answers on gold that count

@@ -78,9 +78,6 @@ def _torchao() -> tuple[Any, Any]:
     return quantize_, Int8WeightOnlyConfig()
 
 
-# ----------------------------------------------------------------
-
-
 HeadKind = Literal["none", "classifier", "language"]
 Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
 

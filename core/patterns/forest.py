@@ -103,9 +103,6 @@ def _block(rng: Random, attention: Map) -> Map:
     return _normalised(np.where(inside, weights, weights * rng.uniform(0, OUTSIDE)) + 1e-6)
 
 
-# ----------------------------------------------------------------
-
-
 # -------------------- Gradient-boosted trees on length-free statistics, beside the forest
 
 
@@ -232,9 +229,6 @@ def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
         if (following == at).all():
             return at
         at = following
-
-
-# ----------------------------------------------------------------
 
 
 TREES = 150

@@ -120,9 +120,6 @@ def parameters(network: nn.Module) -> int:
     return sum(weights.numel() for weights in network.parameters())
 
 
-# ----------------------------------------------------------------
-
-
 KINDS = ("trees", *NETWORKS, "baseline", "both")
 FOREST = "forest."  # how the trees' arrays are named
 BASELINE = "baseline."  # how the baseline's tensors are named

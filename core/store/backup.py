@@ -86,9 +86,6 @@ def _is_sound(stream: BinaryIO, number: int) -> bool:
     return bool(np.bitwise_xor.reduce(words[1:] * _FACTOR) ^ _START == words[0])
 
 
-# ----------------------------------------------------------------
-
-
 ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
 LOOK_SECONDS = 0.05
 _COPY = """

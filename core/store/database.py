@@ -92,9 +92,6 @@ def _only_reads(sql: str) -> bool:
     return len(statements) == 1 and statements[0].type in _READS and not _MOVES.search(sql)
 
 
-# ----------------------------------------------------------------
-
-
 # -------------------- When nothing was written for a while, the log is folded into the file, so that a copy of
 
 
@@ -130,9 +127,6 @@ class IdleCheckpointer:
             if self._over:
                 return
             self._fold()
-
-
-# ----------------------------------------------------------------
 
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {

@@ -225,9 +225,6 @@ def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, mos
         )
 
 
-# ----------------------------------------------------------------
-
-
 MANIFEST = "atlas.json"
 BATCH = 10_000  # rows of a table in memory at once
 LONGEST_RUN = 256 * 2**20  # bytes of a run's file; the largest study of the papers takes 20 MB

@@ -103,9 +103,6 @@ def _number(data: bytes, position: int) -> int:
     return int.from_bytes(data[position : position + 8], "little")
 
 
-# ----------------------------------------------------------------
-
-
 STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
 _QUOTA = re.compile(r"No space left|File too large|Disk quota")
 _DISK = re.compile(

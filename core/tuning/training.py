@@ -43,9 +43,6 @@ def load_state(path: Path, identity: str) -> dict[str, Any] | None:
     return state if isinstance(state, dict) and state.get("identity") == identity else None
 
 
-# ----------------------------------------------------------------
-
-
 SAVE_EVERY_SECONDS = 20.0
 
 

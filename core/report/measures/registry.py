@@ -49,9 +49,6 @@ def _measured(item: Item, estimate: Estimate, n: int, run: str | None, note: str
     return Measured(ExhibitId.CLASSIFIER, None, item, Condition.NONE, estimate, n, "labelled maps", run, note)
 
 
-# ----------------------------------------------------------------
-
-
 MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
     ExhibitId.SHARES: maps.shares,
     ExhibitId.CLASSIFIER: classifier,

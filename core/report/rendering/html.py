@@ -103,9 +103,6 @@ def _plain(text: object) -> str:
     return str(text).replace("|", "\\|").replace("[", "\\[").replace("\n", " ")
 
 
-# ----------------------------------------------------------------
-
-
 TEMPLATES = Path(__file__).with_name("templates")
 MOST_MAPS = 1_000_000  # bytes of the maps of all checkpoints, beside the pictures
 NO_MAPS = GridTabs({})

@@ -55,9 +55,6 @@ def at_its_counterparts(scores: pd.DataFrame, counterparts: list[Counterpart]) -
     return places.merge(match_scores, on=["match_layer", "match_head"])[list(scores.columns)]
 
 
-# ----------------------------------------------------------------
-
-
 CELL = 4  # pixels of a weight of a thumbnail
 Input = tuple[str, str | None]
 

@@ -60,9 +60,6 @@ def has_own(names: Iterable[str]) -> bool:
     return bool(all_names) and any(name in own_colours(all_names) for name in all_names)
 
 
-# ----------------------------------------------------------------
-
-
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
 LONGEST = 320  # pixels of a name in a legend: a checkpoint's whole short name

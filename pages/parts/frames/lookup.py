@@ -267,9 +267,6 @@ def _say_unknown(sentence: Parsed, words: list[int], frame: str | None) -> None:
         st.caption(plain(f"No frame is known for “{sentence.phrase(words)}”: its elements have no names here."))
 
 
-# ----------------------------------------------------------------
-
-
 EXAMPLES = (
     "He was becoming agitated about the noise.",
     "The old teacher explained the rules to her class.",

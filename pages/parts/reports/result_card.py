@@ -54,9 +54,6 @@ def _show(stored: StoredRun, key: str) -> None:
                                key=f"{key}_{name}")  # fmt: skip
 
 
-# ----------------------------------------------------------------
-
-
 def show_card(stored: StoredRun, *, key: str) -> None:
     """The result that is open."""
     run, headline = stored.run, headlines.headline_of(stored.run, rows=context.now().rows)

@@ -182,9 +182,6 @@ def _cosine(score: ChangeScore) -> float:
     return 1.0 if score.value is None else score.value
 
 
-# ----------------------------------------------------------------
-
-
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
     folders = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]

@@ -101,9 +101,6 @@ def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest:
     }  # fmt: skip
 
 
-# ----------------------------------------------------------------
-
-
 SAID = declared(circuits.CircuitOptions)
 USUAL, MOST = 40, 200  # edges that are drawn
 SHOWN = ("name", "effect", "low", "high", "n", "verdict", "selection", "attribution")

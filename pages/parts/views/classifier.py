@@ -232,9 +232,6 @@ def _log(folder: str) -> None:
         )
 
 
-# ----------------------------------------------------------------
-
-
 KINDS = {
     "trees": "trees on statistics that do not depend on length",
     "both": "the paper's network and the statistics together",

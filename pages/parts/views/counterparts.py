@@ -93,9 +93,6 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
     )
 
 
-# ----------------------------------------------------------------
-
-
 SENTENCE = "The old dog saw the small engine and did not stop."
 MOST_TOKENS = 48
 

@@ -60,9 +60,6 @@ def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float
     ).properties(title=title)
 
 
-# ----------------------------------------------------------------
-
-
 SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
 
 

@@ -110,9 +110,6 @@ def _start() -> None:
     )
 
 
-# ----------------------------------------------------------------
-
-
 def show(tools: DeltaGenerator) -> None:
     """Raw and effective maps of the context's sentence, then the stored measurements on rows."""
     st.caption(

@@ -52,9 +52,6 @@ def pick_prompt(text: str) -> Prompt:
     return Prompt(text, chat, system, int(new), float(temperature), int(seed))
 
 
-# ----------------------------------------------------------------
-
-
 # -------------------- What a decoder writes on, kept so that moving over its tokens computes nothing again
 
 
@@ -87,9 +84,6 @@ def generated(name: str, prompt: Prompt) -> "Generated":
 @st.cache_resource(show_spinner=False)
 def _generations() -> "SizedCache[Generated]":
     return SizedCache(lambda: resources.MAPS_ROOM // 4)
-
-
-# ----------------------------------------------------------------
 
 
 def show_steps(name: str, prompt: Prompt) -> None:
@@ -142,9 +136,6 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...]) -> None:
     ).sort_values("weight", ascending=False)
     show_table(rows, container=right, key="newest_row", height=220)
     right.caption(f"The row of “{plain(step.token)}”: where each of {layers * heads} heads looks most.")
-
-
-# ----------------------------------------------------------------
 
 
 def show(tools: DeltaGenerator) -> None:

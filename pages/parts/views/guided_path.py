@@ -83,9 +83,6 @@ def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
     )
 
 
-# ----------------------------------------------------------------
-
-
 ROWS = "sst2"
 
 

@@ -92,9 +92,6 @@ def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
     st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")
 
 
-# ----------------------------------------------------------------
-
-
 SHOWN = {
     "norms": show_norms,
     "rollout": show_rollout,

@@ -98,9 +98,6 @@ class Dossier:
             return str(error)
 
 
-# ----------------------------------------------------------------
-
-
 # -------------------- One head beside its counterpart in the checkpoint that it is compared with, or the head of
 
 
@@ -179,9 +176,6 @@ def _number(value: float, low: float, high: float) -> str:
     return f"{value:.3g}" if pd.isna(low) else f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- what one head does, as pictures
 
 
@@ -249,9 +243,6 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         ]
         for page in dict.fromkeys([*starts, *(["interventions/circuit"] if edges else [])]):
             links.link(page, checkpoint=checkpoint, head=str(head))
-
-
-# ----------------------------------------------------------------
 
 
 # ---------------------------------------------------------------- the gallery of a head
@@ -323,9 +314,6 @@ def _own_sentences() -> tuple[tuple[str, str | None], ...]:
     text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
     texts = attending.typed_texts(text)[: attending.MOST_SENTENCES]
     return tuple((given, None) if isinstance(given, str) else given for given in texts)
-
-
-# ----------------------------------------------------------------
 
 
 EVERYTHING = "everything"

@@ -124,9 +124,6 @@ def _say(inputs: TwoInputs, difference: Any) -> None:
     )
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- edges of attention cut on one input
 
 
@@ -194,9 +191,6 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     st.caption(
         plain(f"{cut} edges ({share:.0%} of the map) cut in {cut_layers} · {len(encoding)} tokens · n = 1 · {name}")
     )
-
-
-# ----------------------------------------------------------------
 
 
 VIEWS = {

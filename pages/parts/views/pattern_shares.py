@@ -148,9 +148,6 @@ def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
             pick_and_link(name, head_names, current_view="", key=f"go_on_{number}")
 
 
-# ----------------------------------------------------------------
-
-
 STUDY = "classify-maps"
 BARS = 480  # pixels of one of two pictures side by side; their names take half of them
 

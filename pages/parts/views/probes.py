@@ -115,9 +115,6 @@ def show_syntax() -> None:
     show_files(table_of(result, "probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
 
 
-# ----------------------------------------------------------------
-
-
 # -------------------- What layers know (a picture layer by property), how alike their vectors are, and what they
 
 
@@ -256,9 +253,6 @@ def _gain(best: BestLayer) -> str:
         f"other it scores {100 * float(best.value or 0):+.1f} points ({100 * float(best.low or 0):+.1f} to "
         f"{100 * float(best.high or 0):+.1f}) more than the last layer."
     )
-
-
-# ----------------------------------------------------------------
 
 
 VIEWS = {

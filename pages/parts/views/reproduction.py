@@ -156,9 +156,6 @@ def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
     return pd.DataFrame(rows)[COLUMNS]
 
 
-# ----------------------------------------------------------------
-
-
 NO_REPORT = (
     "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "
     "atlas-encoder atlas-decoder` in a terminal. With the sizes above it takes a quarter of an hour on two cores."

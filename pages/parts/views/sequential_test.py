@@ -107,9 +107,6 @@ def looks(race_looks: Sequence[RaceLook]) -> pd.DataFrame:
     return pd.DataFrame(race_looks, columns=list(column_titles)).rename(columns=column_titles)
 
 
-# ----------------------------------------------------------------
-
-
 SAID = declared(RaceOptions)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]
 

@@ -92,9 +92,6 @@ def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[Sm
     return figures
 
 
-# ----------------------------------------------------------------
-
-
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 
 

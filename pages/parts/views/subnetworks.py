@@ -150,9 +150,6 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
     st.caption(f"Feed-forward blocks that survive: {plain(', '.join(surviving_blocks) or 'none')}")
 
 
-# ----------------------------------------------------------------
-
-
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
 
 

@@ -65,9 +65,6 @@ def picture(job: str) -> None:
                 places[1].altair_chart(chart)
 
 
-# ----------------------------------------------------------------
-
-
 def start() -> None:
     """Pick checkpoint, tasks, initialisations and recipe; start the job."""
     checkpoint = context.now().checkpoint

@@ -109,9 +109,6 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
     )
 
 
-# ----------------------------------------------------------------
-
-
 def weights_file(shown: resources.Shown) -> bytes:
     """The NPZ that `python -m core maps` writes as well."""
     of_keys = shown.maps.key_tokens
