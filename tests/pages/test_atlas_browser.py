@@ -15,6 +15,7 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
     heads = page.locator("figure.picture .head")
     expect(heads).to_have_count(36)
     expect(page.locator("figure.scatter circle")).to_have_count(36)
+    painted(page)  # what stands above the picture has come: until then the picture moves under the pointer
     page.locator('figure.picture [data-head="L2H2"]').hover()
     expect(page.locator(".tip")).to_contain_text("L2H2")
     page.locator('figure.picture [data-head="L2H2"]').click()
