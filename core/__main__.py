@@ -20,24 +20,24 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
 # ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
 import typer
 
-from core.commands.atlas import atlas
-from core.commands.backup import backup, restore_backup
-from core.commands.check import check
-from core.commands.export import export, import_export
-from core.commands.findings import app as findings_app
-from core.commands.heads import heads
-from core.commands.hypothesis import app as hypothesis_app
-from core.commands.jobs import app as jobs
-from core.commands.labels import app as labels_app
-from core.commands.maps import maps
-from core.commands.output import CLOSED, INTERRUPTED, StoppedError, tell
-from core.commands.own_options import OWN
-from core.commands.patterns import app as patterns_app
-from core.commands.patterns import shares
-from core.commands.reproduce import reproduce
-from core.commands.study_commands import command
-from core.errors import AtlasError, InputError
-from core.studies.lookup import find_study, study_modules
+from .commands.atlas import atlas
+from .commands.backup import backup, restore_backup
+from .commands.check import check
+from .commands.export import export, import_export
+from .commands.findings import app as findings_app
+from .commands.heads import heads
+from .commands.hypothesis import app as hypothesis_app
+from .commands.jobs import app as jobs
+from .commands.labels import app as labels_app
+from .commands.maps import maps
+from .commands.output import CLOSED, INTERRUPTED, StoppedError, tell
+from .commands.own_options import OWN
+from .commands.patterns import app as patterns_app
+from .commands.patterns import shares
+from .commands.reproduce import reproduce
+from .commands.study_commands import command
+from .errors import AtlasError, InputError
+from .studies.lookup import find_study, study_modules
 
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 app = typer.Typer(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.errors import InputError
+from .errors import InputError
 
 AXES = ("layer", "head", "query", "key")
 ROW_SUM_TOLERANCE = 1e-3  # float16 maps of 512 keys stay within it; dropout and padding do not

@@ -9,8 +9,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from core import __version__
-from core.errors import InputError
+from . import __version__
+from .errors import InputError
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = PROJECT / "data"

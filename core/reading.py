@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from core import config
-from core.errors import InputError
+from . import config
+from .errors import InputError
 
 LARGEST = 512 * 2**20  # bytes of a file that is read whole
 _MARKS = (  # the longest first: the mark of UTF-32 begins with that of UTF-16

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError
+from .errors import ConfigError
 
 PROVIDER = ("client_id", "client_secret", "server_metadata_url")
 SHARED = ("redirect_uri", "cookie_secret")

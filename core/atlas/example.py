@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core import config
-from core.atlas.example_pair import PAIR, TEXT
-from core.atlas.shipped_scores import file_hash
-from core.attention import AttentionMaps
-from core.models.encoding import Encoding
+from .. import config
+from ..attention import AttentionMaps
+from ..models.encoding import Encoding
+from .example_pair import PAIR, TEXT
+from .shipped_scores import file_hash
 
 __all__ = ["FILE", "PAIR", "TEXT", "Example", "stored", "write"]
 FILE = config.DATA / "examples" / "maps.npz"

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from core import capture, config, models
-from core.atlas import example
-from core.atlas.example import Example
-from core.drawing.maps_page import MapsSource, grid_of
-from core.drawing.packing import Grid
-from core.drawing.page import GridTabs
-from core.drawing.panes import scored_pane, telling_head
-from core.errors import AtlasError, CheckpointError, InputError
-from core.models.parts import parts_of
+from .. import capture, config, models
+from ..drawing.maps_page import MapsSource, grid_of
+from ..drawing.packing import Grid
+from ..drawing.page import GridTabs
+from ..drawing.panes import scored_pane, telling_head
+from ..errors import AtlasError, CheckpointError, InputError
+from ..models.parts import parts_of
+from . import example
+from .example import Example
 
 
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from core.attention import Head
-from core.errors import JobError
-from core.scoring.registry import MAP_SCORES
-from core.studies.attention import statistics
-from core.studies.head_facts import Fact, HeadScores
-from core.studies.lookup import find_study
-from core.studies.patterns import classify_maps
+from ..attention import Head
+from ..errors import JobError
+from ..scoring.registry import MAP_SCORES
+from ..studies.attention import statistics
+from ..studies.head_facts import Fact, HeadScores
+from ..studies.lookup import find_study
+from ..studies.patterns import classify_maps
 
 CLASS_SHARE = f"{classify_maps.STUDY.name}/{classify_maps.SHARE}"
 STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from core.atlas.head import facts, nearest, sentence
-from core.attention import Head
-from core.drawing.packing import Grid
-from core.drawing.page import GridTabs, Part, Table, Words, html_page
-from core.drawing.panes import Pane
-from core.drawing.payload import as_bytes
-from core.studies.hypotheses.records import JudgedHypothesis
+from ..attention import Head
+from ..drawing.packing import Grid
+from ..drawing.page import GridTabs, Part, Table, Words, html_page
+from ..drawing.panes import Pane
+from ..drawing.payload import as_bytes
+from ..studies.hypotheses.records import JudgedHypothesis
+from .head import facts, nearest, sentence
 
 
 @dataclass(frozen=True)

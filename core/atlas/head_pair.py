@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from core.attention import Head
+from ..attention import Head
 
 COLUMNS = ("score", "first", "first_low", "first_high", "second", "second_low", "second_high", "difference", "sure")
 LEVEL = 0.05

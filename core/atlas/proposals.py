@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from core.attention import Head
-from core.studies.hypotheses.predicates import COMPONENTS, DIRECTIONS, OFFSETS, predicate_of
-from core.studies.hypotheses.registering import Proposal
-from core.tasks.features import FEATURES
-from core.tasks.relations import RELATIONS, SAME_WORD
+from ..attention import Head
+from ..studies.hypotheses.predicates import COMPONENTS, DIRECTIONS, OFFSETS, predicate_of
+from ..studies.hypotheses.registering import Proposal
+from ..tasks.features import FEATURES
+from ..tasks.relations import RELATIONS, SAME_WORD
 
 MOST = 3
 CONTROL = {"previous": "next", "next": "previous", "first": "previous", "noun": "verb"}

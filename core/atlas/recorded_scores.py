@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from core import config
-from core.atlas.rows import score_row, scores_of
-from core.models.present import present_weights
-from core.store import shipped_record
-from core.studies.standing import hashes_of
+from .. import config
+from ..models.present import present_weights
+from ..store import shipped_record
+from ..studies.standing import hashes_of
+from .rows import score_row, scores_of
 
 
 def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:

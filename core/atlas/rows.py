@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from core.errors import JobError
-from core.store.rows import Row
-from core.studies.lookup import find_study
+from ..errors import JobError
+from ..store.rows import Row
+from ..studies.lookup import find_study
 
 PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
 

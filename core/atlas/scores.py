@@ -13,16 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from core.atlas import recorded_scores, shipped_hypotheses, shipped_scores
-from core.atlas.rows import ScoreRow, p_is_corrected, score_row, scores_of
-from core.errors import AtlasError
-from core.models.present import present_weights
-from core.store.atlas import atlas_rows, other_scores
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.attention import features, norms, roles, statistics
-from core.studies.contract import Study
-from core.studies.lookup import find_study
+from ..errors import AtlasError
+from ..models.present import present_weights
+from ..store.atlas import atlas_rows, other_scores
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.attention import features, norms, roles, statistics
+from ..studies.contract import Study
+from ..studies.lookup import find_study
+from . import recorded_scores, shipped_hypotheses, shipped_scores
+from .rows import ScoreRow, p_is_corrected, score_row, scores_of
 
 # -------------------- A first set of scores of any checkpoint, measured here and now on a task's bundled rows
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from core import config
-from core.atlas.rows import score_row
-from core.models.bundled_checkpoints import bundled_names
-from core.models.present import present_weights
-from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions, heads_known
-from core.studies.hypotheses.predicates import Hypothesis
-from core.studies.hypotheses.records import Criterion
+from .. import config
+from ..models.bundled_checkpoints import bundled_names
+from ..models.present import present_weights
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions, heads_known
+from ..studies.hypotheses.predicates import Hypothesis
+from ..studies.hypotheses.records import Criterion
+from .rows import score_row
 
 FOLDER = config.DATA / "hypotheses"
 

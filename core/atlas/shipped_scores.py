@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core import config
+from .. import config
 
 if TYPE_CHECKING:
     import pandas as pd

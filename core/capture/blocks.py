@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.components import LayerBlock
-from core.errors import InterventionError
-from core.models.checkpoint import Checkpoint
+from ..errors import InterventionError
+from ..models.checkpoint import Checkpoint
+from .components import LayerBlock
 
 _WRITERS = {  # of a layer: the last linear module of its attention block and of its feed-forward block
     "bert": ("attention.output.dense", "output.dense"),

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.capture.edges import PairRun
-from core.capture.layer_runs import attend, feed
+from .edges import PairRun
+from .layer_runs import attend, feed
 
 BATCH_TOKENS = 4096
 

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.running import run
-from core.capture.words import words_of
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .running import run
+from .words import words_of
 
 Group = tuple[int, ...]  # positions that together are a token or a word
 

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.attention import AttentionMaps
-from core.capture.running import Change, maps_of, run
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..attention import AttentionMaps
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .running import Change, maps_of, run
 
 SHOWN_WORDS = 10
 

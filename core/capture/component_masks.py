@@ -14,14 +14,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from core.attention import all_heads
-from core.capture.blocks import writer
-from core.capture.components import Component, LayerBlock, every_part
-from core.capture.importance import check_labels, gradients, importance, loss_of
-from core.capture.pruning import output_projections
-from core.capture.running import batches, model_inputs, prepared
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..attention import all_heads
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .blocks import writer
+from .components import Component, LayerBlock, every_part
+from .importance import check_labels, gradients, importance, loss_of
+from .pruning import output_projections
+from .running import batches, model_inputs, prepared
 
 BATCH_TOKENS = 2048
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, cast, get_args
 
-from core.attention import Head
-from core.errors import InputError
+from ..attention import Head
+from ..errors import InputError
 
 PartKind = Literal["attention", "feedforward", "layer"]
 PART_KINDS: tuple[str, ...] = get_args(PartKind)

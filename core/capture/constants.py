@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from core.attention import Head
-from core.capture.outputs import ByClass, classes_of, mean_outputs
-from core.capture.running import batches
-from core.capture.stacks import Block, Stack, stack_of
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..attention import Head
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .outputs import ByClass, classes_of, mean_outputs
+from .running import batches
+from .stacks import Block, Stack, stack_of
 
 STEPS = 20
 STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs

@@ -18,16 +18,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from core.capture.contributors import BIAS, LAST_BIAS, Component
-from core.capture.function import BEYOND_SDPA, AttentionRun
-from core.capture.interventions import visible_keys
-from core.capture.reach import is_interceptable
-from core.capture.running import batches, model_inputs, prepared
-from core.capture.sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
-from core.errors import InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.head_sets import HeadSet
+from ..errors import InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..models.head_sets import HeadSet
+from .contributors import BIAS, LAST_BIAS, Component
+from .function import BEYOND_SDPA, AttentionRun
+from .interventions import visible_keys
+from .reach import is_interceptable
+from .running import batches, model_inputs, prepared
+from .sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
 # -------------------- Tensors that are sums of named contributions, carried through a forward pass by every
 

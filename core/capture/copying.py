@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.norms import output_projections
-from core.capture.values import value_weights
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from .norms import output_projections
+from .values import value_weights
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.edge_names import Edge
-from core.capture.edges import Difference, PairRun, Streams, streams
-from core.capture.layer_runs import after_feed, attend, feed
-from core.capture.stacks import Stack
+from .edge_names import Edge
+from .edges import Difference, PairRun, Streams, streams
+from .layer_runs import after_feed, attend, feed
+from .stacks import Stack
 
 POINTS = 5
 

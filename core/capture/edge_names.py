@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from core.attention import Head
-from core.errors import InputError
+from ..attention import Head
+from ..errors import InputError
 
 Input = Literal["q", "k", "v", ""]
 INPUTS: tuple[Input, ...] = ("q", "k", "v")

@@ -14,17 +14,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.edge_names import Edge, Graph
-from core.capture.head_replacement import single_position
-from core.capture.layer_runs import LayerRun, after_feed, attend, contributions, feed, run_all
-from core.capture.logits import answers
-from core.capture.outputs import Alignment, check_pairs
-from core.capture.running import predict
-from core.capture.stacks import Stack, stack_of
-from core.errors import InterventionError
-from core.models.arithmetic import arithmetic
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InterventionError
+from ..models.arithmetic import arithmetic
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .edge_names import Edge, Graph
+from .head_replacement import single_position
+from .layer_runs import LayerRun, after_feed, attend, contributions, feed, run_all
+from .logits import answers
+from .outputs import Alignment, check_pairs
+from .running import predict
+from .stacks import Stack, stack_of
 
 BATCH_TOKENS = 4096
 SENDERS_AT_ONCE = 16

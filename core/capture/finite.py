@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.attention import Head
-from core.errors import CheckpointError
+from ..attention import Head
+from ..errors import CheckpointError
 
 
 def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
-from core.capture.finite import refuse_no_query
-from core.capture.interventions import Cut, HeadChange, changed, visible_keys
-from core.capture.masks import mask_of, rows_of, rule_of
-from core.errors import InterventionError
+from ..errors import InterventionError
+from .finite import refuse_no_query
+from .interventions import Cut, HeadChange, changed, visible_keys
+from .masks import mask_of, rows_of, rule_of
 
 NAME = "atlas"
 BEYOND_SDPA = ("softcap", "s_aux")  # what SDPA does not compute: Gemma 2's soft cap, gpt-oss' attention sinks

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.importance import check_labels
-from core.capture.running import batches, model_inputs, prepared
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .importance import check_labels
+from .running import batches, model_inputs, prepared
 
 BATCH_TOKENS = 4096
 STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.attention import SINK, AttentionMaps
-from core.capture.running import prepared, stacked_maps
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.head_sets import HeadSet
-from core.models.spelling import spelled
+from ..attention import SINK, AttentionMaps
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..models.head_sets import HeadSet
+from ..models.spelling import spelled
+from .running import prepared, stacked_maps
 
 MOST = 512  # new tokens of one answer
 WHOLE = 256  # tokens of a prompt whose maps are kept whole

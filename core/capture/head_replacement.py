@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.capture.interventions import Operator, pointing, uniform
-from core.capture.stacks import Block
+from .interventions import Operator, pointing, uniform
+from .stacks import Block
 
 
 def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.running import batches, model_inputs, prepared
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .running import batches, model_inputs, prepared
 
 Reading = Literal["example", "token"]
 READINGS: tuple[str, ...] = ("example", "token")

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.attention import Head
-from core.errors import InterventionError
-from core.models.encoding import Encoding
+from ..attention import Head
+from ..errors import InterventionError
+from ..models.encoding import Encoding
 
 Operator = Literal["disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant", "patch"]
 OPERATORS: tuple[str, ...] = ("disable", "zero", "previous", "current", "next", "first")  # need nothing but the input

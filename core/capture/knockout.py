@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from core.errors import InputError
-from core.models.encoding import Encoding
+from ..errors import InputError
+from ..models.encoding import Encoding
 
 EDGES = {
     "separators": "every column of a separator",

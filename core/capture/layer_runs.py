@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.stacks import Block, Stack
+from .stacks import Block, Stack
 
 
 @dataclass(frozen=True)

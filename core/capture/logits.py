@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.running import Change, run
-from core.errors import CheckpointError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import CheckpointError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .running import Change, run
 
 
 def answers(

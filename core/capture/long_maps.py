@@ -13,16 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.attention import Head
-from core.capture.function import ended_after
-from core.capture.masks import lazily
-from core.capture.reach import is_streamed
-from core.capture.running import model_inputs, prepared
-from core.capture.streaming import Streamer
-from core.errors import InputError
-from core.map_sums import MapSums, Needs, keys_as_values
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..attention import Head
+from ..errors import InputError
+from ..map_sums import MapSums, Needs, keys_as_values
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .function import ended_after
+from .masks import lazily
+from .reach import is_streamed
+from .running import model_inputs, prepared
+from .streaming import Streamer
 
 BLOCKS = 128  # rows and columns of a picture of all heads
 ROWS_BYTES = 256_000_000  # of the weights that are computed at a time

@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
-from core.capture.running import batches, model_inputs, prepared
-from core.capture.sweeping import BATCH_TOKENS, Computing, Variant, heads_of, sweep
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
+from .running import batches, model_inputs, prepared
+from .sweeping import BATCH_TOKENS, Computing, Variant, heads_of, sweep
 
 
 @dataclass(frozen=True)

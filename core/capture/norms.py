@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.projections import output_modules
-from core.capture.running import Observer, batches, model_inputs, prepared
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.memory import maps_bytes, refuse_whole_maps
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..models.memory import maps_bytes, refuse_whole_maps
+from .projections import output_modules
+from .running import Observer, batches, model_inputs, prepared
 
 LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact type, their norms, these over their sums
 

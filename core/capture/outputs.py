@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from core.capture.interventions import Given
-from core.capture.reach import is_interceptable
-from core.capture.running import batches, by_layer, model_inputs, prepared
-from core.errors import InputError, InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InputError, InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .interventions import Given
+from .reach import is_interceptable
+from .running import batches, by_layer, model_inputs, prepared
 
 CLASSES = ("first", "separator", "other")
 BY = ("class", "position", "all")

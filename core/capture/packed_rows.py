@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.attention import Head
-from core.capture.interventions import Operator, StandInSource
-from core.capture.stacks import Block, Stack
-from core.capture.standins import StandIn, last_outputs, stand_in
-from core.models.encoding import Encoding
+from ..attention import Head
+from ..models.encoding import Encoding
+from .interventions import Operator, StandInSource
+from .stacks import Block, Stack
+from .standins import StandIn, last_outputs, stand_in
 
 PACK_TOKENS = 4096  # of all rows and variants of a pack, in the layers where every variant has begun
 

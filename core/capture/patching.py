@@ -12,16 +12,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.blocks import PartChange, parts_kept
-from core.capture.components import Component, LayerBlock
-from core.capture.interventions import Intervention
-from core.capture.logits import answers, logits_at, stacked
-from core.capture.outputs import Alignment, Patched, check_pairs, outputs_reported
-from core.capture.running import Change, batches, by_layer, model_inputs, prepared
-from core.capture.sweeping import Computing, heads_of, sweep
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .blocks import PartChange, parts_kept
+from .components import Component, LayerBlock
+from .interventions import Intervention
+from .logits import answers, logits_at, stacked
+from .outputs import Alignment, Patched, check_pairs, outputs_reported
+from .running import Change, batches, by_layer, model_inputs, prepared
+from .sweeping import Computing, heads_of, sweep
 
 Variant = frozenset[Component]
 

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.capture.reach import is_interceptable
-from core.capture.running import model_inputs, prepared
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .reach import is_interceptable
+from .running import model_inputs, prepared
 
 _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), None, ())  # what is read is all one
 

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from core.attention import Head
-from core.capture.running import model_inputs, prepared
-from core.errors import CheckpointError, InputError, InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import POOLING_KEY
-from core.models.pruned import KEY
-from core.writing import write_whole
+from ..attention import Head
+from ..errors import CheckpointError, InputError, InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.classifier import POOLING_KEY
+from ..models.pruned import KEY
+from ..writing import write_whole
+from .running import model_inputs, prepared
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:

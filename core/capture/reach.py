@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from core.capture.function import NAME, AttentionRun, changed_weights, refuse_empty_rows, running
-from core.errors import AtlasError, CheckpointError, InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.family import FAMILIES
+from ..errors import AtlasError, CheckpointError, InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.family import FAMILIES
+from .function import NAME, AttentionRun, changed_weights, refuse_empty_rows, running
 
 # -------------------- Families that do not call transformers' attention interface
 

@@ -15,20 +15,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from core import unit_progress
-from core.attention import SINK, AttentionMaps, attends
-from core.capture.blocks import PartChange, parts_changed
-from core.capture.finite import has_no_numbers, refuse_no_number
-from core.capture.function import AttentionRun, ended_after
-from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
-from core.capture.masks import lazily
-from core.capture.reach import reach_of, reached
-from core.capture.streaming import STREAMED_FROM, streamer_for
-from core.errors import CheckpointError, InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.head_sets import HeadSet
-from core.models.memory import maps_bytes, refuse_whole_maps
+from .. import unit_progress
+from ..attention import SINK, AttentionMaps, attends
+from ..errors import CheckpointError, InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..models.head_sets import HeadSet
+from ..models.memory import maps_bytes, refuse_whole_maps
+from .blocks import PartChange, parts_changed
+from .finite import has_no_numbers, refuse_no_number
+from .function import AttentionRun, ended_after
+from .interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
+from .masks import lazily
+from .reach import reach_of, reached
+from .streaming import STREAMED_FROM, streamer_for
 
 # ---------------------------------------------------------------- maps on their way to observers
 

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from core.attention import PARTS, AttentionMaps, Head
-from core.capture.interventions import HeadChange
-from core.capture.pruning import pruned_heads
-from core.capture.reach import attentions_of
-from core.capture.running import captured_parts, model_inputs, prepared, run
-from core.errors import AtlasError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..attention import PARTS, AttentionMaps, Head
+from ..errors import AtlasError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .interventions import HeadChange
+from .pruning import pruned_heads
+from .reach import attentions_of
+from .running import captured_parts, model_inputs, prepared, run
 
 SENTENCE, SECOND = "The small engine ran all night without a pause.", "Nobody in the village heard it stop."
 SHORT = "A cat sat."  # where every layer is run again

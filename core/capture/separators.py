@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.norms import run_norms
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .norms import run_norms
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.importance import check_labels, loss_of
-from core.capture.running import batches, by_layer, model_inputs, prepared
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .importance import check_labels, loss_of
+from .running import batches, by_layer, model_inputs, prepared
 
 BATCH_TOKENS = 1024
 

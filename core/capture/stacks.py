@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.running import model_inputs
-from core.models.arithmetic import has_bfloat16
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import POOLING_KEY
-from core.models.encoding import Encoding
+from ..models.arithmetic import has_bfloat16
+from ..models.checkpoint import Checkpoint
+from ..models.classifier import POOLING_KEY
+from ..models.encoding import Encoding
+from .running import model_inputs
 
 # -------------------- A frozen linear layer with its weights laid out once for this CPU
 

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.head_replacement import changed_mixture, fixed_rows, single_position
-from core.capture.interventions import Given, Operator, StandInSource
-from core.capture.outputs import Donors
-from core.capture.running import batches
-from core.capture.stacks import Block, Stack
-from core.models.encoding import Encoding
+from ..models.encoding import Encoding
+from .head_replacement import changed_mixture, fixed_rows, single_position
+from .interventions import Given, Operator, StandInSource
+from .outputs import Donors
+from .running import batches
+from .stacks import Block, Stack
 
 
 @runtime_checkable

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.running import batches, model_inputs, prepared
-from core.errors import InterventionError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InterventionError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .running import batches, model_inputs, prepared
 
 
 def layer_outputs(

@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.finite import refuse_no_number
-from core.capture.masks import visible_rows
-from core.capture.reach import is_streamed
-from core.exponentials import exp_into, row_dots
-from core.map_sums import MapSums, Needs, Streamed, divided, together
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..exponentials import exp_into, row_dots
+from ..map_sums import MapSums, Needs, Streamed, divided, together
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .finite import refuse_no_number
+from .masks import visible_rows
+from .reach import is_streamed
 
 STREAMED_FROM = 512  # tokens: below, whole maps are as fast, and small
 CACHED = 2**19  # weights of a block on the processor, which stay in its cache

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.contributors import BIAS, LAST_BIAS, Component
+from .contributors import BIAS, LAST_BIAS, Component
 
 Role = Literal["stream", "heads", "branch"]
 

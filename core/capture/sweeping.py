@@ -14,21 +14,21 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core import unit_progress
-from core.attention import Head, all_heads
-from core.capture.blocks import PartChange
-from core.capture.components import Component, LayerBlock
-from core.capture.head_replacement import contributions
-from core.capture.interventions import Intervention, Operator, StandInSource, check_source, operator_of
-from core.capture.logits import answers
-from core.capture.packed_rows import packed_logits
-from core.capture.running import Change, batches, predict
-from core.capture.stacks import Stack, stack_of
-from core.capture.standins import StandIn, last_outputs, stand_in
-from core.errors import InputError
-from core.models.arithmetic import arithmetic
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from .. import unit_progress
+from ..attention import Head, all_heads
+from ..errors import InputError
+from ..models.arithmetic import arithmetic
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .blocks import PartChange
+from .components import Component, LayerBlock
+from .head_replacement import contributions
+from .interventions import Intervention, Operator, StandInSource, check_source, operator_of
+from .logits import answers
+from .packed_rows import packed_logits
+from .running import Change, batches, predict
+from .stacks import Stack, stack_of
+from .standins import StandIn, last_outputs, stand_in
 
 Variant = frozenset[Component]
 How = tuple[Operator, StandInSource | None]

@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from core.capture.generating import ends_of
-from core.capture.running import Change, batches, model_inputs, prepared
-from core.capture.words import words_of
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .generating import ends_of
+from .running import Change, batches, model_inputs, prepared
+from .words import words_of
 
 BATCH_TOKENS = 2048
 

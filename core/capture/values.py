@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.running import by_layer, model_inputs, prepared
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.memory import maps_bytes, refuse_whole_maps
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..models.memory import maps_bytes, refuse_whole_maps
+from .running import by_layer, model_inputs, prepared
 
 EXACT_MAPS = 6  # in units of float32: kept, stacked and made effective in float64
 _OWN = ("value", "v_proj", "v_lin")  # modules that project to values alone

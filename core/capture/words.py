@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from core.attention import SINK, AttentionMaps
-from core.models.encoding import Encoding, Span
+from ..attention import SINK, AttentionMaps
+from ..models.encoding import Encoding, Span
 
 
 @dataclass(frozen=True)

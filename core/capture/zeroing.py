@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.function import AttentionRun, running
-from core.capture.projections import layer_modules
-from core.capture.running import BATCH_TOKENS, model_inputs, prepared
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from .function import AttentionRun, running
+from .projections import layer_modules
+from .running import BATCH_TOKENS, model_inputs, prepared
 
 
 class _Call(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core.codebook.measures import CodebookMeasures, Map
-from core.errors import InputError
+from ..errors import InputError
+from .measures import CodebookMeasures, Map
 
 TOO_SMALL = 3  # tokens; a map of so few has no pattern: uniform ones look like columns, squares and diagonals alike
 GREY = "#8C8C8C"  # of a class that was stored without a colour

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from core.codebook.measures import Map
+from .measures import Map
 
 Random = np.random.Generator
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from core.codebook import sets
-from core.codebook.classes import Border, ClassSet, Codebook
-from core.codebook.measures import CodebookMeasures, Map
-from core.errors import InputError
+from ..errors import InputError
+from . import sets
+from .classes import Border, ClassSet, Codebook
+from .measures import CodebookMeasures, Map
 
 
 def found_sets() -> dict[str, ClassSet]:

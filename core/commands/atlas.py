@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from core.atlas.scores import atlas as scores_of
-from core.atlas.scores import left_out
-from core.commands.output import Checkpoint, Form, show_rows, tell
-from core.commands.study_commands import with_form
-from core.config import settings
-from core.store.database import Database
-from core.store.recovery import LockedError
+from ..atlas.scores import atlas as scores_of
+from ..atlas.scores import left_out
+from ..config import settings
+from ..store.database import Database
+from ..store.recovery import LockedError
+from .output import Checkpoint, Form, show_rows, tell
+from .study_commands import with_form
 
 
 @with_form

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import tell
-from core.config import settings
-from core.store.backup import back_up_now, restore, schema_of
+from ..config import settings
+from ..store.backup import back_up_now, restore, schema_of
+from .output import tell
 
 
 def backup(file: Annotated[Path, typer.Argument(help="a new file for the copy, like atlas-2026-11-21.duckdb")]) -> None:

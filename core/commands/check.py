@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from core import capture, models
-from core.commands.output import Checkpoint, Form, show_rows, tell
-from core.commands.study_commands import with_form
-from core.errors import CheckpointError
-from core.studies.options import DTYPES
+from .. import capture, models
+from ..errors import CheckpointError
+from ..studies.options import DTYPES
+from .output import Checkpoint, Form, show_rows, tell
+from .study_commands import with_form
 
 
 @with_form

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from typer import Argument
 
-from core.commands.output import Form, show_rows
-from core.commands.study_commands import with_form
-from core.config import settings
-from core.store import exchange
-from core.store.database import Database
+from ..config import settings
+from ..store import exchange
+from ..store.database import Database
+from .output import Form, show_rows
+from .study_commands import with_form
 
 
 @with_form

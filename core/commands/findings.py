@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Form, database, show_rows
-from core.commands.study_commands import of_record, with_form
-from core.findings import export
-from core.store.findings import findings
-from core.studies.contract import Flag
+from ..findings import export
+from ..store.findings import findings
+from ..studies.contract import Flag
+from .output import Form, database, show_rows
+from .study_commands import of_record, with_form
 
 app = typer.Typer(help="Results that were pinned with a note.", no_args_is_help=True)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")

@@ -5,17 +5,17 @@ from typing import Annotated
 
 from rich.table import Table
 
-from core import capture, models
-from core.commands.output import Form, cell, show_rows, tell_table
-from core.commands.study_commands import of_record
-from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element
-from core.frames.words import place
-from core.studies.contract import Flag
-from core.studies.frames.distance_null import distance_null
-from core.studies.frames.frame_lookup import LinkReading, links_for, picture
-from core.studies.options import Checkpoint
-from core.studies.records import Result
+from .. import capture, models
+from ..errors import InputError
+from ..frames.records import AnnotatedSentence, Element
+from ..frames.words import place
+from ..studies.contract import Flag
+from ..studies.frames.distance_null import distance_null
+from ..studies.frames.frame_lookup import LinkReading, links_for, picture
+from ..studies.options import Checkpoint
+from ..studies.records import Result
+from .output import Form, cell, show_rows, tell_table
+from .study_commands import of_record
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from core.attention import Head
-from core.commands.output import Form, database, ran, show_rows, tell
-from core.commands.study_commands import FORMS, PLACES, of_record, with_form
-from core.errors import InputError
-from core.findings import hypothesis_crate
-from core.jobs.executors import JobPlacement
-from core.models.present import present_weights
-from core.store import hypotheses as store
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.contract import Flag, as_json
-from core.studies.hypotheses.hypothesis import STUDY
-from core.studies.hypotheses.predicates import PREDICATES
-from core.studies.hypotheses.records import CRITERIA, Criterion
-from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
+from ..attention import Head
+from ..errors import InputError
+from ..findings import hypothesis_crate
+from ..jobs.executors import JobPlacement
+from ..models.present import present_weights
+from ..store import hypotheses as store
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.contract import Flag, as_json
+from ..studies.hypotheses.hypothesis import STUDY
+from ..studies.hypotheses.predicates import PREDICATES
+from ..studies.hypotheses.records import CRITERIA, Criterion
+from ..studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
+from ..studies.hypotheses.row_choice import RowChoice
+from .output import Form, database, ran, show_rows, tell
+from .study_commands import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="Hypotheses about heads, registered before they are tested.", no_args_is_help=True)
 

@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from core.commands.output import (
+from ..config import settings
+from ..errors import InputError, JobError
+from ..jobs import api
+from ..jobs.executors import JobPlacement
+from ..jobs.records import one_job
+from ..store import jobs as store
+from ..store import runs
+from ..store.database import Database
+from ..store.recovery import LockedError
+from ..store.rows import Row
+from ..studies.contract import Flag
+from ..studies.stored_runs import one_run
+from .output import (
     Form,
     ask_to_cancel,
     follow,
@@ -18,19 +30,7 @@ from core.commands.output import (
     show_rows,
     tell,
 )
-from core.commands.study_commands import FORMS, PLACES, of_record, with_form
-from core.config import settings
-from core.errors import InputError, JobError
-from core.jobs import api
-from core.jobs.executors import JobPlacement
-from core.jobs.records import one_job
-from core.store import jobs as store
-from core.store import runs
-from core.store.database import Database
-from core.store.recovery import LockedError
-from core.store.rows import Row
-from core.studies.contract import Flag
-from core.studies.stored_runs import one_run
+from .study_commands import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
 Id = Annotated[str, typer.Argument(help="the job's id, as `jobs list` prints it")]

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Form, database, show_rows, tell
-from core.commands.study_commands import of_record, with_form
-from core.errors import InputError
-from core.labelling import assignment_service, crowd
-from core.labelling.dataset import export_dataset, import_dataset
-from core.labelling.foreign_maps import import_maps
-from core.labelling.label_studio import export_studio, import_studio
-from core.patterns.snapshot import retire_unknown
-from core.store import erasure, label_files, labels, projects
-from core.store.database import Database
-from core.store.label_checks import say_alike
-from core.studies.contract import Flag
+from ..errors import InputError
+from ..labelling import assignment_service, crowd
+from ..labelling.dataset import export_dataset, import_dataset
+from ..labelling.foreign_maps import import_maps
+from ..labelling.label_studio import export_studio, import_studio
+from ..patterns.snapshot import retire_unknown
+from ..store import erasure, label_files, labels, projects
+from ..store.database import Database
+from ..store.label_checks import say_alike
+from ..studies.contract import Flag
+from .output import Form, database, show_rows, tell
+from .study_commands import of_record, with_form
 
 app = typer.Typer(help="Labels of attention maps, in and out; many people's labels as one.", no_args_is_help=True)
 FILE = "ends in .jsonl or .parquet; .json: Label Studio's form; a folder: Parquet with its card"

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from core import capture, models
-from core.attention import AttentionMaps
-from core.capture.words import special_positions_of, word_maps
-from core.commands.output import Form, show_rows, tell
-from core.commands.study_commands import of_record
-from core.drawing.maps_page import MapsSource, maps_page
-from core.drawing.panes import scored_pane, telling_head
-from core.errors import InputError
-from core.studies.contract import Flag
-from core.studies.options import DTYPES, Checkpoint
-from core.tasks.glue import read_rows
-from core.tasks.own import is_own, read_own
-from core.writing import replacing, write_whole
+from .. import capture, models
+from ..attention import AttentionMaps
+from ..capture.words import special_positions_of, word_maps
+from ..drawing.maps_page import MapsSource, maps_page
+from ..drawing.panes import scored_pane, telling_head
+from ..errors import InputError
+from ..studies.contract import Flag
+from ..studies.options import DTYPES, Checkpoint
+from ..tasks.glue import read_rows
+from ..tasks.own import is_own, read_own
+from ..writing import replacing, write_whole
+from .output import Form, show_rows, tell
+from .study_commands import of_record
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint as OpenedCheckpoint
-    from core.models.encoding import Encoding
+    from ..models.checkpoint import Checkpoint as OpenedCheckpoint
+    from ..models.encoding import Encoding
 
 
 @dataclass(frozen=True)

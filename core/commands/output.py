@@ -18,17 +18,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from core.config import settings
-from core.drawing.csv import csv_text
-from core.errors import InputError, JobError
-from core.jobs import api
-from core.jobs.executors import JobPlacement
-from core.scoring.effects import FEW_FLIPS
-from core.store import backup, exchange, jobs, runs
-from core.store.database import Database
-from core.store.recovery import LockedError
-from core.store.rows import Row, plain
-from core.studies.options import LARGEST_SEED
+from ..config import settings
+from ..drawing.csv import csv_text
+from ..errors import InputError, JobError
+from ..jobs import api
+from ..jobs.executors import JobPlacement
+from ..scoring.effects import FEW_FLIPS
+from ..store import backup, exchange, jobs, runs
+from ..store.database import Database
+from ..store.recovery import LockedError
+from ..store.rows import Row, plain
+from ..studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
 FLIPS = "too few flips"

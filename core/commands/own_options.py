@@ -3,22 +3,22 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from core import capture, models
-from core.attention import parse_heads
-from core.commands.output import database, tell
-from core.commands.study_commands import NoOptions, Own, Ran
-from core.errors import InputError
-from core.scoring.definitions import DEFINITIONS
-from core.store import runs
-from core.store.rows import Row
-from core.studies.ablation import disable, prune, race
-from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
-from core.studies.ablation.races import RaceOptions
-from core.studies.ablation.shared_effects import shared_effects
-from core.studies.attention import features
-from core.studies.contract import Flag
-from core.studies.frames import frame_heads, index_frames
-from core.studies.frames.records import IndexedSlice
+from .. import capture, models
+from ..attention import parse_heads
+from ..errors import InputError
+from ..scoring.definitions import DEFINITIONS
+from ..store import runs
+from ..store.rows import Row
+from ..studies.ablation import disable, prune, race
+from ..studies.ablation.pruning_records import PruneStep, RankCorrelation
+from ..studies.ablation.races import RaceOptions
+from ..studies.ablation.shared_effects import shared_effects
+from ..studies.attention import features
+from ..studies.contract import Flag
+from ..studies.frames import frame_heads, index_frames
+from ..studies.frames.records import IndexedSlice
+from .output import database, tell
+from .study_commands import NoOptions, Own, Ran
 
 # ---------------------------------------------------------------- features: some definitions only
 

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core import config, models, patterns
-from core.codebook.registry import SHIPPED, labelled_folders, shipped_set
-from core.commands.output import Form, database, ran, show_rows, tell, tell_json
-from core.commands.study_commands import FORMS, PLACES, of_record
-from core.config import settings
-from core.errors import InputError
-from core.jobs.executors import JobPlacement
-from core.labelling.crowd import checked_method
-from core.patterns.class_sets import class_set_names
-from core.patterns.classifier_registry import (
+from .. import config, models, patterns
+from ..codebook.registry import SHIPPED, labelled_folders, shipped_set
+from ..config import settings
+from ..errors import InputError
+from ..jobs.executors import JobPlacement
+from ..labelling.crowd import checked_method
+from ..patterns.class_sets import class_set_names
+from ..patterns.classifier_registry import (
     bundled_labels,
     bundled_weights,
     classifying_options,
@@ -25,22 +23,24 @@ from core.patterns.classifier_registry import (
     open_classifier,
     training_options,
 )
-from core.patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
-from core.patterns.snapshot import from_file, known_class_set, snapshot
-from core.reading import lines_of, read_text
-from core.store.classifiers import one_classifier
-from core.store.rows import Row, plain
-from core.studies.contract import Flag
-from core.studies.options import LARGEST_SEED
-from core.studies.patterns import classify_maps, train_patterns
-from core.studies.patterns.records import ClassScore, ClassShare, HeldOutScore
-from core.studies.patterns.trained_classifier import headline
-from core.studies.stored_runs import StoredRun
+from ..patterns.labelled_files import GivenLabel, heads_of, matched, read_label_file, read_map_file
+from ..patterns.snapshot import from_file, known_class_set, snapshot
+from ..reading import lines_of, read_text
+from ..store.classifiers import one_classifier
+from ..store.rows import Row, plain
+from ..studies.contract import Flag
+from ..studies.options import LARGEST_SEED
+from ..studies.patterns import classify_maps, train_patterns
+from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
+from ..studies.patterns.trained_classifier import headline
+from ..studies.stored_runs import StoredRun
+from .output import Form, database, ran, show_rows, tell, tell_json
+from .study_commands import FORMS, PLACES, of_record
 
 if TYPE_CHECKING:
-    from core.patterns.classifier_scores import Evaluated
-    from core.patterns.labelled_files import Map
-    from core.patterns.training import Classifier
+    from ..patterns.classifier_scores import Evaluated
+    from ..patterns.labelled_files import Map
+    from ..patterns.training import Classifier
 
 
 # ---------------------------------------------------------------- `python -m core patterns evaluate`

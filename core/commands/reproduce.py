@@ -6,23 +6,23 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from core.commands.output import Form, follow, open_or_beside, show_rows, tell
-from core.commands.study_commands import FORMS, PLACES, of_record
-from core.config import settings
-from core.errors import JobError
-from core.jobs import api
-from core.jobs.chain import JobRequest, run_in_turn
-from core.jobs.executors import JobPlacement
-from core.report import recorded_report, rendering, report
-from core.report.discoveries import together
-from core.report.records import ClaimRecord, Records, records_of
-from core.report.rendering.words import About, numbers_of
-from core.report.report_options import ReportOptions
-from core.store import exchange, runs, shipped_record
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.contract import Flag
-from core.studies.options import LARGEST_SEED
+from ..config import settings
+from ..errors import JobError
+from ..jobs import api
+from ..jobs.chain import JobRequest, run_in_turn
+from ..jobs.executors import JobPlacement
+from ..report import recorded_report, rendering, report
+from ..report.discoveries import together
+from ..report.records import ClaimRecord, Records, records_of
+from ..report.rendering.words import About, numbers_of
+from ..report.report_options import ReportOptions
+from ..store import exchange, runs, shipped_record
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.contract import Flag
+from ..studies.options import LARGEST_SEED
+from .output import Form, follow, open_or_beside, show_rows, tell
+from .study_commands import FORMS, PLACES, of_record
 
 NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows, tell
-from core.jobs.executors import JobPlacement
-from core.report.headlines import has_headline, headline
-from core.store.rows import Row
-from core.studies.contract import Declared, Study, as_json, declared, read_options
-from core.studies.lookup import find_study
+from ..jobs.executors import JobPlacement
+from ..report.headlines import has_headline, headline
+from ..store.rows import Row
+from ..studies.contract import Declared, Study, as_json, declared, read_options
+from ..studies.lookup import find_study
+from .output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows, tell
 
 FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
 PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from core.errors import InputError
+from ..errors import InputError
 
 SECONDS = 60.0  # for all charts of one call; a chart takes about a tenth of a second
 _DRAW = """

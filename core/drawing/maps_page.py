@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from core.drawing.packing import MOST_BYTES, Grid
-from core.drawing.page import Words, html_page
-from core.drawing.panes import Pane
+from .packing import MOST_BYTES, Grid
+from .page import Words, html_page
+from .panes import Pane
 
 
 @dataclass(frozen=True)

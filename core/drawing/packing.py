@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import UInt16
 
-from core.drawing.panes import Pane, header_of
-from core.errors import InputError
+from ..errors import InputError
+from .panes import Pane, header_of
 
 MOST_BYTES = 2_000_000  # of the maps of one page, as text
 LEAST_BYTES = 20_000  # of one of several grids of a page, for its tokens and scores

@@ -19,9 +19,9 @@ from typing import Any
 import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from core.drawing import theme
-from core.drawing.packing import MOST_BYTES, Grid, pack_together
-from core.drawing.payload import SCRIPTS, script, workbench_script, workbench_style
+from . import theme
+from .packing import MOST_BYTES, Grid, pack_together
+from .payload import SCRIPTS, script, workbench_script, workbench_style
 
 TEMPLATES = Path(__file__).with_name("templates")
 MOST_ROWS = 2000  # of a table on a page; more are counted

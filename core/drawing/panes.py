@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core.attention import PARTS, SINK, AttentionMaps, Head, sight_sentence
-from core.drawing.payload import as_bytes, difference_as_bytes
-from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
+from ..attention import PARTS, SINK, AttentionMaps, Head, sight_sentence
+from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
+from .payload import as_bytes, difference_as_bytes
 
 SEEN = {  # a score as the verb of a sentence, where it says what a head looks at
     "previous": "looks at the token before",

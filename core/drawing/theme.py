@@ -4,7 +4,7 @@ import tomllib
 from functools import cache
 from typing import Any
 
-from core import config
+from .. import config
 
 PAGE = {"paper": "backgroundColor", "shade": "secondaryBackgroundColor", "ink": "textColor", "link": "linkColor",
         "line": "borderColor"}  # fmt: skip

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from core import __version__
-from core.drawing import conversion, theme
-from core.drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
-from core.errors import InputError
-from core.store.findings import Finding, Number
-from core.store.pictures import checked_maps, checked_picture
-from core.writing import write_whole
+from .. import __version__
+from ..drawing import conversion, theme
+from ..drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
+from ..errors import InputError
+from ..store.findings import Finding, Number
+from ..store.pictures import checked_maps, checked_picture
+from ..writing import write_whole
 
 COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")
 IN_MARKDOWN = 20  # numbers of a finding there; the page has all

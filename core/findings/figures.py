@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from core.attention import AttentionMaps, Head
-from core.errors import JobError
-from core.store.findings import Number
-from core.store.rows import Row
-from core.studies.lookup import find_study
+from ..attention import AttentionMaps, Head
+from ..errors import JobError
+from ..store.findings import Number
+from ..store.rows import Row
+from ..studies.lookup import find_study
 
 SHOWN = 20  # numbers of a picture; the table has more
 KEPT = 400  # numbers of a finding

@@ -16,21 +16,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from core import __version__
-from core.errors import InputError
-from core.jobs import worker
-from core.reading import lines_of, read_text
-from core.scoring.level_spending import CONTROLLED, batch_level
-from core.store.database import Database
-from core.store.hypotheses import StoredBatch, StoredHypothesis, batches, ever_registered, hypotheses
-from core.store.rows import plain
-from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions
-from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.records import Criterion
-from core.studies.hypotheses.registering import hypothesis_of
-from core.studies.hypotheses.row_choice import RowChoice, mark_of
-from core.tasks.glue import TaskRow
+from .. import __version__
+from ..errors import InputError
+from ..jobs import worker
+from ..reading import lines_of, read_text
+from ..scoring.level_spending import CONTROLLED, batch_level
+from ..store.database import Database
+from ..store.hypotheses import StoredBatch, StoredHypothesis, batches, ever_registered, hypotheses
+from ..store.rows import plain
+from ..studies.contract import as_json
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions
+from ..studies.hypotheses.predicates import Hypothesis, checked
+from ..studies.hypotheses.records import Criterion
+from ..studies.hypotheses.registering import hypothesis_of
+from ..studies.hypotheses.row_choice import RowChoice, mark_of
+from ..tasks.glue import TaskRow
 
 FORMAT, VERSION = "attention-atlas/hypotheses", 2
 CONTENT = "content_sha256"

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.attention import AttentionMaps, Head
-from core.drawing.maps_page import MapsSource
-from core.drawing.packing import Grid, pack
-from core.errors import AtlasError
-from core.findings.figures import numbers_of, picture_of_map, pictures_of
-from core.report import report
-from core.report.rendering.words import About, command_of
-from core.store import findings, runs
-from core.store.database import Database
-from core.store.findings import Finding, Number
-from core.store.rows import Row
-from core.studies.contract import as_json, declared
-from core.studies.hypotheses.records import JudgedHypothesis
-from core.studies.lookup import find_study
+from ..attention import AttentionMaps, Head
+from ..drawing.maps_page import MapsSource
+from ..drawing.packing import Grid, pack
+from ..errors import AtlasError
+from ..report import report
+from ..report.rendering.words import About, command_of
+from ..store import findings, runs
+from ..store.database import Database
+from ..store.findings import Finding, Number
+from ..store.rows import Row
+from ..studies.contract import as_json, declared
+from ..studies.hypotheses.records import JudgedHypothesis
+from ..studies.lookup import find_study
+from .figures import numbers_of, picture_of_map, pictures_of
 
 MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
 

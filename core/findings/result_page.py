@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from core.atlas.example_grid import example_grid
-from core.drawing.page import Part, Words
-from core.errors import AtlasError
-from core.findings import export
-from core.findings.pinning import finding_of_run
-from core.store.database import Database
-from core.store.findings import Finding
+from ..atlas.example_grid import example_grid
+from ..drawing.page import Part, Words
+from ..errors import AtlasError
+from ..store.database import Database
+from ..store.findings import Finding
+from . import export
+from .pinning import finding_of_run
 
 
 def result_page(db: Database, run: str) -> str:

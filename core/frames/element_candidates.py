@@ -8,8 +8,8 @@ the noun that it stands for. All of it is a guess that can be changed by hand.
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from core.frames.forms import lemmas
-from core.frames.lexicon import Roles
+from .forms import lemmas
+from .lexicon import Roles
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})
 OBJECTS = frozenset({"obj", "dobj", "iobj", "dative", "ccomp"})

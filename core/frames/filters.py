@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.errors import InputError
-from core.frames.records import CORE_RULES, AnnotatedSentence, CoreRule, Span, links_of
-from core.frames.words import covered, distance, word_spans
+from ..errors import InputError
+from .records import CORE_RULES, AnnotatedSentence, CoreRule, Span, links_of
+from .words import covered, distance, word_spans
 
 DistanceRule = str  # "strings" or "places"
 

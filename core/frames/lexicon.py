@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from core import config
-from core.errors import InputError
-from core.frames.records import Element, Spans
-from core.frames.release import Release
+from .. import config
+from ..errors import InputError
+from .records import Element, Spans
+from .release import Release
 
 BUNDLED = config.SAMPLES / "frames" / "lexicon.json"
 _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "adv", "ADP": "prep", "NUM": "num"}

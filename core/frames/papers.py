@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span
-from core.frames.words import places, spaced_places
-from core.reading import read_text
+from ..errors import InputError
+from ..reading import read_text
+from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Span
+from .words import places, spaced_places
 
 
 def read_list(file: str | Path) -> FrameReading:

@@ -7,7 +7,7 @@ to the pieces of a checkpoint.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.errors import InputError
+from ..errors import InputError
 
 Span = tuple[int, int]
 Spans = tuple[Span, ...]

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core import config
-from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, FrameReading, Skipped, Span, Spans
+from .. import config
+from ..errors import InputError
+from .records import AnnotatedSentence, Element, FrameReading, Skipped, Span, Spans
 
 _INDEX_FILES = ("frameIndex.xml", "luIndex.xml", "fulltextIndex.xml", "frRelation.xml", "semTypes.xml")
 _REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while it reports the first

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
-from core.reading import lines_of, read_text
+from ..errors import InputError
+from ..reading import lines_of, read_text
+from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
 
 
 def read_rows(file: str | Path) -> FrameReading:

@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
-from core.errors import InputError
-from core.frames.records import Span, Spans
+from ..errors import InputError
+from .records import Span, Spans
 
 _UNSPACED = frozenset(
     ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "THAI", "LAO", "KHMER", "MYANMAR",

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.store.rows import Row
-from core.studies.records import Result
+from ..store.rows import Row
+from ..studies.records import Result
 
 
 @dataclass(frozen=True, kw_only=True)

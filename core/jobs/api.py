@@ -12,21 +12,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import unit_progress
-from core.errors import AtlasError, JobError, StoreError
-from core.jobs.executors import JobPlacement
-from core.jobs.records import ACTIVE, BriefJob, JobProgress, jobs_of, one_job, progress
-from core.jobs.scheduler import Runner, keep
-from core.jobs.worker import complete, merged, progress_folder
-from core.store import exchange, runs
-from core.store import jobs as store
-from core.store.database import Database
-from core.studies import preflight
-from core.studies.contract import Study, as_json, identity
-from core.studies.lookup import find_study
-from core.studies.provenance import provenance_of_run
-from core.studies.standing import standing
-from core.tasks.own import absolute
+from .. import unit_progress
+from ..errors import AtlasError, JobError, StoreError
+from ..store import exchange, runs
+from ..store import jobs as store
+from ..store.database import Database
+from ..studies import preflight
+from ..studies.contract import Study, as_json, identity
+from ..studies.lookup import find_study
+from ..studies.provenance import provenance_of_run
+from ..studies.standing import standing
+from ..tasks.own import absolute
+from .executors import JobPlacement
+from .records import ACTIVE, BriefJob, JobProgress, jobs_of, one_job, progress
+from .scheduler import Runner, keep
+from .worker import complete, merged, progress_folder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.errors import AtlasError, InputError, JobError
-from core.jobs import api
-from core.store.database import Database
-from core.store.rows import Row
+from ..errors import AtlasError, InputError, JobError
+from ..store.database import Database
+from ..store.rows import Row
+from . import api
 
 log = logging.getLogger("atlas.jobs")
 

@@ -11,22 +11,22 @@ from typing import Any
 import pandas as pd
 from safetensors import SafetensorError, safe_open
 
-from core import config
-from core.errors import AtlasError, JobError
-from core.jobs.answers import Answer
-from core.jobs.api import must_start
-from core.jobs.records import one_job, progress
-from core.jobs.worker import merged, summarize
-from core.store import jobs as store
-from core.store import runs
-from core.store.database import Database
-from core.studies.hypotheses import measure_heads
-from core.studies.hypotheses.measure_heads import ROW_SECONDS
-from core.studies.lookup import find_study
-from core.studies.provenance import provenance_of_run
-from core.studies.records import Result
-from core.tasks.glue import read_rows
-from core.tasks.own import is_own
+from .. import config
+from ..errors import AtlasError, JobError
+from ..store import jobs as store
+from ..store import runs
+from ..store.database import Database
+from ..studies.hypotheses import measure_heads
+from ..studies.hypotheses.measure_heads import ROW_SECONDS
+from ..studies.lookup import find_study
+from ..studies.provenance import provenance_of_run
+from ..studies.records import Result
+from ..tasks.glue import read_rows
+from ..tasks.own import is_own
+from .answers import Answer
+from .api import must_start
+from .records import one_job, progress
+from .worker import merged, summarize
 
 EVERY_PASS = 400_000  # weights whose products take as long as all else of a pass (of 32 rows, on one core)
 

@@ -8,10 +8,10 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.errors import JobError
-from core.jobs.answers import Answer
-from core.jobs.executors import JobPlacement, Pool
-from core.jobs.records import JobUnit
+from ..errors import JobError
+from .answers import Answer
+from .executors import JobPlacement, Pool
+from .records import JobUnit
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel
 CRASHES = 2  # times a unit may end its worker before it counts as failed

@@ -8,10 +8,10 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from core.config import code_version
-from core.errors import JobError
-from core.jobs import worker
-from core.jobs.remote import ByValue, perform_there
+from ..config import code_version
+from ..errors import JobError
+from . import worker
+from .remote import ByValue, perform_there
 
 LARGE, KEPT = 2**18, 8  # bytes of an argument that is sent by itself; how many such are remembered
 ANSWERS_SECONDS = 5.0  # for a scheduler to answer

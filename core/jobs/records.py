@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.store import jobs
-from core.store.database import Database
-from core.studies.records import Result
+from ..store import jobs
+from ..store.database import Database
+from ..studies.records import Result
 
 ACTIVE = frozenset({"queued", "running"})
 

@@ -29,7 +29,7 @@ def perform_there(task: str, code: str, *arguments: Any) -> Any:
     import socket  # by value: nothing of this module travels with it
 
     try:
-        from core.jobs.worker import perform  # the machine may lack it
+        from .worker import perform  # the machine may lack it
     except ImportError as error:
         return {
             "error": f"Workers must find this repository and its requirements, but {socket.gethostname()} lacks "

@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.config import settings
-from core.errors import AtlasError, JobError, StoreError
-from core.jobs.execution import ClusterGoneError, Execution, PoolKeeper, Stopped
-from core.jobs.executors import JobPlacement
-from core.jobs.records import Job, one_job, open_units, progress, unit_outcomes
-from core.jobs.worker import PARTIAL, merged
-from core.store import jobs as store
-from core.store import runs
-from core.store.backup import answer_requests
-from core.store.database import Database
-from core.store.exchange import runs_folder
-from core.store.rows import Row
-from core.studies.contract import Finished
-from core.studies.lookup import find_study
-from core.studies.provenance import provenance_of_run
-from core.studies.stored_runs import one_run
-from core.studies.transport import decode
+from ..config import settings
+from ..errors import AtlasError, JobError, StoreError
+from ..store import jobs as store
+from ..store import runs
+from ..store.backup import answer_requests
+from ..store.database import Database
+from ..store.exchange import runs_folder
+from ..store.rows import Row
+from ..studies.contract import Finished
+from ..studies.lookup import find_study
+from ..studies.provenance import provenance_of_run
+from ..studies.stored_runs import one_run
+from ..studies.transport import decode
+from .execution import ClusterGoneError, Execution, PoolKeeper, Stopped
+from .executors import JobPlacement
+from .records import Job, one_job, open_units, progress, unit_outcomes
+from .worker import PARTIAL, merged
 
 log = logging.getLogger("atlas.jobs")
 SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most

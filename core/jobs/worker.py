@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core import models, unit_progress
-from core.config import code_version, settings
-from core.errors import AtlasError, JobError
-from core.jobs.records import DividedUnit
-from core.store.rows import Row, plain
-from core.studies.contract import Study, Unit, as_json, identity
-from core.studies.lookup import find_study
-from core.studies.preflight import check_paths
-from core.studies.transport import decode, encode
+from .. import models, unit_progress
+from ..config import code_version, settings
+from ..errors import AtlasError, JobError
+from ..store.rows import Row, plain
+from ..studies.contract import Study, Unit, as_json, identity
+from ..studies.lookup import find_study
+from ..studies.preflight import check_paths
+from ..studies.transport import decode, encode
+from .records import DividedUnit
 
 Outcome = dict[str, Any]
 PARTIAL = "partial"  # the one field of the row that a unit leaves

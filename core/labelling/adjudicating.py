@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from core import patterns
-from core.errors import InputError
-from core.labelling.crowd import votes_of
-from core.patterns.agreement import disputed, rater
-from core.patterns.label_errors import Suspect, label_errors
-from core.patterns.snapshot import Snapshot, known_class_set
-from core.store import labels, projects
-from core.store.database import Database
-from core.store.people import RightsError, person_name
+from .. import patterns
+from ..errors import InputError
+from ..patterns.agreement import disputed, rater
+from ..patterns.label_errors import Suspect, label_errors
+from ..patterns.snapshot import Snapshot, known_class_set
+from ..store import labels, projects
+from ..store.database import Database
+from ..store.people import RightsError, person_name
+from .crowd import votes_of
 
 PASS = 100  # of decisions; people's own passes are 1 to 9
 FOLDS = 5

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from core.labelling.events import (
+from .events import (
     Answered,
     Cause,
     Choice,

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from core.errors import InputError
-from core.labelling import adjudicating
-from core.labelling.assignment import Board
-from core.labelling.events import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
-from core.patterns.snapshot import known_class_set
-from core.store import labels, projects, retiring
-from core.store.database import Database
-from core.store.label_checks import TAKES_BACK, check_annotator, likely_time
-from core.store.label_checks import now as utc_now
-from core.store.people import person_name
+from ..errors import InputError
+from ..patterns.snapshot import known_class_set
+from ..store import labels, projects, retiring
+from ..store.database import Database
+from ..store.label_checks import TAKES_BACK, check_annotator, likely_time
+from ..store.label_checks import now as utc_now
+from ..store.people import person_name
+from . import adjudicating
+from .assignment import Board
+from .events import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
 
 UNDO_STEPS = 50
 COUNTING = ("open", "paused")  # states of a project in which labels of maps that were handed out take places

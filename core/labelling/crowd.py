@@ -7,12 +7,12 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from core.errors import InputError
-from core.patterns.people_spread import Spread, class_rate_spread, skill_spread
-from core.patterns.snapshot import known_class_set, present_names, standing_labels
-from core.patterns.truth import Method, Truth, truth, votes
-from core.store import projects
-from core.store.database import Database
+from ..errors import InputError
+from ..patterns.people_spread import Spread, class_rate_spread, skill_spread
+from ..patterns.snapshot import known_class_set, present_names, standing_labels
+from ..patterns.truth import Method, Truth, truth, votes
+from ..store import projects
+from ..store.database import Database
 
 METHODS: dict[Method, str] = {"majority": "Majority", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
 SKILLS_DIFFER = 0.1  # lower end of the spread of agreement: simulated people with four of twenty guessing came above

@@ -4,13 +4,13 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from core.config import code_version
-from core.errors import InputError
-from core.patterns.snapshot import known_class_set, standing_labels
-from core.store.database import Database
-from core.store.label_checks import say_alike
-from core.store.label_files import Imported, exported, import_labels, write_rows
-from core.writing import write_whole
+from ..config import code_version
+from ..errors import InputError
+from ..patterns.snapshot import known_class_set, standing_labels
+from ..store.database import Database
+from ..store.label_checks import say_alike
+from ..store.label_files import Imported, exported, import_labels, write_rows
+from ..writing import write_whole
 
 LABELS = Path("data") / "labels.parquet"
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
-from core.patterns.labelled_files import Map, read_map_file
-from core.reading import lines_of, read_text
-from core.store import labels
-from core.store.database import Database
-from core.store.label_checks import whole_numbers
-from core.store.rows import Row
+from ..errors import InputError
+from ..patterns.labelled_files import Map, read_map_file
+from ..reading import lines_of, read_text
+from ..store import labels
+from ..store.database import Database
+from ..store.label_checks import whole_numbers
+from ..store.rows import Row
 
 NEEDED = ("key", "checkpoint", "layer", "head")
 FACTS = (*NEEDED, "task", "split", "row_id", "tokens", "separators", "causal", "weights_hash")

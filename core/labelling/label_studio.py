@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.codebook.classes import ClassSet
-from core.drawing.png import png_bytes
-from core.errors import InputError
-from core.patterns.raster import from_float16
-from core.patterns.snapshot import known_class_set
-from core.store.database import Database
-from core.store.label_checks import TAKES_BACK, now, time_of
-from core.store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
-from core.store.labels import all_events
-from core.store.people import person_name
-from core.store.rows import Row
-from core.writing import write_whole
+from ..codebook.classes import ClassSet
+from ..drawing.png import png_bytes
+from ..errors import InputError
+from ..patterns.raster import from_float16
+from ..patterns.snapshot import known_class_set
+from ..store.database import Database
+from ..store.label_checks import TAKES_BACK, now, time_of
+from ..store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
+from ..store.labels import all_events
+from ..store.people import person_name
+from ..store.rows import Row
+from ..writing import write_whole
 
 PIXELS = 256  # least side of a picture
 EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "annotator", "pass", "class", "note",

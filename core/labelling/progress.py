@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from core.labelling import assignment_service
-from core.labelling.assignment import Board
-from core.patterns.alpha import alpha_of_counts
-from core.store import projects
-from core.store.database import Database
+from ..patterns.alpha import alpha_of_counts
+from ..store import projects
+from ..store.database import Database
+from . import assignment_service
+from .assignment import Board
 
 POINTS = 12  # of the curve of agreement
 RECENT = timedelta(hours=1)

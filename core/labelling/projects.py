@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from core.errors import InputError
-from core.labelling import assignment_service
-from core.labelling.events import ORDERS, Rules
-from core.labelling.queue import NEARLY_UNIFORM, Hints
-from core.patterns.snapshot import known_class_set, standing_labels
-from core.store import labels, projects
-from core.store.database import Database
+from ..errors import InputError
+from ..patterns.snapshot import known_class_set, standing_labels
+from ..store import labels, projects
+from ..store.database import Database
+from . import assignment_service
+from .events import ORDERS, Rules
+from .queue import NEARLY_UNIFORM, Hints
 
 MOST_K = 25  # people a map
 

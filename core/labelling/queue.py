@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from core.codebook.measures import measured, sentences
-from core.codebook.registry import dispute
-from core.errors import InputError
-from core.patterns.agreement import disputed
-from core.patterns.raster import from_float16
-from core.patterns.snapshot import standing_labels
-from core.store import labels
-from core.store.database import Database
-from core.store.rows import Row
+from ..codebook.measures import measured, sentences
+from ..codebook.registry import dispute
+from ..errors import InputError
+from ..patterns.agreement import disputed
+from ..patterns.raster import from_float16
+from ..patterns.snapshot import standing_labels
+from ..store import labels
+from ..store.database import Database
+from ..store.rows import Row
 
 SURELY = 1.0  # a margin that no other exceeds
 NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from core.errors import CheckpointError
+from ..errors import CheckpointError
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 OTHER_WEIGHTS = ("adapter_model.bin", "adapter.safetensors", "pytorch_adapter.bin", "adapters.safetensors")

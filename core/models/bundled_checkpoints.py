@@ -2,7 +2,7 @@
 
 import json
 
-from core import config
+from .. import config
 
 
 def bundled_names() -> list[str]:

@@ -6,11 +6,11 @@ Nothing but the template runs, and it sees nothing but the messages and the name
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import LONGEST_TEXT, Checkpoint, visible_span
-from core.models.encoding import Encoding
-from core.models.spelling import spelled
-from core.models.tokenizing import split
+from ..errors import CheckpointError, InputError
+from .checkpoint import LONGEST_TEXT, Checkpoint, visible_span
+from .encoding import Encoding
+from .spelling import spelled
+from .tokenizing import split
 
 ROLES = ("system", "user", "assistant")
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from jaxtyping import Int
 
-from core.errors import CheckpointError, InputError
-from core.models.encoding import Encoding, Span
-from core.models.family import Family, family_in
-from core.models.head_sets import HeadSet, Windows, attending_layers, head_sets, set_named, windows_of
-from core.models.spelling import spelled
-from core.models.tokenizing import split
+from ..errors import CheckpointError, InputError
+from .encoding import Encoding, Span
+from .family import Family, family_in
+from .head_sets import HeadSet, Windows, attending_layers, head_sets, set_named, windows_of
+from .spelling import spelled
+from .tokenizing import split
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
 

@@ -16,11 +16,11 @@ from jaxtyping import Float, Int
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from core.errors import CheckpointError
-from core.models.checkpoint import Checkpoint
-from core.models.family import family_of
-from core.models.poolings import POOLINGS
-from core.models.weights import HEAD_FILE
+from ..errors import CheckpointError
+from .checkpoint import Checkpoint
+from .family import family_of
+from .poolings import POOLINGS
+from .weights import HEAD_FILE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core.errors import CheckpointError
+from ..errors import CheckpointError
 
 CONFIG = "config.json"
 LARGEST_CONFIG = 16 << 20  # bytes

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from core.errors import InputError
+from ..errors import InputError
 
 Span = tuple[int, int]
 UNKNOWN = frozenset({"[UNK]", "<unk>"})

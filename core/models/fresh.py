@@ -6,8 +6,8 @@ import hashlib
 import torch
 import transformers
 
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import PooledForSequenceClassification
+from .checkpoint import Checkpoint
+from .classifier import PooledForSequenceClassification
 
 RANDOM = "random weights"
 

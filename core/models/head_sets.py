@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from core.errors import CheckpointError
-from core.models.family import INTERFACE, Family
+from ..errors import CheckpointError
+from .family import INTERFACE, Family
 
 Windows = tuple[int | None, ...]
 

@@ -10,9 +10,9 @@ from typing import Any
 import huggingface_hub
 from tqdm.auto import tqdm
 
-from core import config
-from core.errors import CheckpointError
-from core.models.bundled_checkpoints import bundled_names
+from .. import config
+from ..errors import CheckpointError
+from .bundled_checkpoints import bundled_names
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file

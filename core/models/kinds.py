@@ -1,9 +1,9 @@
 """Which head a checkpoint was saved with, read from its config without opening the weights."""
 
-from core.models.adapters import adapter_in
-from core.models.classifier import POOLING_KEY
-from core.models.config_files import classifies, read_config
-from core.models.opening import HeadKind, locate
+from .adapters import adapter_in
+from .classifier import POOLING_KEY
+from .config_files import classifies, read_config
+from .opening import HeadKind, locate
 
 _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGeneration", "MarianMT")
 

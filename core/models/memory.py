@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import torch
 
-from core.errors import CheckpointError, InputError
-from core.models.weights import tensors_in
+from ..errors import CheckpointError, InputError
+from .weights import tensors_in
 
 LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights

@@ -14,18 +14,18 @@ import transformers
 from safetensors import SafetensorError
 from torch import nn
 
-from core import config
-from core.errors import AtlasError, CheckpointError, InputError
-from core.models.adapters import Adapter, adapter_in, classes_of, merge, read_weights
-from core.models.bundled_checkpoints import bundled_names
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import with_head
-from core.models.family import family_in
-from core.models.head_sets import head_sets
-from core.models.hub import download
-from core.models.memory import WHOLE, Stored, maps_bytes, refuse_too_large, stored_weights
-from core.models.pruned import cut_heads, restored
-from core.models.refusals import (
+from .. import config
+from ..errors import AtlasError, CheckpointError, InputError
+from .adapters import Adapter, adapter_in, classes_of, merge, read_weights
+from .bundled_checkpoints import bundled_names
+from .checkpoint import Checkpoint
+from .classifier import with_head
+from .family import family_in
+from .head_sets import head_sets
+from .hub import download
+from .memory import WHOLE, Stored, maps_bytes, refuse_too_large, stored_weights
+from .pruned import cut_heads, restored
+from .refusals import (
     refuse_held,
     refuse_missing,
     refuse_no_numbers,
@@ -35,8 +35,8 @@ from core.models.refusals import (
     refuse_unread,
     refuse_windows,
 )
-from core.models.tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, tokenizer_of
-from core.models.weights import (
+from .tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, tokenizer_of
+from .weights import (
     HEAD_FILE,
     has_tokenizer,
     hash_of_files,

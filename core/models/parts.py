@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from core import config
-from core.attention import PARTS
-from core.models.family import FAMILIES
+from .. import config
+from ..attention import PARTS
+from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:

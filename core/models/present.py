@@ -4,9 +4,9 @@ them, because a name stays when the weights behind it change."""
 import re
 from pathlib import Path
 
-from core import config
-from core.errors import CheckpointError
-from core.models.weights import HEAD_FILE, hash_of_files, marks_of, weight_files
+from .. import config
+from ..errors import CheckpointError
+from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 

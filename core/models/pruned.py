@@ -11,7 +11,7 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from core.errors import CheckpointError
+from ..errors import CheckpointError
 
 KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
 _CUT = "pruned_heads"  # of transformers 4: {"0": [1], ...}, layers and heads from 0

@@ -10,11 +10,11 @@ import torch
 import transformers
 from transformers import initialization
 
-from core.errors import CheckpointError
-from core.models.checkpoint import embedding_rows
-from core.models.head_sets import stretched, windows_of
-from core.models.memory import Stored
-from core.models.tokenizing import is_panic, split
+from ..errors import CheckpointError
+from .checkpoint import embedding_rows
+from .head_sets import stretched, windows_of
+from .memory import Stored
+from .tokenizing import is_panic, split
 
 TRAINING = "training.json"
 

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import config
-from core.errors import CheckpointError, InputError
-from core.models.bundled_checkpoints import bundled_names
+from .. import config
+from ..errors import CheckpointError, InputError
+from .bundled_checkpoints import bundled_names
 
 _RANGE = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)@(?P<first>[\w.-]*?\d[\w-]*)\.\.(?P<last>[\w.-]+)")
 _HUB_ID = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
@@ -68,7 +68,7 @@ def _is_here(name: str) -> bool:
 def _commit(name: str, revision: str | None) -> str:
     import huggingface_hub  # half a second that folders need not wait for
 
-    from core.models.hub import said_of  # it needs the former
+    from .hub import said_of  # it needs the former
 
     try:
         return str(huggingface_hub.HfApi().model_info(name, revision=revision).sha)
@@ -105,7 +105,7 @@ def _revisions(name: str) -> dict[str, str]:
     """Branches and tags of a repository, with their commits; offline those that were downloaded."""
     import huggingface_hub  # half a second that folders need not wait for
 
-    from core.models.hub import said_of  # it needs the former
+    from .hub import said_of  # it needs the former
 
     if config.settings().offline:
         refs = Path(huggingface_hub.constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs"

@@ -15,8 +15,8 @@ from weakref import WeakSet
 import transformers
 from tokenizers import Tokenizer
 
-from core.errors import CheckpointError
-from core.models.config_files import CONFIG, read_config
+from ..errors import CheckpointError
+from .config_files import CONFIG, read_config
 
 LARGEST_SETTINGS, LARGEST_VOCABULARY = 16 << 20, 96 << 20  # bytes; the largest vocabularies of today have 35 MB
 SETTINGS = (

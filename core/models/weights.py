@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from core import config
-from core.errors import CheckpointError
-from core.models.config_files import read_config
+from .. import config
+from ..errors import CheckpointError
+from .config_files import read_config
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # as transformers looks for them, in this order
 HEAD_FILE = "head.safetensors"  # of a classifier of ours, beside the plain Transformer

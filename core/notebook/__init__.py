@@ -8,11 +8,11 @@ circuit_graph("circuit.json") and circuit_edges of the same: what `study circuit
 and as a frame.
 """
 
-from core.notebook.circuits import circuit_edges, circuit_graph
-from core.notebook.comparing import counterparts
-from core.notebook.explaining import why, why_maps
-from core.notebook.frames import atlas, heads
-from core.notebook.judging import hypothesis
-from core.notebook.showing import show
+from .circuits import circuit_edges, circuit_graph
+from .comparing import counterparts
+from .explaining import why, why_maps
+from .frames import atlas, heads
+from .judging import hypothesis
+from .showing import show
 
 __all__ = ["atlas", "circuit_edges", "circuit_graph", "counterparts", "heads", "hypothesis", "show", "why", "why_maps"]

@@ -8,8 +8,8 @@ from typing import Any
 import networkx as nx
 import pandas as pd
 
-from core.errors import InputError
-from core.studies.circuits.records import CircuitEdge
+from ..errors import InputError
+from ..studies.circuits.records import CircuitEdge
 
 Rows = Sequence[Mapping[str, Any]]
 

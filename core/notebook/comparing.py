@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from core.studies.comparison.match import STUDY
-from core.studies.comparison.records import Counterpart
+from ..studies.comparison.match import STUDY
+from ..studies.comparison.records import Counterpart
 
 
 def counterparts(

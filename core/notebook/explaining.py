@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from core.attention import Head
-from core.drawing.maps_page import MapsSource
-from core.drawing.panes import Pane
-from core.drawing.payload import as_bytes
-from core.models.checkpoint import Checkpoint
-from core.notebook.model_objects import borrowed, checkpoint_of, encode
-from core.notebook.showing import MapsWidget
-from core.studies.explanation.cell_parts import LayerScores, layer_scores
+from ..attention import Head
+from ..drawing.maps_page import MapsSource
+from ..drawing.panes import Pane
+from ..drawing.payload import as_bytes
+from ..models.checkpoint import Checkpoint
+from ..studies.explanation.cell_parts import LayerScores, layer_scores
+from .model_objects import borrowed, checkpoint_of, encode
+from .showing import MapsWidget
 
 LARGEST = 5  # terms of a cell
 

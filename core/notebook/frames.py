@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from core.atlas import scores as stored_scores
-from core.attention import AttentionMaps, Head
-from core.config import settings
-from core.errors import InputError
-from core.notebook.model_objects import checkpoint_of, encode, maps_of
-from core.scoring.intervals import Means
-from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
-from core.store.database import Database
-from core.store.recovery import LockedError
+from ..atlas import scores as stored_scores
+from ..attention import AttentionMaps, Head
+from ..config import settings
+from ..errors import InputError
+from ..scoring.intervals import Means
+from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
+from ..store.database import Database
+from ..store.recovery import LockedError
+from .model_objects import checkpoint_of, encode, maps_of
 
 Text = str | tuple[str, str]
 

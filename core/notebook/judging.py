@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from core.attention import Head
-from core.config import settings
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.contract import Finished
-from core.studies.hypotheses.hypothesis import STUDY, HypothesisOptions
-from core.studies.hypotheses.records import Criterion
-from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
-from core.studies.hypotheses.runs import usual_rows
-from core.studies.hypotheses.unit_provenance import keep_as_run
+from ..attention import Head
+from ..config import settings
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.contract import Finished
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions
+from ..studies.hypotheses.records import Criterion
+from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
+from ..studies.hypotheses.row_choice import RowChoice
+from ..studies.hypotheses.runs import usual_rows
+from ..studies.hypotheses.unit_provenance import keep_as_run
 
 ROWS = 100
 

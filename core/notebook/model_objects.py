@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from core import models
-from core.attention import AttentionMaps
-from core.capture.running import capture
-from core.errors import CheckpointError, InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
+from .. import models
+from ..attention import AttentionMaps
+from ..capture.running import capture
+from ..errors import CheckpointError, InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:

@@ -9,14 +9,14 @@ from typing import Any
 import anywidget
 import traitlets
 
-from core.capture.words import special_positions_of, word_maps
-from core.drawing import theme
-from core.drawing.maps_page import MapsSource, maps_page
-from core.drawing.panes import Pane, header_of, scored_pane, telling_head
-from core.drawing.payload import packed, workbench_script, workbench_style
-from core.errors import InputError
-from core.notebook.model_objects import checkpoint_of, encode, maps_of, must_have_words
-from core.writing import write_whole
+from ..capture.words import special_positions_of, word_maps
+from ..drawing import theme
+from ..drawing.maps_page import MapsSource, maps_page
+from ..drawing.panes import Pane, header_of, scored_pane, telling_head
+from ..drawing.payload import packed, workbench_script, workbench_style
+from ..errors import InputError
+from ..writing import write_whole
+from .model_objects import checkpoint_of, encode, maps_of, must_have_words
 
 HERE = Path(__file__).resolve().parent
 PIECES_SHOWN = 256  # longer inputs are cut: 144 heads of 256 pieces are 19 MB

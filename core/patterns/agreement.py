@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from core.errors import InputError
-from core.patterns.percentiles import ends
+from ..errors import InputError
+from .percentiles import ends
 
 RESAMPLES = 1000
 PASS_WORD = ", pass "

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from core.patterns.agreement import RESAMPLES, inputs_of, opinions
-from core.patterns.percentiles import ends
+from .agreement import RESAMPLES, inputs_of, opinions
+from .percentiles import ends
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from core import config
-from core.codebook.classes import Border
-from core.codebook.measures import Map
-from core.codebook.registry import SHIPPED
+from .. import config
+from ..codebook.classes import Border
+from ..codebook.measures import Map
+from ..codebook.registry import SHIPPED
 
 FILE = config.ANNOTATIONS / "borders.json"
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from core.codebook.classes import CAUSAL, ClassSet, PatternClass
-from core.codebook.registry import SHIPPED
-from core.errors import InputError
-from core.patterns.snapshot import known_class_set, present_names
-from core.store import labels, projects, retiring
-from core.store.database import Database
-from core.store.label_checks import looks_like
-from core.store.labels import ClassChange
+from ..codebook.classes import CAUSAL, ClassSet, PatternClass
+from ..codebook.registry import SHIPPED
+from ..errors import InputError
+from ..store import labels, projects, retiring
+from ..store.database import Database
+from ..store.label_checks import looks_like
+from ..store.labels import ClassChange
+from .snapshot import known_class_set, present_names
 
 FEWEST, MOST = 2, 50  # classes of a set
 PALETTE = (

@@ -6,17 +6,17 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import config, patterns
-from core.codebook.registry import labelled_folders
-from core.errors import InputError
-from core.patterns.snapshot import Snapshot, write
-from core.store import classifiers, label_files
-from core.store.database import Database
-from core.store.rows import Row
-from core.writing import write_whole
+from .. import config, patterns
+from ..codebook.registry import labelled_folders
+from ..errors import InputError
+from ..store import classifiers, label_files
+from ..store.database import Database
+from ..store.rows import Row
+from ..writing import write_whole
+from .snapshot import Snapshot, write
 
 if TYPE_CHECKING:
-    from core.patterns.training import Classifier
+    from .training import Classifier
 
 BUNDLED = "bundled"
 WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little

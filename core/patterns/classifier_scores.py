@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.errors import InputError
-from core.patterns.evaluation import accuracy_interval, calibration, calibration_interval, scores, sure_errors
-from core.patterns.suggestions import Judgement, judged
-from core.patterns.training import Classifier
+from ..errors import InputError
+from .evaluation import accuracy_interval, calibration, calibration_interval, scores, sure_errors
+from .suggestions import Judgement, judged
+from .training import Classifier
 
 Map = Float[np.ndarray, "_query _key"]
 

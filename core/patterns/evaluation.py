@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from core.patterns.percentiles import ends
+from .percentiles import ends
 
 RESAMPLES = 2000
 BINS = 10  # of equal counts, for the calibration error

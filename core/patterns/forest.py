@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import minimize_scalar
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
-from core.codebook.registry import BERT
-from core.errors import InputError
-from core.patterns.shapes import OF_ALL, shapes
+from ..codebook.registry import BERT
+from ..errors import InputError
+from .shapes import OF_ALL, shapes
 
 # ---------------------------------------------------------------- maps planted to fill rare classes of BERT's set
 

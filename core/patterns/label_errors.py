@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from core.errors import InputError
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

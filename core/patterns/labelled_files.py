@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from core.errors import InputError
-from core.reading import lines_of, read_text
+from ..errors import InputError
+from ..reading import lines_of, read_text
 
 MOST_MAPS = 50_000
 MOST_BYTES = 4 * 2**30  # unpacked, all maps together

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from core import patterns
-from core.patterns.classifier_registry import open_classifier
-from core.patterns.evaluation import SURE
-from core.patterns.raster import from_float16
-from core.patterns.snapshot import present_names
-from core.store import classifiers, labels
-from core.store.database import Database
-from core.store.rows import Row
+from .. import patterns
+from ..store import classifiers, labels
+from ..store.database import Database
+from ..store.rows import Row
+from .classifier_registry import open_classifier
+from .evaluation import SURE
+from .raster import from_float16
+from .snapshot import present_names
 
 ACCURACY, MACRO_F1, ECE = "accuracy", "macro F1", "calibration error"
 SURE_ERRORS = f"wrong with p > {SURE:g}"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
-from core.codebook import measures as codebook
-from core.codebook.measures import CLEAN, FAINT, MARK, STRONG
-from core.patterns import causal_shapes
+from ..codebook import measures as codebook
+from ..codebook.measures import CLEAN, FAINT, MARK, STRONG
+from . import causal_shapes
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
 NEAR = (-5, -4, -3, 3, 4, 5)  # what a line is compared with, counted from its own offset

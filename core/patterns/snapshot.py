@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from core.codebook.classes import TOO_SMALL, ClassSet
-from core.codebook.registry import class_set
-from core.errors import InputError
-from core.patterns.agreement import consensus, inputs_of, tied
-from core.patterns.raster import from_float16
-from core.patterns.truth import Method, truth
-from core.store import label_files, labels, retiring
-from core.store.database import Database
-from core.store.rows import Row
-from core.writing import replacing
+from ..codebook.classes import TOO_SMALL, ClassSet
+from ..codebook.registry import class_set
+from ..errors import InputError
+from ..store import label_files, labels, retiring
+from ..store.database import Database
+from ..store.rows import Row
+from ..writing import replacing
+from .agreement import consensus, inputs_of, tied
+from .raster import from_float16
+from .truth import Method, truth
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32
 
-from core.codebook.classes import TOO_SMALL as TOO_SMALL
-from core.errors import InputError
-from core.models.arithmetic import arithmetic
-from core.patterns.baseline import features
-from core.patterns.forest import forest_probabilities
-from core.patterns.raster import rasterize
-from core.patterns.training import BASELINE, FOREST, Classifier
+from ..codebook.classes import TOO_SMALL as TOO_SMALL
+from ..errors import InputError
+from ..models.arithmetic import arithmetic
+from .baseline import features
+from .forest import forest_probabilities
+from .raster import rasterize
+from .training import BASELINE, FOREST, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
 DTYPES = ("float32", "bfloat16")

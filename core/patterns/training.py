@@ -25,12 +25,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from core.errors import InputError
-from core.models.arithmetic import has_bfloat16
-from core.patterns.baseline import features
-from core.patterns.evaluation import macro_f1
-from core.patterns.forest import Growth, Parts, fit_forest, parts
-from core.patterns.raster import SMALLEST, rasterize, training_size
+from ..errors import InputError
+from ..models.arithmetic import has_bfloat16
+from .baseline import features
+from .evaluation import macro_f1
+from .forest import Growth, Parts, fit_forest, parts
+from .raster import SMALLEST, rasterize, training_size
 
 # -------------------- The two convolutional networks that sort attention maps, as their authors published them
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from core.errors import InputError
+from ..errors import InputError
 
 Method = Literal["majority", "dawid-skene", "mace"]
 ROUNDS = {"dawid-skene": 100, "mace": 50}

@@ -8,9 +8,9 @@ Source: Rogan and Gladen 1978, "Estimating prevalence from the results of a scre
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from core.patterns.class_shares import CORRECTED_SAMPLES
-from core.patterns.evaluation import resampled
-from core.patterns.percentiles import ends
+from .class_shares import CORRECTED_SAMPLES
+from .evaluation import resampled
+from .percentiles import ends
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
 

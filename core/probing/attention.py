@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from core.probing.ragged import Ragged
+from .ragged import Ragged
 
 EPOCHS, RATE, BATCH, PIECES = 8, 0.05, 32, 1200
 WORD_RATE = 0.01

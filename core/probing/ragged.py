@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
+from ..errors import InputError
 
 
 class Ragged:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.report.evidence import Origin, StepResult
-from core.report.ids import Part
-from core.report.plan import ReportStep
-from core.store.rows import Row, from_json
-from core.studies.tuning import finetune
-from core.tuning.recipe import Recipe
+from ..store.rows import Row, from_json
+from ..studies.tuning import finetune
+from ..tuning.recipe import Recipe
+from .evidence import Origin, StepResult
+from .ids import Part
+from .plan import ReportStep
 
 SETTINGS: dict[Part, Mapping[str, int | str]] = {
     Part.BY_SEPARATOR: {"pooling": "sep"},

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import config, models
-from core.errors import InputError
-from core.models.family import family_of
-from core.models.weights import weight_files
-from core.tasks.glue import HUB, TASKS, find_file, read_rows
-from core.tuning.recipe import preset_for
+from .. import config, models
+from ..errors import InputError
+from ..models.family import family_of
+from ..models.weights import weight_files
+from ..tasks.glue import HUB, TASKS, find_file, read_rows
+from ..tuning.recipe import preset_for
 
 SMALL = 40_000_000  # bytes of weights
 

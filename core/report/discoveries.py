@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import scipy  # its parts load when they are used
 
-from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
-from core.report.claims.registry import claim
-from core.report.records import ClaimRecord
-from core.scoring.discoveries import standing
-from core.studies.estimate import Estimate
+from ..scoring.discoveries import standing
+from ..studies.estimate import Estimate
+from .claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, OutcomeWord
+from .claims.registry import claim
+from .records import ClaimRecord
 
 HALVES = 1.959964  # standard errors in half of a 95 % interval
 DECIDED = (HOLDS, FAILS)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.scoring.chance import fisher_interval
-from core.scoring.corrections import widened
-from core.scoring.proportions import wilson_interval
-from core.studies.estimate import Estimate
+from ..scoring.chance import fisher_interval
+from ..scoring.corrections import widened
+from ..scoring.proportions import wilson_interval
+from ..studies.estimate import Estimate
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:

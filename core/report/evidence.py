@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from core.report import readings
-from core.report.ids import Part
-from core.report.plan import OTHER_SEEDS, ReportStep
-from core.store.rows import Row, plain
-from core.studies.attention.records import Score
-from core.studies.records import picked
-from core.studies.tuning.records import finetuned_task
+from ..store.rows import Row, plain
+from ..studies.attention.records import Score
+from ..studies.records import picked
+from ..studies.tuning.records import finetuned_task
+from . import readings
+from .ids import Part
+from .plan import OTHER_SEEDS, ReportStep
 
 ON_TRAIN_ROWS = {  # each cross-fitted
     Part.HEADS: Part.CROSSED,

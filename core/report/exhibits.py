@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from core.report.ids import ExhibitId, Part
+from .ids import ExhibitId, Part
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from core.errors import JobError, StoreError
-from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR
-from core.report.records import records_of
-from core.report.report import STUDY_NAME
-from core.store.rows import Row
-from core.studies.contract import Study
-from core.studies.headline import Headline
-from core.studies.lookup import find_study
+from ..errors import JobError, StoreError
+from ..store.rows import Row
+from ..studies.contract import Study
+from ..studies.headline import Headline
+from ..studies.lookup import find_study
+from .claims.outcomes import FAILS, HOLDS, KNOWN_ERROR
+from .records import records_of
+from .report import STUDY_NAME
 
 SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a person says them of more than one
 

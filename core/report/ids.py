@@ -6,7 +6,7 @@ The words that a reader sees are made from these ids and lead to no number.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.attention import Head
+from ..attention import Head
 
 
 class Part(StrEnum):

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core.codebook.registry import shipped_set
-from core.errors import InputError
-from core.patterns.classifier_registry import classifying_options, keep_best_known
-from core.report.data import Data, Facts
-from core.report.ids import Part
-from core.report.report_options import PARTS, ReportOptions
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.ablation import (
+from ..codebook.registry import shipped_set
+from ..errors import InputError
+from ..patterns.classifier_registry import classifying_options, keep_best_known
+from ..store.database import Database
+from ..store.rows import Row
+from ..studies.ablation import (
     crossed,
     crossed_prune,
     crossed_scores,
@@ -26,20 +23,23 @@ from core.studies.ablation import (
     prune,
     separators,
 )
-from core.studies.attention import dependencies, effective, features, redundancy, relations, statistics
-from core.studies.attention.inputs import AttendingOptions
-from core.studies.circuits import gates, pairs, shapley
-from core.studies.comparison import match
-from core.studies.contract import Study, as_json
-from core.studies.explanation import why
-from core.studies.frames import frame_heads
-from core.studies.patterns import classify_maps
-from core.studies.probing import probe, subnetworks, syntax, transfer
-from core.studies.tuning import change, finetune
-from core.studies.tuning.finetuning_results import runs_folder
-from core.tasks.glue import task_of
-from core.tasks.unseen import SPLIT
-from core.tuning.saved_checkpoints import shown_folder
+from ..studies.attention import dependencies, effective, features, redundancy, relations, statistics
+from ..studies.attention.inputs import AttendingOptions
+from ..studies.circuits import gates, pairs, shapley
+from ..studies.comparison import match
+from ..studies.contract import Study, as_json
+from ..studies.explanation import why
+from ..studies.frames import frame_heads
+from ..studies.patterns import classify_maps
+from ..studies.probing import probe, subnetworks, syntax, transfer
+from ..studies.tuning import change, finetune
+from ..studies.tuning.finetuning_results import runs_folder
+from ..tasks.glue import task_of
+from ..tasks.unseen import SPLIT
+from ..tuning.saved_checkpoints import shown_folder
+from .data import Data, Facts
+from .ids import Part
+from .report_options import PARTS, ReportOptions
 
 OTHER_SEEDS = {Part.CHANGE: Part.CHANGE_SEEDS, Part.FEATURES: Part.FEATURES_SEEDS}  # what fine-tuning changes
 COME_WITH = {

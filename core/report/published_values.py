@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from core.attention import Head
-from core.report.ids import Condition, ExhibitId, Item, Quantity
+from ..attention import Head
+from .ids import Condition, ExhibitId, Item, Quantity
 
 PAPER, REPLICATION = "Kovaleva et al. 2019", "GPT-2 replication 2024"
 BERT, GPT2 = "bert-base-uncased", "gpt2"

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from core.report.estimates import mean_over
-from core.store.rows import Row
-from core.studies.ablation.pruning_records import PruneStep, RankCorrelation
-from core.studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
-from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
-from core.studies.frames.records import FrameHead, FrameSummary
-from core.studies.patterns.records import ClassShare, MovedShare
-from core.studies.records import Result, picked
+from ..store.rows import Row
+from ..studies.ablation.pruning_records import PruneStep, RankCorrelation
+from ..studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
+from ..studies.attention.records import Score
+from ..studies.estimate import Estimate
+from ..studies.frames.records import FrameHead, FrameSummary
+from ..studies.patterns.records import ClassShare, MovedShare
+from ..studies.records import Result, picked
+from .estimates import mean_over
 
 R = TypeVar("R")
 

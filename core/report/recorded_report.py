@@ -10,27 +10,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core import config
-from core.errors import AtlasError, InputError
-from core.report.beside import stored_beside
-from core.report.evidence import Evidence, Origin, StepResult
-from core.report.ids import Part
-from core.report.plan import CUT_WORDS, ReportStep
-from core.report.published_values import REPLICATION
-from core.report.records import Records, StepRecord, records_of
-from core.report.rendering.words import About
-from core.report.report_options import ReportOptions
-from core.store import shipped_record
-from core.store.rows import from_json
-from core.studies.ablation import knockout
-from core.studies.attention import redundancy
-from core.studies.circuits import gates, pairs, shapley
-from core.studies.contract import WITHDRAWN
-from core.studies.lookup import find_study
-from core.studies.tuning import finetune
-from core.studies.tuning.records import TunedScore
-from core.tasks.glue import TASKS
-from core.tasks.unseen import SPLIT
+from .. import config
+from ..errors import AtlasError, InputError
+from ..store import shipped_record
+from ..store.rows import from_json
+from ..studies.ablation import knockout
+from ..studies.attention import redundancy
+from ..studies.circuits import gates, pairs, shapley
+from ..studies.contract import WITHDRAWN
+from ..studies.lookup import find_study
+from ..studies.tuning import finetune
+from ..studies.tuning.records import TunedScore
+from ..tasks.glue import TASKS
+from ..tasks.unseen import SPLIT
+from .beside import stored_beside
+from .evidence import Evidence, Origin, StepResult
+from .ids import Part
+from .plan import CUT_WORDS, ReportStep
+from .published_values import REPLICATION
+from .records import Records, StepRecord, records_of
+from .rendering.words import About
+from .report_options import ReportOptions
 
 REPORT = "reproduce"  # the study that keeps reports
 ROWS = ("limit", "split")  # options that say how many rows

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
-from core.store.rows import Row, plain
-from core.studies.records import record_of
+from ..store.rows import Row, plain
+from ..studies.records import record_of
 
 
 @dataclass(frozen=True)

@@ -7,28 +7,28 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from core.models.present import present_weights
-from core.report.beside import stored_beside
-from core.report.claims.claim import Claim
-from core.report.claims.outcomes import UNTESTED, Outcome
-from core.report.claims.registry import claims
-from core.report.data import Data, Facts, facts_of, find_data, rows_in_both
-from core.report.evidence import Evidence, Origin, StepResult
-from core.report.exhibits import Exhibit, exhibits
-from core.report.ids import Part
-from core.report.measures.registry import MEASURES
-from core.report.measures.scores import head_maps
-from core.report.plan import COME_WITH, TUNED, ReportStep, plan
-from core.report.published_values import REPLICATION, figures
-from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
-from core.report.report_options import ReportOptions
-from core.report.verdicts import MeasurementContext, paired
-from core.store import jobs, runs
-from core.store.database import Database
-from core.store.rows import plain
-from core.studies.stored_runs import one_run
-from core.studies.tuning import finetune
-from core.tasks.unseen import SPLIT, WORDS
+from ..models.present import present_weights
+from ..store import jobs, runs
+from ..store.database import Database
+from ..store.rows import plain
+from ..studies.stored_runs import one_run
+from ..studies.tuning import finetune
+from ..tasks.unseen import SPLIT, WORDS
+from .beside import stored_beside
+from .claims.claim import Claim
+from .claims.outcomes import UNTESTED, Outcome
+from .claims.registry import claims
+from .data import Data, Facts, facts_of, find_data, rows_in_both
+from .evidence import Evidence, Origin, StepResult
+from .exhibits import Exhibit, exhibits
+from .ids import Part
+from .measures.registry import MEASURES
+from .measures.scores import head_maps
+from .plan import COME_WITH, TUNED, ReportStep, plan
+from .published_values import REPLICATION, figures
+from .records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
+from .report_options import ReportOptions
+from .verdicts import MeasurementContext, paired
 
 STUDY_NAME = "reproduce"
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from core import config
-from core.errors import InputError
-from core.report.ids import Part
-from core.tasks.glue import task_of
+from .. import config
+from ..errors import InputError
+from ..tasks.glue import task_of
+from .ids import Part
 
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.REDUNDANCY, Part.WHY,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from core.report.ids import Condition, ExhibitId, Item
-from core.report.published_values import Figure
-from core.report.records import ValueRecord
-from core.studies.estimate import Estimate
+from ..studies.estimate import Estimate
+from .ids import Condition, ExhibitId, Item
+from .published_values import Figure
+from .records import ValueRecord
 
 ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-small"}}
 

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from jaxtyping import Float
 
-from core.errors import InputError
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

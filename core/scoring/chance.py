@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from core.scoring.proportions import wilson_interval
+from .proportions import wilson_interval
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.scoring.intervals import Means
+from .intervals import Means
 
 STATISTICS = ("cosine", "divergence")
 WITHOUT_SINK = ("cosine_without_first", "divergence_without_first")

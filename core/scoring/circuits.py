@@ -6,7 +6,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float
 
-from core.errors import InputError
+from ..errors import InputError
 
 THRESHOLD = 0.9  # of the selection probability, from which an edge belongs to the stable set
 SPLITS = 50  # of the pairs into two halves

@@ -1,6 +1,6 @@
 """Names and meanings of the statistics, and what they say of a head; free of torch, so that pages open without it."""
 
-from core.scoring.registry import FEATURE_SCORES, MAP_SCORES
+from .registry import FEATURE_SCORES, MAP_SCORES
 
 DEFINITIONS = {score.name: score.formula for score in FEATURE_SCORES}
 DIRECTIONS = ("forward", "backward")

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.exponentials import log_into
-from core.map_sums import MapSums, Needs
-from core.scoring.heads import CACHED
+from ..exponentials import log_into
+from ..map_sums import MapSums, Needs
+from .heads import CACHED
 
 SMOOTHING = 0.001
 STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al. ran it

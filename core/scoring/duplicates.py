@@ -11,8 +11,8 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float
 
-from core.attention import Head, all_heads
-from core.errors import InputError
+from ..attention import Head, all_heads
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

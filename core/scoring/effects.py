@@ -13,9 +13,9 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
-from core.errors import InputError
-from core.scoring import few_inputs
-from core.scoring.influence import change_ends
+from ..errors import InputError
+from . import few_inputs
+from .influence import change_ends
 
 Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from core.scoring.link_contrasts import means_over_draws
+from .link_contrasts import means_over_draws
 
 DRAWS = 16  # of each feature of an input
 TRIED = 64  # drawn for them

@@ -26,11 +26,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.map_sums import MapSums, Needs
-from core.scoring.definitions import DEFINITIONS
-from core.scoring.feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
-from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
-from core.scoring.link_contrasts import by_draw, cells_of, weights_at
+from ..map_sums import MapSums, Needs
+from .definitions import DEFINITIONS
+from .feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
+from .intervals import EVERY_LAYER, Means, StatisticEstimate
+from .link_contrasts import by_draw, cells_of, weights_at
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
 NULLS = 3  # null draws of an input and feature

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.errors import InputError
+from ..errors import InputError
 
 GateClass = Literal["facilitating", "interfering", "irrelevant", "undecided"]
 CLASSES: tuple[GateClass, ...] = get_args(GateClass)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Real
 
-from core.exponentials import log_into
-from core.map_sums import MapSums, Needs, keys_as_values
+from ..exponentials import log_into
+from ..map_sums import MapSums, Needs, keys_as_values
 
 
 @dataclass(frozen=True)

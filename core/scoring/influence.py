@@ -16,8 +16,8 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float, Shaped
 
-from core.errors import InputError
-from core.scoring import few_inputs
+from ..errors import InputError
+from . import few_inputs
 
 LEVEL = 0.95
 METRICS = ("accuracy", "f1", "pearson")

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.errors import InputError
+from ..errors import InputError
 
 
 def interactions(

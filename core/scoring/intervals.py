@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from core.scoring import few_inputs
-from core.scoring.few_inputs import Spread
+from . import few_inputs
+from .few_inputs import Spread
 
 GROUPS = 64
 

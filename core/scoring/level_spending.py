@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import InputError
-from core.scoring.corrections import holm_adjusted
+from ..errors import InputError
+from .corrections import holm_adjusted
 
 ALPHA = 0.05
 CONTROLLED = (

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from core.scoring.definitions import QUANTITIES
-from core.scoring.link_contrasts import Pieces, contrasts_of, hexagons_of_inputs, weights_at
+from .definitions import QUANTITIES
+from .link_contrasts import Pieces, contrasts_of, hexagons_of_inputs, weights_at
 
 Link = tuple[int, int]
 Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, for every link or pair

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.scoring.link_batches import LinkBatch, LinkedWords, Words
-from core.scoring.link_contrasts import Hexagons, by_draw, contrasts_of
+from .link_batches import LinkBatch, LinkedWords, Words
+from .link_contrasts import Hexagons, by_draw, contrasts_of
 
 
 def in_order(words: LinkedWords, length: int) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.scoring.few_inputs import FEWEST, mean_interval, p_above, spread_of
+from .few_inputs import FEWEST, mean_interval, p_above, spread_of
 
 RESAMPLES = 9999  # p of .01 is known to .001: few heads near the threshold move with the seed
 LEVEL = 0.05

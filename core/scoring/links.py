@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from core.errors import InputError
-from core.map_sums import MapSums, Needs
+from ..errors import InputError
+from ..map_sums import MapSums, Needs
 
 Positions = tuple[int, ...]
 Link = tuple[Positions, Positions]

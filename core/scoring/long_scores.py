@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from core.map_sums import MapSums
-from core.scoring import heads
-from core.scoring.heads import SpecialPositions, SumBatch
-from core.scoring.registry import HEAD_SCORES
+from ..map_sums import MapSums
+from . import heads
+from .heads import SpecialPositions, SumBatch
+from .registry import HEAD_SCORES
 
 
 def long_scores(

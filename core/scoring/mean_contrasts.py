@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.map_sums import MapSums, Needs
-from core.scoring.link_contrasts import SIGNS, Hexagons, Pieces, by_draw, contrasts, contrasts_of, hexagons
+from ..map_sums import MapSums, Needs
+from .link_contrasts import SIGNS, Hexagons, Pieces, by_draw, contrasts, contrasts_of, hexagons
 
 
 class LinkEnds(NamedTuple):

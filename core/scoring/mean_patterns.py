@@ -13,7 +13,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from core.map_sums import MapSums, Needs
+from ..map_sums import MapSums, Needs
 
 SIZE = 12
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.map_sums import MapSums, Needs
-from core.scoring.links import Pair
+from ..map_sums import MapSums, Needs
+from .links import Pair
 
 KINDS = ("weight", "share")
 

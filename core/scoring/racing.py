@@ -28,7 +28,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 
-from core.errors import InputError
+from ..errors import InputError
 
 HeadRows = Float[np.ndarray, "head row"]
 PerHead = Float[np.ndarray, " head"]

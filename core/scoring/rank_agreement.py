@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.errors import InputError
-from core.scoring.rank_bootstrap import FEWEST
+from ..errors import InputError
+from .rank_bootstrap import FEWEST
 
 RESAMPLES, HALVES = 500, 50
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from core.errors import InputError
+from ..errors import InputError
 
 RESAMPLES = 1000
 FEWEST = 6  # heads that an interval takes: of 4, percentiles miss the truth in 10 % and more (tests/simulations)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from core.errors import InputError
-from core.scoring import few_inputs
-from core.scoring.effects import max_t
+from ..errors import InputError
+from . import few_inputs
+from .effects import max_t
 
 FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
 

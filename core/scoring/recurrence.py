@@ -8,7 +8,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtrit
 
-from core.scoring.proportions import wilson_interval
+from .proportions import wilson_interval
 
 LEVEL = 0.95
 

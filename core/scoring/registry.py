@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from core.attention import AttentionMaps
-from core.scoring import heads
-from core.scoring.heads import MapBatch, SpecialPositions, SumBatch
+from ..attention import AttentionMaps
+from . import heads
+from .heads import MapBatch, SpecialPositions, SumBatch
 
 Need = Literal["weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"]
 CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"

@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import InputError
-from core.scoring.roles import RolePositions
+from ..errors import InputError
+from .roles import RolePositions
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from core.scoring.corrections import widened
-from core.scoring.distances import js_between, js_sums
-from core.scoring.mean_patterns import SIZE, resized
+from .corrections import widened
+from .distances import js_between, js_sums
+from .mean_patterns import SIZE, resized
 
 LEAST_PAIRS = 4  # two a half, or a half has no spread
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from core.errors import InputError
-from core.scoring.roles import OWN_DISTANCE, ROLES, Role, RolePositions, without_sink
+from ..errors import InputError
+from .roles import OWN_DISTANCE, ROLES, Role, RolePositions, without_sink
 
 Cells = Int[np.ndarray, "_ 2"]
 

@@ -22,9 +22,9 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.errors import InputError
-from core.scoring.corrections import q_values
-from core.scoring.intervals import Means, StatisticEstimate
+from ..errors import InputError
+from .corrections import q_values
+from .intervals import Means, StatisticEstimate
 
 Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix", "rare", "dependency"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from core.errors import InputError
+from ..errors import InputError
 
 UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow counts in whole numbers
 

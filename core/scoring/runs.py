@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Shaped
 
-from core.scoring.influence import LEVEL, flip, influence
+from .influence import LEVEL, flip, influence
 
 Rows = Shaped[np.ndarray, " row"]
 Runs = Shaped[np.ndarray, "run row"]

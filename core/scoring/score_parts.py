@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.errors import InputError
-from core.scoring.counterparts import ROUNDING
+from ..errors import InputError
+from .counterparts import ROUNDING
 
 Weighting = Literal["even", "attention"]
 WEIGHTINGS: tuple[Weighting, ...] = ("even", "attention")

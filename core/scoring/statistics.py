@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.map_sums import MapSums, Needs
-from core.scoring.heads import MapBatch, SpecialPositions, SumBatch, special_needs
-from core.scoring.intervals import EVERY_LAYER, Means
-from core.scoring.registry import MAP_SCORES
+from ..map_sums import MapSums, Needs
+from .heads import MapBatch, SpecialPositions, SumBatch, special_needs
+from .intervals import EVERY_LAYER, Means
+from .registry import MAP_SCORES
 
 
 class HeadStatistics:

@@ -27,12 +27,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.map_sums import MapSums, Needs
-from core.scoring.definitions import DIRECTIONS, QUANTITIES
-from core.scoring.intervals import EVERY_LAYER, Means, StatisticEstimate
-from core.scoring.link_batches import LinkBatch, LinkedWords
-from core.scoring.link_blocks import LinkBlocks, in_order
-from core.scoring.link_contrasts import cells_of
+from ..map_sums import MapSums, Needs
+from .definitions import DIRECTIONS, QUANTITIES
+from .intervals import EVERY_LAYER, Means, StatisticEstimate
+from .link_batches import LinkBatch, LinkedWords
+from .link_blocks import LinkBlocks, in_order
+from .link_contrasts import cells_of
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from core.store.database import Database
+from .database import Database
 
 
 def atlas_rows(

@@ -21,13 +21,13 @@ from typing import BinaryIO
 import duckdb
 import numpy as np
 
-from core.errors import StoreError
-from core.store import migrations
-from core.store.database import CONFIG, Database
-from core.store.exchange import runs_folder
-from core.store.recovery import LockedError, LogCopy, explain
-from core.store.rows import quoted
-from core.writing import replacing, write_whole
+from ..errors import StoreError
+from ..writing import replacing, write_whole
+from . import migrations
+from .database import CONFIG, Database
+from .exchange import runs_folder
+from .recovery import LockedError, LogCopy, explain
+from .rows import quoted
 
 # ---------------------------------------------------------------- the blocks of a DuckDB file, read without DuckDB
 

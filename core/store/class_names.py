@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import Any
 
-from core.codebook.registry import SHIPPED
-from core.errors import InputError
-from core.store.database import Database
-from core.store.label_checks import check_class, time_of
-from core.store.rows import Row, among, marks, quoted
+from ..codebook.registry import SHIPPED
+from ..errors import InputError
+from .database import Database
+from .label_checks import check_class, time_of
+from .rows import Row, among, marks, quoted
 
 KINDS = ("set", "add", "rename", "merge", "delete")
 _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from core.errors import InputError, StoreError
-from core.store.database import Database
-from core.store.label_checks import now
-from core.store.rows import Row, to_json
+from ..errors import InputError, StoreError
+from .database import Database
+from .label_checks import now
+from .rows import Row, to_json
 
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from core.errors import StoreError
-from core.store import migrations
-from core.store.file_guard import DatabaseFileGuard
-from core.store.opening import Opening, begin
-from core.store.people import OWNER, Person
-from core.store.recovery import STOPPED, LogCopy, explain
+from ..errors import StoreError
+from . import migrations
+from .file_guard import DatabaseFileGuard
+from .opening import Opening, begin
+from .people import OWNER, Person
+from .recovery import STOPPED, LogCopy, explain
 
 if TYPE_CHECKING:
     import pandas as pd

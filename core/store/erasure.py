@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.errors import InputError
-from core.store.database import Database
-from core.store.label_checks import now
-from core.store.rows import quoted
+from ..errors import InputError
+from .database import Database
+from .label_checks import now
+from .rows import quoted
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.attention import PARTS
-from core.config import code_version
-from core.errors import InputError, StoreError
-from core.reading import lines_of, read_text
-from core.store import migrations
-from core.store.class_names import KINDS, known_names
-from core.store.database import Database
-from core.store.label_checks import HEADS, check_class, check_name, checked_event, checked_map
-from core.store.pictures import checked_maps, checked_picture
-from core.store.rows import Row, plain, quoted, to_json
-from core.store.runs import Provenance, one_run, record_run, run_rows, store_rows
-from core.writing import replacing, write_whole
+from ..attention import PARTS
+from ..config import code_version
+from ..errors import InputError, StoreError
+from ..reading import lines_of, read_text
+from ..writing import replacing, write_whole
+from . import migrations
+from .class_names import KINDS, known_names
+from .database import Database
+from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
+from .pictures import checked_maps, checked_picture
+from .rows import Row, plain, quoted, to_json
+from .runs import Provenance, one_run, record_run, run_rows, store_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from core.errors import StoreError
-from core.store.recovery import explain
+from ..errors import StoreError
+from .recovery import explain
 
 _HEADERS = 12_288  # bytes before the first block of a DuckDB file
 _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from core.errors import InputError, StoreError
-from core.store.database import Database
-from core.store.pictures import drawable, packed
-from core.store.rows import from_json, marks, to_json
+from ..errors import InputError, StoreError
+from .database import Database
+from .pictures import drawable, packed
+from .rows import from_json, marks, to_json
 
 LONGEST_NOTE = 5000  # characters
 _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weights_hash, numbers, pictures, maps,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pandas as pd
 import pyarrow as pa
 
-from core.errors import InputError
-from core.store.database import Database
-from core.store.rows import Row, from_json, insert, to_json
+from ..errors import InputError
+from .database import Database
+from .rows import Row, from_json, insert, to_json
 
 MOST = 500  # sentences of one search
 _ANNOTATION = pa.schema(

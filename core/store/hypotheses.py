@@ -8,9 +8,9 @@ from typing import Any
 
 import duckdb
 
-from core.errors import StoreError
-from core.store.database import Database
-from core.store.rows import Row, from_json, marks, quoted, to_json
+from ..errors import StoreError
+from .database import Database
+from .rows import Row, from_json, marks, quoted, to_json
 
 Marks = tuple[tuple[str, ...], ...]  # (row id, hash of its texts, what the input is known by: hashes, if any)
 

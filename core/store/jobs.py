@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from core.errors import JobError
-from core.store.database import Database
-from core.store.rows import Row, from_json, insert, quoted, to_json
+from ..errors import JobError
+from .database import Database
+from .rows import Row, from_json, insert, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd

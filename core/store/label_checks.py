@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from core.errors import InputError
-from core.store.people import person_name
-from core.store.rows import Row
+from ..errors import InputError
+from .people import person_name
+from .rows import Row
 
 KINDS = ("label", "skip", "flag", "note", "undo", "retire")
 TAKES_BACK = ("undo", "retire")  # one's own; somebody else's, by an admin

@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.errors import InputError
-from core.reading import decoded, encoding_of, lines_of, open_file, read_text
-from core.store.class_names import add_history, class_history
-from core.store.database import Database
-from core.store.label_checks import (
+from ..errors import InputError
+from ..reading import decoded, encoding_of, lines_of, open_file, read_text
+from ..writing import replacing, write_whole
+from .class_names import add_history, class_history
+from .database import Database
+from .label_checks import (
     EVENT,
     MAP,
     checked_event,
@@ -35,10 +36,9 @@ from core.store.label_checks import (
     time_of,
     whole_numbers,
 )
-from core.store.label_rules import refusals
-from core.store.labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
-from core.store.rows import Row, to_json
-from core.writing import replacing, write_whole
+from .label_rules import refusals
+from .labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
+from .rows import Row, to_json
 
 ENDINGS = (".jsonl", ".parquet")
 LARGEST = 512 * 2**20  # bytes of a file, and of a Parquet file once unpacked

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.store.class_names import known_names
-from core.store.label_checks import TAKES_BACK
-from core.store.people import Person, person_name
-from core.store.rows import Row, among, quoted
+from .class_names import known_names
+from .label_checks import TAKES_BACK
+from .people import Person, person_name
+from .rows import Row, among, quoted
 
 _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from core.errors import InputError
-from core.store.database import Database
-from core.store.label_checks import (
+from ..errors import InputError
+from .database import Database
+from .label_checks import (
     EVENT,
     MAP,
     SAME,
@@ -26,8 +26,8 @@ from core.store.label_checks import (
     looks_like,
     now,
 )
-from core.store.label_rules import batch_owner, foreign_batch, owner_of, refusals
-from core.store.rows import FEW, Row, among, insert, marks, quoted, to_json
+from .label_rules import batch_owner, foreign_batch, owner_of, refusals
+from .rows import FEW, Row, among, insert, marks, quoted, to_json
 
 OWN_BATCHES = ("doubts-", "retired-", "file-")  # of doubts that a classifier raised, retired labels, and files
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"

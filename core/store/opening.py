@@ -16,8 +16,8 @@ from typing import Any
 
 import duckdb
 
-from core.errors import StoreError
-from core.store.recovery import LET_GO, STOPPED, explain, is_of_file
+from ..errors import StoreError
+from .recovery import LET_GO, STOPPED, explain, is_of_file
 
 BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
 

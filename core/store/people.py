@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import AtlasError
+from ..errors import AtlasError
 
 ROLES = ("none", "viewer", "annotator", "admin")  # each may do what those before it may
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}")  # no colon: see `name_of`

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from core.errors import InputError
+from ..errors import InputError
 
 MOST_ROWS, MOST_BYTES = 20_000, 4_000_000
 WIDEST, LONGEST = 10_000, 2000  # pixels, characters of a text outside the rows

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from core.store.database import Database
-from core.store.projects import ANSWERS
+from .database import Database
+from .projects import ANSWERS
 
 
 @dataclass(frozen=True)

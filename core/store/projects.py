@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from core.errors import InputError
-from core.store.database import Database
-from core.store.label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
-from core.store.rows import Row, among, insert, to_json
+from ..errors import InputError
+from .database import Database
+from .label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
+from .rows import Row, among, insert, to_json
 
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
 FROM = {"pause": ("open",), "open": ("paused", "closed"), "close": ("open", "paused")}

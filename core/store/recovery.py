@@ -18,7 +18,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.errors import StoreError
+from ..errors import StoreError
 
 # ---------------------------------------------------------------- duckDB's log beside the file, read without DuckDB
 

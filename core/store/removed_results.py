@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from core.store.database import Database
-from core.store.findings import findings, unpin
-from core.store.rows import quoted
-from core.store.runs import delete_runs, one_run
+from .database import Database
+from .findings import findings, unpin
+from .rows import quoted
+from .runs import delete_runs, one_run
 
 RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import InputError
-from core.store.database import Database
-from core.store.labels import Saved, record_events
+from ..errors import InputError
+from .database import Database
+from .labels import Saved, record_events
 
 _ABOUT = "class_set, map_id, pass"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from core.attention import PARTS
-from core.config import code_version
-from core.errors import StoreError
-from core.store import shipped_record
-from core.store.database import Database
-from core.store.rows import Row, from_json, insert, marks, quoted, to_json
+from ..attention import PARTS
+from ..config import code_version
+from ..errors import StoreError
+from . import shipped_record
+from .database import Database
+from .rows import Row, from_json, insert, marks, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd

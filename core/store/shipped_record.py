@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core import config
-from core.errors import InputError, StoreError
-from core.reading import read_text
-from core.store.rows import Row, from_json
+from .. import config
+from ..errors import InputError, StoreError
+from ..reading import read_text
+from .rows import Row, from_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,14 +23,14 @@ from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from core.errors import InputError
-from core.scoring.registry import HeadScore
-from core.store.database import Database
-from core.store.rows import Row, plain
-from core.store.runs import Provenance
-from core.studies.head_facts import Fact, HeadScores
-from core.studies.headline import Headline
-from core.studies.records import Result, records_among
+from ..errors import InputError
+from ..scoring.registry import HeadScore
+from ..store.database import Database
+from ..store.rows import Row, plain
+from ..store.runs import Provenance
+from .head_facts import Fact, HeadScores
+from .headline import Headline
+from .records import Result, records_among
 
 READ_FROM = ("data", "treebank", "train", "pairs_file", "sentences", "classifier", "snapshot")  # options with paths
 WRITTEN_TO = ("out", "log")

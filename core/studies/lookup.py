@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.errors import JobError
-from core.studies.contract import Study
+from ..errors import JobError
+from .contract import Study
 
 FOLDER = Path(__file__).parent
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.studies.estimate import Estimate, estimate_in
+from .estimate import Estimate, estimate_in
 
 RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 

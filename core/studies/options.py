@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from core.config import BUNDLED_MODELS, CLASSIFIER, settings
-from core.errors import InputError
-from core.studies.contract import Flag
-from core.tuning.recipe import AUTO, preset_for
-from core.tuning.saved_checkpoints import tuned_checkpoints
+from ..config import BUNDLED_MODELS, CLASSIFIER, settings
+from ..errors import InputError
+from ..tuning.recipe import AUTO, preset_for
+from ..tuning.saved_checkpoints import tuned_checkpoints
+from .contract import Flag
 
 LATEST = "latest"
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}

@@ -5,8 +5,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from core.scoring import effects
-from core.tasks.glue import Task
+from ..scoring import effects
+from ..tasks.glue import Task
 
 
 @runtime_checkable

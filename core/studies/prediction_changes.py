@@ -4,12 +4,12 @@ from typing import Required, TypedDict
 
 import numpy as np
 
-from core.scoring import effects
-from core.scoring.proportions import wilson_interval
-from core.studies.estimate import estimate_of
-from core.studies.metric_columns import Metric, Metrics
-from core.studies.outcomes import finite, metrics_of, outcomes
-from core.tasks.glue import Task
+from ..scoring import effects
+from ..scoring.proportions import wilson_interval
+from ..tasks.glue import Task
+from .estimate import estimate_of
+from .metric_columns import Metric, Metrics
+from .outcomes import finite, metrics_of, outcomes
 
 
 class ChangeFields(TypedDict, total=False):

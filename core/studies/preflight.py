@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core import config
-from core.errors import CheckpointError, InputError
-from core.models.config_files import classifies, read_config
-from core.studies.contract import Need, Study
-from core.tasks import own
-from core.tasks.glue import HUB, must_have_labels, task_of
-from core.tasks.labels import label_order
-from core.tuning.saved_checkpoints import shown_folder, training_log
+from .. import config
+from ..errors import CheckpointError, InputError
+from ..models.config_files import classifies, read_config
+from ..tasks import own
+from ..tasks.glue import HUB, must_have_labels, task_of
+from ..tasks.labels import label_order
+from ..tuning.saved_checkpoints import shown_folder, training_log
+from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:

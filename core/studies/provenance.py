@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.store.runs import Provenance
+from ..store.runs import Provenance
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+    from ..models.checkpoint import Checkpoint
 
 
 def provenance(

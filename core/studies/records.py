@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from core.attention import Head
-from core.errors import StoreError
-from core.store.findings import Number
+from ..attention import Head
+from ..errors import StoreError
+from ..store.findings import Number
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Result")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from core.errors import InputError, JobError
-from core.scoring.registry import HeadScore
-from core.studies.lookup import find_study
+from ..errors import InputError, JobError
+from ..scoring.registry import HeadScore
+from .lookup import find_study
 
 
 def find_score(key: str) -> HeadScore:

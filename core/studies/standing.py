@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from core.models.present import present_weights
-from core.store.rows import from_json
+from ..models.present import present_weights
+from ..store.rows import from_json
 
 Standing = Literal["present", "earlier", "unrecorded", "elsewhere"]
 OF_TRAINED = {"crossed"}  # studies whose runs said the weights of the models that they trained, not of the base

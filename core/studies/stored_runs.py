@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.store import runs
-from core.store.database import Database
-from core.studies.records import Result
+from ..store import runs
+from ..store.database import Database
+from .records import Result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from core import config
-from core.errors import InputError
-from core.tasks.language import TaggedSentence, TaggedWord
+from .. import config
+from ..errors import InputError
+from ..tasks.language import TaggedSentence, TaggedWord
 
 if TYPE_CHECKING:
     from spacy.language import Language

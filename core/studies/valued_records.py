@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from core.studies.estimate import Estimate
-from core.studies.records import Result
+from .estimate import Estimate
+from .records import Result
 
 V = TypeVar("V", bound="Valued")
 

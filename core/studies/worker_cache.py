@@ -4,12 +4,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from core import config
-from core.models.checkpoint import Checkpoint
-from core.models.fresh import random_copy
-from core.models.opening import HeadKind, open_checkpoint
-from core.models.present import stamp_of
-from core.studies.tagging import open_pipeline
+from .. import config
+from ..models.checkpoint import Checkpoint
+from ..models.fresh import random_copy
+from ..models.opening import HeadKind, open_checkpoint
+from ..models.present import stamp_of
+from .tagging import open_pipeline
 
 KEPT = 2  # open checkpoints: the most that one unit looks at
 _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from core.errors import InputError
-from core.reading import lines_of, read_text
-from core.tasks.language import TaggedWord
+from ..errors import InputError
+from ..reading import lines_of, read_text
+from .language import TaggedWord
 
 COLUMNS = 10
 _NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # of a word; 8-9 is a token of two words, 8.1 an empty node

@@ -11,8 +11,8 @@ what it says there tells which of the two its vectors encode. Words, templates a
 import random
 from dataclasses import dataclass
 
-from core.tasks.conllu import GoldSentence
-from core.tasks.language import TaggedWord
+from .conllu import GoldSentence
+from .language import TaggedWord
 
 NUMBER, AUXILIARY = "subject number", "main auxiliary"
 TRAIN, AGREE, PART = "train", "agree", "part"  # learnt from; tested where both rules agree; and where they part

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from core.errors import InputError
-from core.tasks.language import TaggedSentence, TaggedWord
+from ..errors import InputError
+from .language import TaggedSentence, TaggedWord
 
 Span = tuple[int, int]
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from core import config
-from core.errors import InputError
-from core.reading import read_text
-from core.tasks import own
+from .. import config
+from ..errors import InputError
+from ..reading import read_text
+from . import own
 
 HUB, HUB_NAME = "hub", "nyu-mll/glue"
 

@@ -2,9 +2,9 @@
 
 import re
 
-from core.errors import CheckpointError
-from core.tasks import own
-from core.tasks.glue import Task, must_have_labels
+from ..errors import CheckpointError
+from . import own
+from .glue import Task, must_have_labels
 
 _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 

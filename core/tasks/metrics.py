@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.errors import InputError
-from core.tasks.glue import Task
+from ..errors import InputError
+from .glue import Task
 
 Number = float | None
 Values = Sequence[int | float] | np.ndarray

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from core import config
-from core.errors import InputError
-from core.reading import read_text
-from core.tasks.tables import ENDINGS, LABEL, PAIR, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
-from core.tasks.text_files import is_text_file
+from .. import config
+from ..errors import InputError
+from ..reading import read_text
+from .tables import ENDINGS, LABEL, PAIR, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
+from .text_files import is_text_file
 
 SPLITS = ("train", "dev")
 DEV_EVERY = 5

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from core.errors import InputError
-from core.tasks import own
-from core.tasks.tables import LABEL, PAIR, PASTED, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
-from core.writing import write_whole
+from ..errors import InputError
+from ..writing import write_whole
+from . import own
+from .tables import LABEL, PAIR, PASTED, SCORE, SENTENCE, SPLIT, SentenceTable, read_table
 
 MOST = 5000
 

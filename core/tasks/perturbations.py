@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from core import config
-from core.errors import InputError
+from .. import config
+from ..errors import InputError
 
 WORDS_FILE = config.DATA / "perturbations" / "words.json"
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from core.errors import InputError
-from core.tasks.features import NOUNS, PRONOUNS, VERBS, is_dependency
-from core.tasks.language import TaggedWord
+from ..errors import InputError
+from .features import NOUNS, PRONOUNS, VERBS, is_dependency
+from .language import TaggedWord
 
 Link = tuple[int, int]
 

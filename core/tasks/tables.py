@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.reading import lines_of, plain_ends
+from ..errors import InputError
+from ..reading import lines_of, plain_ends
 
 PASTED = "the pasted text"
 ENDINGS = (".csv", ".tsv", ".jsonl")

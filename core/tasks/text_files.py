@@ -7,9 +7,9 @@ in stretches, which are units of work: no tokenizer sees more than one at a time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from core import config
-from core.errors import InputError
-from core.reading import read_text
+from .. import config
+from ..errors import InputError
+from ..reading import read_text
 
 ENDING = ".txt"
 STRETCH = 100_000  # characters of a unit of work

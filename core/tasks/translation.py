@@ -7,9 +7,9 @@ Pharaoh form of word-alignment files), separated by tabs. The third column may b
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import config
-from core.errors import InputError
-from core.reading import lines_of, read_text
+from .. import config
+from ..errors import InputError
+from ..reading import lines_of, read_text
 
 BUNDLED = config.DATA / "translation"
 _FORM = "A row of a translation file is a source, a tab, a target, and maybe a tab and pairs like 0-0 1-2"

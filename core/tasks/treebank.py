@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import config
-from core.errors import InputError
-from core.tasks.conllu import GoldSentence, read_conllu
-from core.tasks.language import TaggedWord
+from .. import config
+from ..errors import InputError
+from .conllu import GoldSentence, read_conllu
+from .language import TaggedWord
 
 BUNDLED = config.DATA / "treebank"
 PARTS = ("train", "dev", "test")

@@ -7,7 +7,7 @@ row in common with a row that was learned, in any case.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.tasks.glue import TaskRow
+from .glue import TaskRow
 
 SPLIT = "unseen"  # dev rows, and these
 WORDS = 4  # in a row

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.tasks.glue import TaskRow
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.encoding import Encoding
+from ..tasks.glue import TaskRow
 
 POOL = 50  # batches that are sorted by length together; order stays random beyond them
 

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from core.errors import CheckpointError
-from core.writing import replacing
+from ..errors import CheckpointError
+from ..writing import replacing
 
 
 def _failed(place: Path, error: OSError) -> CheckpointError:

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.errors import CheckpointError
-from core.tuning.files import write_whole
+from ..errors import CheckpointError
+from .files import write_whole
 
 
 class Live:

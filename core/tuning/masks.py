@@ -12,8 +12,8 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
-from core.errors import InputError
-from core.tuning.model import layers_of
+from ..errors import InputError
+from .model import layers_of
 
 Scope = Literal["global", "layer"]
 SCOPES: tuple[str, ...] = ("global", "layer")

@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import fresh_classifier, padding_id
-from core.tasks.glue import Task
-from core.tuning.batches import Example, by_length, collate
-from core.tuning.recipe import Recipe, check_initialisation
+from ..errors import InputError
+from ..models.checkpoint import Checkpoint
+from ..models.classifier import fresh_classifier, padding_id
+from ..tasks.glue import Task
+from .batches import Example, by_length, collate
+from .recipe import Recipe, check_initialisation
 
 EVALUATED_AT_ONCE = 64  # inputs
 SCORE_NAME = "score"

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from core import config
-from core.errors import InputError
-from core.models.poolings import POOLINGS
+from .. import config
+from ..errors import InputError
+from ..models.poolings import POOLINGS
 
 INITIALISATIONS = {
     "pretrained": "pre-trained, fine-tuned",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core import config
+from .. import config
 
 LOG = "training.json"
 LARGEST_LOG = 16 << 20  # bytes

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.config import code_version
-from core.models.checkpoint import Checkpoint
-from core.tuning.files import replace_folder
-from core.tuning.saved_checkpoints import LOG
-from core.tuning.training import TrainingOutcome
+from ..config import code_version
+from ..models.checkpoint import Checkpoint
+from .files import replace_folder
+from .saved_checkpoints import LOG
+from .training import TrainingOutcome
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:

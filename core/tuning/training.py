@@ -13,16 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.errors import AtlasError, InputError
-from core.models.arithmetic import arithmetic
-from core.models.checkpoint import Checkpoint
-from core.models.classifier import padding_id
-from core.tasks.glue import Task
-from core.tasks.metrics import is_constant, metrics
-from core.tuning.batches import Example, batches, collate
-from core.tuning.files import write_whole
-from core.tuning.model import logits_of, loss_of, predictions
-from core.tuning.recipe import Recipe
+from ..errors import AtlasError, InputError
+from ..models.arithmetic import arithmetic
+from ..models.checkpoint import Checkpoint
+from ..models.classifier import padding_id
+from ..tasks.glue import Task
+from ..tasks.metrics import is_constant, metrics
+from .batches import Example, batches, collate
+from .files import write_whole
+from .model import logits_of, loss_of, predictions
+from .recipe import Recipe
 
 # ---------------------------------------------------------------- the state of a run under way
 

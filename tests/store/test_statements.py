@@ -28,7 +28,7 @@ def unsafe(source: str) -> list[str]:
     constants |= {  # parts of statements that another module of the store has as a constant
         name.name
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("core.store")
+        if isinstance(node, ast.ImportFrom) and node.level == 1  # of the same folder
         for name in node.names
         if name.name.isupper()
     }

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.codebook import drawing
-from core.codebook.classes import Border, ClassSet, Codebook, PatternClass
-from core.codebook.measures import (
+from .. import drawing
+from ..classes import Border, ClassSet, Codebook, PatternClass
+from ..measures import (
     BESIDE,
     FAINT,
     FOLLOWED,

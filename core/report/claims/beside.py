@@ -1,11 +1,11 @@
 """Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside."""
 
-from core.report.claims.outcomes import MARGIN, UNTESTED, Outcome, found_by, no_loss, points
-from core.report.claims.seeds import needs, score_of, welch, with_luck
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.scores import nothing_to_lose
-from core.studies.tuning.records import finetuned_task
+from ...studies.tuning.records import finetuned_task
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.scores import nothing_to_lose
+from .outcomes import MARGIN, UNTESTED, Outcome, found_by, no_loss, points
+from .seeds import needs, score_of, welch, with_luck
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.report.claims.outcomes import (
+from ...scoring.recurrence import recurs_by_chance
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ..estimates import bonferroni_widened, mean_over
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.scores import cosines
+from ..readings import over_heads
+from .outcomes import (
     FAILS,
     HOLDS,
     UNDECIDED,
@@ -22,7 +30,7 @@ from core.report.claims.outcomes import (
     found_by,
     said,
 )
-from core.report.claims.seeds import (
+from .seeds import (
     apart_over_seeds,
     both,
     decided_over_seeds,
@@ -30,14 +38,6 @@ from core.report.claims.seeds import (
     mean_of_seeds,
     with_luck,
 )
-from core.report.estimates import bonferroni_widened, mean_over
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.scores import cosines
-from core.report.readings import over_heads
-from core.scoring.recurrence import recurs_by_chance
-from core.studies.estimate import Estimate
-from core.studies.records import picked
 
 LITTLE = 0.9  # of a head's cosine before and after: a map that turned by less than 26 degrees changed little
 BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be right, by halves of 5 %

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.report.claims.outcomes import Test
-from core.report.ids import ExhibitId
+from ..ids import ExhibitId
+from .outcomes import Test
 
 
 @dataclass(frozen=True)

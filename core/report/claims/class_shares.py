@@ -4,9 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core import patterns
-from core.report import readings
-from core.report.claims.outcomes import (
+from ... import patterns
+from ...studies.estimate import Estimate
+from ...studies.patterns.records import ClassShare, HeadClass, MovedShare
+from .. import readings
+from ..estimates import share_interval
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from .outcomes import (
     FAILS,
     UNDECIDED,
     UNTESTED,
@@ -19,11 +24,6 @@ from core.report.claims.outcomes import (
     points,
     within,
 )
-from core.report.estimates import share_interval
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.studies.estimate import Estimate
-from core.studies.patterns.records import ClassShare, HeadClass, MovedShare
 
 SHARE_MARGIN = 0.05
 MEANINGFUL = ("heterogeneous", "block")

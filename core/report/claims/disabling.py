@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 
-from core.report import readings
-from core.report.claims.outcomes import (
+from ...studies.ablation.records import SweptVariant
+from ...studies.estimate import Estimate
+from .. import readings
+from ..estimates import bonferroni_widened, share_interval
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.scores import best_by_layer, removable
+from .outcomes import (
     FAILS,
     HOLDS,
     MARGIN,
@@ -21,12 +27,6 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.estimates import bonferroni_widened, share_interval
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.scores import best_by_layer, removable
-from core.studies.ablation.records import SweptVariant
-from core.studies.estimate import Estimate
 
 LEVEL = 0.05  # of p corrected over heads
 MOST_HEADS = 0.5  # "share their heads", "in most layers": more than half of them

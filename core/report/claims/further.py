@@ -4,11 +4,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from core.codebook.measures import NEARLY_UNIFORM
-from core.report import readings
-from core.report.claims.heads_and_layers import percent
-from core.report.claims.maps import NO_SPECIAL_TOKENS
-from core.report.claims.outcomes import (
+from ...codebook.measures import NEARLY_UNIFORM
+from ...studies.comparison.records import MatchSummary
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ...studies.tuning.records import finetuned_task
+from ...tasks.glue import TASKS
+from .. import readings
+from ..estimates import as_share, bonferroni_widened, share_interval
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.maps import LOOKED_AT
+from ..published_values import PAPER, printed
+from .heads_and_layers import percent
+from .maps import NO_SPECIAL_TOKENS
+from .outcomes import (
     FAILS,
     HOLDS,
     KNOWN_ERROR,
@@ -26,17 +36,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.seeds import compared, decided_with, luck_of, over_seeds, with_luck
-from core.report.estimates import as_share, bonferroni_widened, share_interval
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.maps import LOOKED_AT
-from core.report.published_values import PAPER, printed
-from core.studies.comparison.records import MatchSummary
-from core.studies.estimate import Estimate
-from core.studies.records import picked
-from core.studies.tuning.records import finetuned_task
-from core.tasks.glue import TASKS
+from .seeds import compared, decided_with, luck_of, over_seeds, with_luck
 
 MOST = 0.5  # of the heads
 FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0

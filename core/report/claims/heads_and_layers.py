@@ -6,11 +6,18 @@ Some are about GPT-2, some are from summaries of the paper. Counts of heads come
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.codebook.measures import NEARLY_UNIFORM
-from core.report import readings
-from core.report.claims.changes import gained, gains_by_seed, said_of_seeds
-from core.report.claims.maps import NO_SPECIAL_TOKENS, layer_means, over
-from core.report.claims.outcomes import (
+from ...codebook.measures import NEARLY_UNIFORM
+from ...scoring.definitions import STATISTICS, kind_of
+from ...studies.attention.records import Score
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from .. import readings
+from ..estimates import bonferroni_widened, share_interval
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from .changes import gained, gains_by_seed, said_of_seeds
+from .maps import NO_SPECIAL_TOKENS, layer_means, over
+from .outcomes import (
     FAILS,
     HOLDS,
     UNDECIDED,
@@ -28,15 +35,8 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.claims.scores import beats
-from core.report.claims.seeds import decided_over_seeds
-from core.report.estimates import bonferroni_widened, share_interval
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.scoring.definitions import STATISTICS, kind_of
-from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
-from core.studies.records import picked
+from .scores import beats
+from .seeds import decided_over_seeds
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
 BUNDLED = "; the rows are the project's own, like this task's in form alone"

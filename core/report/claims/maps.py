@@ -5,9 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.codebook.measures import NEARLY_UNIFORM
-from core.report import readings
-from core.report.claims.outcomes import (
+from ...codebook.measures import NEARLY_UNIFORM
+from ...studies.attention.records import Score
+from ...studies.estimate import Estimate
+from ...studies.frames.records import FrameHead
+from ...studies.headline import SURE
+from ...studies.records import picked
+from .. import readings
+from ..estimates import bonferroni_widened, mean_over
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.maps import LOOKED_AT, last_layer
+from ..readings import by_layer, over_heads
+from .outcomes import (
     FAILS,
     HOLDS,
     KNOWN_ERROR,
@@ -27,17 +37,7 @@ from core.report.claims.outcomes import (
     times_until,
     untested,
 )
-from core.report.claims.seeds import apart_over_seeds, mean_of_seeds, with_luck
-from core.report.estimates import bonferroni_widened, mean_over
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.maps import LOOKED_AT, last_layer
-from core.report.readings import by_layer, over_heads
-from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
-from core.studies.frames.records import FrameHead
-from core.studies.headline import SURE
-from core.studies.records import picked
+from .seeds import apart_over_seeds, mean_of_seeds, with_luck
 
 ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
 HIGH = 0.4  # weight on a link that is high

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.report.estimates import bonferroni_widened
-from core.report.evidence import ON_TRAIN_ROWS, Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.scores import nothing_to_lose
-from core.scoring.corrections import widened
-from core.studies.estimate import Estimate
+from ...scoring.corrections import widened
+from ...studies.estimate import Estimate
+from ..estimates import bonferroni_widened
+from ..evidence import ON_TRAIN_ROWS, Evidence, StepResult
+from ..ids import Part
+from ..measures.scores import nothing_to_lose
 
 MARGIN = 0.01  # a loss below a point is none
 MOST_TIMES = 10_000  # so many times the rows are no plan

@@ -1,6 +1,14 @@
 """Claims on what probes find and on what is left when weights go; each is tested on rows that chose nothing."""
 
-from core.report.claims.outcomes import (
+from ...studies.estimate import Estimate
+from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
+from ...studies.probing.subnetwork_records import Subnetwork
+from ...studies.tuning.records import BestLayer, Transferred
+from ..estimates import mean_over
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.probes import LINEAR
+from .outcomes import (
     UNTESTED,
     Outcome,
     all_of,
@@ -12,14 +20,6 @@ from core.report.claims.outcomes import (
     points,
     said,
 )
-from core.report.estimates import mean_over
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.probes import LINEAR
-from core.studies.estimate import Estimate
-from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
-from core.studies.probing.subnetwork_records import Subnetwork
-from core.studies.tuning.records import BestLayer, Transferred
 
 PRUNED = 0.3  # the lower end of "30 to 40 %"
 READING = "mean over tokens"

@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.report.claims import (
+from ..ids import ExhibitId
+from . import (
     beside,
     changes,
     class_shares,
@@ -19,9 +20,8 @@ from core.report.claims import (
     separators,
     together,
 )
-from core.report.claims.claim import Claim, Correction
-from core.report.claims.outcomes import Test
-from core.report.ids import ExhibitId
+from .claim import Claim, Correction
+from .outcomes import Test
 
 TESTS: dict[str, Test] = {
     "last-two-layers": changes.last_two_layers,

@@ -3,11 +3,20 @@ that matter, and what no rows can test yet."""
 
 import numpy as np
 
-from core.report.claims.changes import gains_by_seed, said_of_seeds
-from core.report.claims.disabling import MOST_HEADS, clear_losses
-from core.report.claims.heads_and_layers import PARTS
-from core.report.claims.maps import over
-from core.report.claims.outcomes import (
+from ...studies.ablation.records import LinkContrast
+from ...studies.attention.records import RepeatedShare, Score
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ...tasks.relations import SAME_WORD
+from ..estimates import bonferroni_widened
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..readings import sweep
+from .changes import gains_by_seed, said_of_seeds
+from .disabling import MOST_HEADS, clear_losses
+from .heads_and_layers import PARTS
+from .maps import over
+from .outcomes import (
     FAILS,
     HOLDS,
     UNTESTED,
@@ -20,16 +29,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.seeds import decided_over_seeds
-from core.report.estimates import bonferroni_widened
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.readings import sweep
-from core.studies.ablation.records import LinkContrast
-from core.studies.attention.records import RepeatedShare, Score
-from core.studies.estimate import Estimate
-from core.studies.records import picked
-from core.tasks.relations import SAME_WORD
+from .seeds import decided_over_seeds
 
 NO_FRAMES = (
     "it needs labelled rows whose frames are annotated, scored with growing weights on their links and some seeds of "

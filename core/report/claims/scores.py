@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.report.claims.outcomes import (
+from ...studies.attention.records import DependencyScore, LengthCorrelation
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ...studies.tuning.records import finetuned_task
+from ...tasks.glue import TASKS
+from ..estimates import bonferroni_widened
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..measures.scores import constant_score
+from ..published_values import PAPER, printed
+from ..readings import by_layer, over_heads
+from .outcomes import (
     FAILS,
     HOLDS,
     KNOWN_ERROR,
@@ -22,18 +33,7 @@ from core.report.claims.outcomes import (
     said,
     untested,
 )
-from core.report.claims.seeds import compared, needs, over_seeds, score_of, with_luck
-from core.report.estimates import bonferroni_widened
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.measures.scores import constant_score
-from core.report.published_values import PAPER, printed
-from core.report.readings import by_layer, over_heads
-from core.studies.attention.records import DependencyScore, LengthCorrelation
-from core.studies.estimate import Estimate
-from core.studies.records import picked
-from core.studies.tuning.records import finetuned_task
-from core.tasks.glue import TASKS
+from .seeds import compared, needs, over_seeds, score_of, with_luck
 
 LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, Decision, all_of, apart, decided
-from core.report.estimates import bonferroni_widened, mean_over
-from core.report.measures.scores import scored
-from core.studies.estimate import Estimate
-from core.studies.tuning.records import FinetunedTask, TunedScore
+from ...studies.estimate import Estimate
+from ...studies.tuning.records import FinetunedTask, TunedScore
+from ..estimates import bonferroni_widened, mean_over
+from ..measures.scores import scored
+from .outcomes import FAILS, HOLDS, UNDECIDED, Decision, all_of, apart, decided
 
 MOST_SEEDS = 100  # more are no plan
 

@@ -1,14 +1,14 @@
 """Attention to [SEP] is a no-op, as tests: the loss hardly moves with it (Clark et al. 3.2), and what makes it."""
 
-from core.report.claims.outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, for_each, found_by, said, untested
-from core.report.estimates import mean_over
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.report.readings import separator_layers
-from core.studies.ablation.records import SeparatorLayer
-from core.studies.estimate import Estimate
-from core.studies.explanation.records import SortScore
-from core.studies.records import picked
+from ...studies.ablation.records import SeparatorLayer
+from ...studies.estimate import Estimate
+from ...studies.explanation.records import SortScore
+from ...studies.records import picked
+from ..estimates import mean_over
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from ..readings import separator_layers
+from .outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, for_each, found_by, said, untested
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
 HARDLY = 0.5  # of how the loss moves with attention to other tokens: "hardly" is less than half of it

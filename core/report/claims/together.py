@@ -1,10 +1,10 @@
 """Sentences on what heads do together, and on the ways to rank them, as tests of Shapley values, gates and pairs."""
 
-from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, for_each, found_by, said
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Part
-from core.studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
-from core.studies.estimate import Estimate
+from ...studies.circuits.records import HeadPair, OrderContrast, RankingCorrelation, ShapleyHead, ShapleySum
+from ...studies.estimate import Estimate
+from ..evidence import Evidence, StepResult
+from ..ids import Part
+from .outcomes import HOLDS, Decision, Outcome, decided, for_each, found_by, said
 
 ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
 AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less

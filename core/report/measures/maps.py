@@ -6,17 +6,17 @@ Items carry the ids that `published.Figure` uses. One function an exhibit; all p
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from core.attention import Head
-from core.report import readings
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.published_values import frame_heads, printed_layers
-from core.report.readings import by_layer, over_heads
-from core.report.verdicts import Measured
-from core.studies.attention.records import DependencyScore, LengthCorrelation, Score
-from core.studies.estimate import Estimate
-from core.studies.frames.records import FrameHead
-from core.studies.records import picked
+from ...attention import Head
+from ...studies.attention.records import DependencyScore, LengthCorrelation, Score
+from ...studies.estimate import Estimate
+from ...studies.frames.records import FrameHead
+from ...studies.records import picked
+from .. import readings
+from ..evidence import Evidence, StepResult
+from ..ids import Condition, ExhibitId, Item, Part, Quantity
+from ..published_values import frame_heads, printed_layers
+from ..readings import by_layer, over_heads
+from ..verdicts import Measured
 
 LOOKED_AT = ("start", "separator", "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation")
 TOP = 2  # best heads named beside the paper's

@@ -1,12 +1,12 @@
 """Our numbers of probes and subnetworks: UAS, what layers know, what transfers, what is left when weights go."""
 
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.verdicts import Measured
-from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer
-from core.studies.probing.subnetwork_records import Subnetwork
-from core.studies.tuning.records import BestLayer
-from core.studies.valued_records import Valued
+from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer
+from ...studies.probing.subnetwork_records import Subnetwork
+from ...studies.tuning.records import BestLayer
+from ...studies.valued_records import Valued
+from ..evidence import Evidence, StepResult
+from ..ids import Condition, ExhibitId, Item, Part, Quantity
+from ..verdicts import Measured
 
 LINEAR = "linear"
 

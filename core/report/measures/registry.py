@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from core.codebook.registry import shipped_set
-from core.patterns import classifier_registry
-from core.report import readings
-from core.report.estimates import share_interval
-from core.report.evidence import Evidence
-from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.measures import maps, probes, scores
-from core.report.verdicts import Measured
-from core.store.rows import Row
-from core.studies.estimate import Estimate
+from ...codebook.registry import shipped_set
+from ...patterns import classifier_registry
+from ...store.rows import Row
+from ...studies.estimate import Estimate
+from .. import readings
+from ..estimates import share_interval
+from ..evidence import Evidence
+from ..ids import Condition, ExhibitId, Item, Part, Quantity
+from ..verdicts import Measured
+from . import maps, probes, scores
 
 # -------------------- The classifier that ships for decoders' maps, and the labels it learned from, beside what
 

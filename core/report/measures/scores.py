@@ -6,23 +6,23 @@ As `measures.maps`, which has what is read off the maps themselves.
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from core.report import readings
-from core.report.estimates import correlation_interval, f1_interval, mean_over, share_interval
-from core.report.evidence import Evidence, StepResult
-from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
-from core.report.measures.maps import layers_of
-from core.report.records import HeadRecord
-from core.report.verdicts import Measured
-from core.studies.ablation.pruning_records import PruneStep
-from core.studies.ablation.records import SweptVariant
-from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
-from core.studies.records import picked
-from core.studies.tuning import finetune
-from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
-from core.tasks.glue import TASKS
-from core.tasks.unseen import SPLIT
-from core.tuning.recipe import Recipe
+from ...studies.ablation.pruning_records import PruneStep
+from ...studies.ablation.records import SweptVariant
+from ...studies.attention.records import Score
+from ...studies.estimate import Estimate
+from ...studies.records import picked
+from ...studies.tuning import finetune
+from ...studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
+from ...tasks.glue import TASKS
+from ...tasks.unseen import SPLIT
+from ...tuning.recipe import Recipe
+from .. import readings
+from ..estimates import correlation_interval, f1_interval, mean_over, share_interval
+from ..evidence import Evidence, StepResult
+from ..ids import Condition, ExhibitId, Item, Part, Quantity
+from ..records import HeadRecord
+from ..verdicts import Measured
+from .maps import layers_of
 
 BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too high"
 

@@ -10,13 +10,13 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from core.attention import Head
-from core.codebook.registry import COLOURS
-from core.report.exhibits import Exhibit
-from core.report.ids import ExhibitId
-from core.report.records import HeadRecord, Records, ValueRecord
-from core.report.rendering.words import short
-from core.tasks.glue import task_name
+from ...attention import Head
+from ...codebook.registry import COLOURS
+from ...tasks.glue import task_name
+from ..exhibits import Exhibit
+from ..ids import ExhibitId
+from ..records import HeadRecord, Records, ValueRecord
+from .words import short
 
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture

@@ -11,22 +11,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.atlas.example_grid import example_grids
-from core.drawing import conversion, theme
-from core.drawing.packing import pack_together
-from core.drawing.page import GridTabs, as_script_data, colours, controls_style, page_template, policy, scripts_of
-from core.drawing.payload import workbench_style
-from core.errors import StoreError
-from core.report.claims.outcomes import UNTESTED, OutcomeWord
-from core.report.claims.registry import claim
-from core.report.discoveries import together
-from core.report.exhibits import Exhibit, exhibits
-from core.report.records import ClaimRecord, Records, ValueRecord
-from core.report.rendering.charts import chart_of
-from core.report.rendering.parquet import parquet_files
-from core.report.rendering.words import About, command_of, numbers_of, short
-from core.tasks.glue import task_name
-from core.writing import write_whole
+from ...atlas.example_grid import example_grids
+from ...drawing import conversion, theme
+from ...drawing.packing import pack_together
+from ...drawing.page import GridTabs, as_script_data, colours, controls_style, page_template, policy, scripts_of
+from ...drawing.payload import workbench_style
+from ...errors import StoreError
+from ...tasks.glue import task_name
+from ...writing import write_whole
+from ..claims.outcomes import UNTESTED, OutcomeWord
+from ..claims.registry import claim
+from ..discoveries import together
+from ..exhibits import Exhibit, exhibits
+from ..records import ClaimRecord, Records, ValueRecord
+from .charts import chart_of
+from .parquet import parquet_files
+from .words import About, command_of, numbers_of, short
 
 # -------------------- The report in short, as Markdown for a repository or a mail, and its pictures as SVG
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.report.records import Records, rows_of
+from ..records import Records, rows_of
 
 FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}  # by kind of row
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from core.report.records import ClaimRecord
-from core.report.report_options import ReportOptions
-from core.studies.stored_runs import TitledRun
+from ...studies.stored_runs import TitledRun
+from ..records import ClaimRecord
+from ..report_options import ReportOptions
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
 

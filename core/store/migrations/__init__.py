@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from core.errors import StoreError
-from core.store.recovery import backups, copied, stamp
+from ...errors import StoreError
+from ..recovery import backups, copied, stamp
 
 FOLDER = Path(__file__).parent
 _RECORD = """

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, studies
-from core.errors import InputError
-from core.scoring import effects
-from core.store.rows import plain
-from core.studies.ablation.seed_records import CrossedPart
-from core.studies.contract import Flag
-from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
-from core.studies.outcomes import finite, metrics_of
-from core.studies.tuning import finetune
-from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
-from core.tasks.metrics import majority
-from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved_checkpoints import shown_folder, training_log
+from ... import config, studies
+from ...errors import InputError
+from ...scoring import effects
+from ...store.rows import plain
+from ...tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
+from ...tasks.metrics import majority
+from ...tuning.recipe import Recipe, Seeds
+from ...tuning.saved_checkpoints import shown_folder, training_log
+from ..contract import Flag
+from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
+from ..outcomes import finite, metrics_of
+from ..tuning import finetune
+from .seed_records import CrossedPart
 
 if TYPE_CHECKING:
-    from core.studies.tuning.finetuning_run import FinetuningRun
+    from ..tuning.finetuning_run import FinetuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -17,21 +17,21 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.errors import InputError
-from core.store.rows import Row
-from core.studies.ablation import cross_fitting, disable, disabling
-from core.studies.ablation.headlines import sweep_headline, sweep_sentence, sweep_table
-from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
-from core.studies.ablation.seed_records import CrossedPart
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Dtype
-from core.studies.outcomes import outcomes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
-from core.tuning.saved_checkpoints import shown_folder
+from ... import capture, studies
+from ...errors import InputError
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ...tuning.saved_checkpoints import shown_folder
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..options import Dtype
+from ..outcomes import outcomes
+from ..provenance import provenance
+from ..records import Result
+from . import cross_fitting, disable, disabling
+from .headlines import sweep_headline, sweep_sentence, sweep_table
+from .records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
+from .seed_records import CrossedPart
 
 KINDS = ("heads", "layers")
 

@@ -15,18 +15,18 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import studies
-from core.store.rows import Row
-from core.studies.ablation import cross_fitting, disabling, prune
-from core.studies.ablation.crossed import Fold
-from core.studies.ablation.pruning_records import PruneStep
-from core.studies.ablation.seed_records import CrossedPart
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Dtype
-from core.studies.provenance import provenance
-from core.tasks.glue import task_of
-from core.tuning.saved_checkpoints import shown_folder
+from ... import studies
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ...tuning.saved_checkpoints import shown_folder
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..options import Dtype
+from ..provenance import provenance
+from . import cross_fitting, disabling, prune
+from .crossed import Fold
+from .pruning_records import PruneStep
+from .seed_records import CrossedPart
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -17,21 +17,21 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.errors import InputError
-from core.store.rows import Row, plain
-from core.studies.ablation import cross_fitting, disabling
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined
-from core.studies.options import Seeds
-from core.studies.outcomes import in_order
-from core.studies.provenance import provenance
-from core.studies.tuning.finetuning_results import TunedRun, table_scores
-from core.studies.tuning.records import TunedRunScore, TunedScore, finetuned_task
-from core.tasks.glue import Task, task_of
-from core.tasks.metrics import majority, metrics
-from core.tuning.recipe import check_initialisation
-from core.tuning.saved_checkpoints import shown_folder
+from ... import capture, studies
+from ...errors import InputError
+from ...store.rows import Row, plain
+from ...tasks.glue import Task, task_of
+from ...tasks.metrics import majority, metrics
+from ...tuning.recipe import check_initialisation
+from ...tuning.saved_checkpoints import shown_folder
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, defined
+from ..options import Seeds
+from ..outcomes import in_order
+from ..provenance import provenance
+from ..tuning.finetuning_results import TunedRun, table_scores
+from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
+from . import cross_fitting, disabling
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -14,25 +14,25 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.errors import InputError
-from core.scoring import effects
-from core.store.rows import Row
-from core.studies.ablation import disabling, duplicates, precision, references
-from core.studies.ablation.disabling import SweepOptions, Variant
-from core.studies.ablation.effect_scores import EFFECTS_ON_METRIC
-from core.studies.ablation.headlines import effect_facts, sweep_headline, sweep_sentence, sweep_table
-from core.studies.ablation.pruning_records import RankCorrelation
-from core.studies.ablation.records import MeanOverHeads, SplitHalf, SweptVariant, Untouched, too_few_flips
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.estimate import estimate_of
-from core.studies.head_facts import Fact, HeadScores
-from core.studies.headline import Headline
-from core.studies.metric_columns import Metric, Metrics
-from core.studies.outcomes import finite, in_order, metrics_of, outcomes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import Task, TaskRow, task_of
+from ... import capture
+from ...errors import InputError
+from ...scoring import effects
+from ...store.rows import Row
+from ...tasks.glue import Task, TaskRow, task_of
+from ..contract import Done, Flag, Need, Study, Unit
+from ..estimate import estimate_of
+from ..head_facts import Fact, HeadScores
+from ..headline import Headline
+from ..metric_columns import Metric, Metrics
+from ..outcomes import finite, in_order, metrics_of, outcomes
+from ..provenance import provenance
+from ..records import Result
+from . import disabling, duplicates, precision, references
+from .disabling import SweepOptions, Variant
+from .effect_scores import EFFECTS_ON_METRIC
+from .headlines import effect_facts, sweep_headline, sweep_sentence, sweep_table
+from .pruning_records import RankCorrelation
+from .records import MeanOverHeads, SplitHalf, SweptVariant, Untouched, too_few_flips
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict
 import numpy as np
 import pydantic.dataclasses
 
-from core import studies
-from core.attention import Head
-from core.capture.components import Component, LayerBlock, every_part, parse_components
-from core.errors import InputError
-from core.studies.ablation.unseen_rows import rows_unseen_by
-from core.studies.contract import Unit
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
-from core.tasks.glue import Task, TaskRow, read_rows, task_of
-from core.tasks.labels import label_order
-from core.tasks.unseen import SPLIT
+from ... import studies
+from ...attention import Head
+from ...capture.components import Component, LayerBlock, every_part, parse_components
+from ...errors import InputError
+from ...tasks.glue import Task, TaskRow, read_rows, task_of
+from ...tasks.labels import label_order
+from ...tasks.unseen import SPLIT
+from ..contract import Unit
+from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from .unseen_rows import rows_unseen_by
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.models.checkpoint import Checkpoint
-    from core.models.encoding import Encoding
+    from ...models.checkpoint import Checkpoint
+    from ...models.encoding import Encoding
 
 ROWS_A_UNIT = 64
 PARTS = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "layer"}  # taken out whole

@@ -8,13 +8,13 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from core import capture, scoring
-from core.errors import InputError
-from core.scoring import effects
-from core.scoring.duplicates import Group, groups_of, matched
-from core.studies.ablation.disabling import Opened, Variant
-from core.studies.estimate import Estimate, estimate_of
-from core.tasks.glue import read_rows
+from ... import capture, scoring
+from ...errors import InputError
+from ...scoring import effects
+from ...scoring.duplicates import Group, groups_of, matched
+from ...tasks.glue import read_rows
+from ..estimate import Estimate, estimate_of
+from .disabling import Opened, Variant
 
 GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
 CONTROLS = 5  # random sets beside each group

@@ -1,6 +1,6 @@
 """Scores of heads by what changes without them: one a way in which a head is changed."""
 
-from core.scoring.registry import KOVALEVA, HeadScore
+from ...scoring.registry import KOVALEVA, HeadScore
 
 MICHEL = "Michel et al. 2019"
 OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant")

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core.store.rows import Row
-from core.studies.ablation.records import Changed, SplitHalf, SweptVariant, Untouched, too_few_flips
-from core.studies.estimate import Estimate
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import SURE, Headline, defined, percent, plural
-from core.studies.metric_columns import Metrics
+from ...store.rows import Row
+from ..estimate import Estimate
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import SURE, Headline, defined, percent, plural
+from ..metric_columns import Metrics
+from .records import Changed, SplitHalf, SweptVariant, Untouched, too_few_flips
 
 
 def sweep_headline(rows: Sequence[Row]) -> Headline:

@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, studies
-from core.attention import Head
-from core.scoring import effects
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, percent
-from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
-from core.studies.outcomes import metrics_of
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.studies.tuning import finetune
-from core.studies.tuning.finetune import RunArguments
-from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_scores
-from core.studies.tuning.records import HeldChange, TunedRunScore, TunedScore
-from core.tasks.glue import task_of
-from core.tuning.recipe import Recipe
-from core.tuning.recipe import Seeds as RunSeeds
+from ... import capture, config, studies
+from ...attention import Head
+from ...scoring import effects
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ...tuning.recipe import Recipe
+from ...tuning.recipe import Seeds as RunSeeds
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, percent
+from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
+from ..outcomes import metrics_of
+from ..provenance import provenance
+from ..records import Result
+from ..tuning import finetune
+from ..tuning.finetune import RunArguments
+from ..tuning.finetuning_results import TunedRun, TunedRuns, table_scores
+from ..tuning.records import HeldChange, TunedRunScore, TunedScore
+from . import disabling
 
 if TYPE_CHECKING:
-    from core.capture.interventions import Intervention
-    from core.models.checkpoint import Checkpoint as Opened
+    from ...capture.interventions import Intervention
+    from ...models.checkpoint import Checkpoint as Opened
 
 TURNS = ("current", "previous", "next", "first")
 FREE, HELD = "free", "held"

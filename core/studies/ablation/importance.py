@@ -12,24 +12,24 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import capture
-from core.attention import Head
-from core.errors import InputError
-from core.scoring import effects
-from core.scoring.registry import HeadScore
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import SweepOptions, units_of
-from core.studies.ablation.effect_scores import MICHEL
-from core.studies.ablation.pruning_records import ImportantHead, RankCorrelation
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import Headline
-from core.studies.options import Split
-from core.studies.outcomes import in_order, metrics_of, outcomes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import capture
+from ...attention import Head
+from ...errors import InputError
+from ...scoring import effects
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..contract import Done, Flag, Need, Study, Unit
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import Headline
+from ..options import Split
+from ..outcomes import in_order, metrics_of, outcomes
+from ..provenance import provenance
+from ..records import Result
+from . import disabling
+from .disabling import SweepOptions, units_of
+from .effect_scores import MICHEL
+from .pruning_records import ImportantHead, RankCorrelation
 
 READINGS = ("example", "token")
 Reading = Annotated[str, Flag("per example (the paper's formula) or per token (its code)")]

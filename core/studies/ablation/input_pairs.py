@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.capture.outputs import Alignment
-from core.capture.running import capture
-from core.capture.words import Word, word_weights, words_of
-from core.errors import InputError
-from core.scoring.alignment import MapChange, WordAlignment, align_words, map_change
+from ...capture.outputs import Alignment
+from ...capture.running import capture
+from ...capture.words import Word, word_weights, words_of
+from ...errors import InputError
+from ...scoring.alignment import MapChange, WordAlignment, align_words, map_change
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.models.checkpoint import Checkpoint
-    from core.models.encoding import Encoding
+    from ...models.checkpoint import Checkpoint
+    from ...models.encoding import Encoding
 
 Texts = tuple[str, str | None]
 

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions, units_of
-from core.studies.ablation.headlines import cut_headline
-from core.studies.ablation.records import EdgeCut, LinkContrast, Untouched
-from core.studies.ablation.word_links import Link, contrasts, is_of_words, leads, links_of, matched
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.outcomes import in_order
-from core.studies.prediction_changes import metrics_before, prediction_changes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import capture, studies
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..outcomes import in_order
+from ..prediction_changes import metrics_before, prediction_changes
+from ..provenance import provenance
+from ..records import Result
+from . import disabling
+from .disabling import RowOptions, units_of
+from .headlines import cut_headline
+from .records import EdgeCut, LinkContrast, Untouched
+from .word_links import Link, contrasts, is_of_words, leads, links_of, matched
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.models.encoding import Encoding
+    from ...models.encoding import Encoding
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

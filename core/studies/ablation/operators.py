@@ -13,23 +13,23 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.attention import Head
-from core.errors import InputError
-from core.scoring.effects import max_t, mean_intervals
-from core.scoring.rank_agreement import operators_agree
-from core.store.rows import Row
-from core.studies.ablation import disabling, references
-from core.studies.ablation.disabling import SweepOptions
-from core.studies.ablation.effect_scores import effect_scores
-from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import SURE, Headline, percent, plural
-from core.studies.metric_columns import Metrics
-from core.studies.options import Limit
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import capture
+from ...attention import Head
+from ...errors import InputError
+from ...scoring.effects import max_t, mean_intervals
+from ...scoring.rank_agreement import operators_agree
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import SURE, Headline, percent, plural
+from ..metric_columns import Metrics
+from ..options import Limit
+from ..provenance import provenance
+from ..records import Result
+from . import disabling, references
+from .disabling import SweepOptions
+from .effect_scores import effect_scores
+from .records import OperatorAgreement, OperatorEffect, Untouched
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 

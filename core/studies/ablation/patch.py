@@ -13,20 +13,20 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.errors import InputError
-from core.scoring.recovered_share import FLOOR, recovered_share
-from core.scoring.registry import HeadScore
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions, units_of
-from core.studies.ablation.perturb import DEFAULT, made_of
-from core.studies.ablation.records import Patched
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import SURE, Headline, percent, plural
-from core.studies.options import Limit
-from core.studies.provenance import provenance
-from core.tasks.glue import task_of
+from ... import capture, studies
+from ...errors import InputError
+from ...scoring.recovered_share import FLOOR, recovered_share
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import SURE, Headline, percent, plural
+from ..options import Limit
+from ..provenance import provenance
+from . import disabling
+from .disabling import RowOptions, units_of
+from .perturb import DEFAULT, made_of
+from .records import Patched
 
 WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.errors import InputError
-from core.scoring.corrections import holm_adjusted
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions, units_of
-from core.studies.ablation.records import Perturbation, Untouched
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, percent
-from core.studies.metric_columns import Metrics
-from core.studies.outcomes import in_order
-from core.studies.prediction_changes import metrics_before, prediction_changes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import Task, task_of
-from core.tasks.perturbations import KINDS, PerturbationChoice, perturb
+from ... import capture
+from ...errors import InputError
+from ...scoring.corrections import holm_adjusted
+from ...store.rows import Row
+from ...tasks.glue import Task, task_of
+from ...tasks.perturbations import KINDS, PerturbationChoice, perturb
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, percent
+from ..metric_columns import Metrics
+from ..outcomes import in_order
+from ..prediction_changes import metrics_before, prediction_changes
+from ..provenance import provenance
+from ..records import Result
+from . import disabling
+from .disabling import RowOptions, units_of
+from .records import Perturbation, Untouched
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from core.scoring import effects
+from ...scoring import effects
 
 LOW = ("bfloat16", "float16")
 EVERY, LEAST = 12, 4  # of the variants, one in EVERY is computed in both, and at least LEAST

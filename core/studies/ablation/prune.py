@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.attention import Head, all_heads
-from core.errors import InputError
-from core.scoring import effects
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import Opened, SweepOptions
-from core.studies.ablation.importance import Normalize, Reading
-from core.studies.ablation.pruning_records import PruneStep
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined, percent
-from core.studies.outcomes import metrics_of, outcomes
-from core.studies.provenance import provenance
-from core.studies.records import picked
-from core.tasks.glue import Task, TaskRow, task_of
-from core.tasks.unseen import SPLIT
+from ... import capture
+from ...attention import Head, all_heads
+from ...errors import InputError
+from ...scoring import effects
+from ...store.rows import Row
+from ...tasks.glue import Task, TaskRow, task_of
+from ...tasks.unseen import SPLIT
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, defined, percent
+from ..outcomes import metrics_of, outcomes
+from ..provenance import provenance
+from ..records import picked
+from . import disabling
+from .disabling import Opened, SweepOptions
+from .importance import Normalize, Reading
+from .pruning_records import PruneStep
 
 if TYPE_CHECKING:
-    from core.capture.sweeping import Sweep
+    from ...capture.sweeping import Sweep
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
 

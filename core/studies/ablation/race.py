@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core import capture
-from core.store.rows import Row
-from core.studies.ablation import disabling, races, references
-from core.studies.ablation.effect_scores import effect_scores
-from core.studies.ablation.race_table import table, verdict_sentence
-from core.studies.ablation.races import Race, RaceOptions, Round, Taken
-from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
-from core.studies.contract import Done, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.metric_columns import RANKING
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import TaskRow, task_of
+from ... import capture
+from ...store.rows import Row
+from ...tasks.glue import TaskRow, task_of
+from ..contract import Done, Need, Study, Unit
+from ..headline import Headline
+from ..metric_columns import RANKING
+from ..provenance import provenance
+from ..records import Result
+from . import disabling, races, references
+from .effect_scores import effect_scores
+from .race_table import table, verdict_sentence
+from .races import Race, RaceOptions, Round, Taken
+from .records import RaceLook, RaceSummary, RaceVerdict
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+    from ...models.checkpoint import Checkpoint
 
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
 MOST_A_UNIT = 128

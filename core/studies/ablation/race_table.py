@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from core.scoring import effects
-from core.scoring.racing import Rules, taken
-from core.studies.ablation.races import BACKWARD, HOPELESS, Race
-from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
-from core.studies.estimate import estimate_of
-from core.studies.metric_columns import Metric, Metrics
-from core.studies.outcomes import finite, metrics_of
-from core.studies.records import Result
+from ...scoring import effects
+from ...scoring.racing import Rules, taken
+from ..estimate import estimate_of
+from ..metric_columns import Metric, Metrics
+from ..outcomes import finite, metrics_of
+from ..records import Result
+from .races import BACKWARD, HOPELESS, Race
+from .records import RaceLook, RaceSummary, RaceVerdict
 
 INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks" or "anytime"
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.errors import InputError, InterventionError
-from core.scoring.racing import ALPHA, FIRST, RaceStep, Rules, Standings, next_step, standings
-from core.studies.ablation import references
-from core.studies.ablation.disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
-from core.studies.contract import Flag
-from core.studies.options import Limit
-from core.tasks.glue import Task, TaskRow
+from ... import capture
+from ...errors import InputError, InterventionError
+from ...scoring.racing import ALPHA, FIRST, RaceStep, Rules, Standings, next_step, standings
+from ...tasks.glue import Task, TaskRow
+from ..contract import Flag
+from ..options import Limit
+from . import references
+from .disabling import SweepOptions, Variant, groups_of, has_parts, variants_of
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)
 BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward

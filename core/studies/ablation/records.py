@@ -4,11 +4,11 @@ patch, perturb."""
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.scoring.effects import FEW_FLIPS, rows_for_flips
-from core.store.findings import Number
-from core.studies.estimate import Estimate
-from core.studies.metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
-from core.studies.records import Figure, Result, column, stated
+from ...scoring.effects import FEW_FLIPS, rows_for_flips
+from ...store.findings import Number
+from ..estimate import Estimate
+from ..metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
+from ..records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)

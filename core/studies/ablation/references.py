@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic.dataclasses
 
-from core import capture
-from core.errors import InputError
-from core.studies.ablation.disabling import Opened, RowOptions
-from core.studies.options import DrawnRows, MeanBy, Reference
-from core.tasks.glue import TaskRow, read_rows
+from ... import capture
+from ...errors import InputError
+from ...tasks.glue import TaskRow, read_rows
+from ..options import DrawnRows, MeanBy, Reference
+from .disabling import Opened, RowOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.attention import Head
-    from core.capture.constants import Fitted
-    from core.capture.interventions import StandInSource
+    from ...attention import Head
+    from ...capture.constants import Fitted
+    from ...capture.interventions import StandInSource
 
 ROWS: int = 200  # reference rows
 FITTED_ROWS = 64  # those that fit constants

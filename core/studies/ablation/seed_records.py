@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Figure, Result
+from ..records import Figure, Result
 
 SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
 

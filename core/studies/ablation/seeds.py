@@ -18,15 +18,25 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, scoring, studies
-from core.attention import Head
-from core.errors import InputError
-from core.scoring import effects
-from core.scoring.corrections import holm_adjusted
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions
-from core.studies.ablation.seed_records import (
+from ... import capture, config, scoring, studies
+from ...attention import Head
+from ...errors import InputError
+from ...scoring import effects
+from ...scoring.corrections import holm_adjusted
+from ...store.rows import Row
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tuning.recipe import Recipe, Seeds
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import SURE, Headline, defined, percent
+from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
+from ..outcomes import finite, metrics_of
+from ..provenance import provenance
+from ..records import Result
+from ..tuning import finetune
+from ..tuning.finetuning_results import TunedRun, run_key
+from . import disabling
+from .disabling import RowOptions
+from .seed_records import (
     SEED_WORDS,
     HeadOverlap,
     SeededRun,
@@ -34,16 +44,6 @@ from core.studies.ablation.seed_records import (
     SeedSpread,
     StableHead,
 )
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import SURE, Headline, defined, percent
-from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
-from core.studies.outcomes import finite, metrics_of
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.studies.tuning import finetune
-from core.studies.tuning.finetuning_results import TunedRun, run_key
-from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tuning.recipe import Recipe, Seeds
 
 SOURCES = ("head", "rows", "order")
 HALVES = 2

@@ -14,22 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.scoring.few_inputs import mean_interval
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions, units_of
-from core.studies.ablation.headlines import cut_headline
-from core.studies.ablation.knockout import layers_of
-from core.studies.ablation.records import SeparatorLayer, Untouched
-from core.studies.contract import Done, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.outcomes import in_order
-from core.studies.prediction_changes import metrics_before, prediction_changes
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import capture
+from ...scoring.few_inputs import mean_interval
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..contract import Done, Need, Study, Unit
+from ..headline import Headline
+from ..options import Limit
+from ..outcomes import in_order
+from ..prediction_changes import metrics_before, prediction_changes
+from ..provenance import provenance
+from ..records import Result
+from . import disabling
+from .disabling import RowOptions, units_of
+from .headlines import cut_headline
+from .knockout import layers_of
+from .records import SeparatorLayer, Untouched
 
 FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 

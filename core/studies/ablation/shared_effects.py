@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.scoring import effects
-from core.store.rows import Row
-from core.studies.ablation.records import SweptVariant
+from ...scoring import effects
+from ...store.rows import Row
+from .records import SweptVariant
 
 
 @dataclass(frozen=True)

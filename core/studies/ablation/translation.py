@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.attention import PARTS, Head
-from core.errors import InputError
-from core.scoring import effects
-from core.scoring.word_alignment import PositionTable, hits
-from core.store.rows import Row
-from core.studies.ablation.translation_records import (
+from ... import capture, studies
+from ...attention import PARTS, Head
+from ...errors import InputError
+from ...scoring import effects
+from ...scoring.word_alignment import PositionTable, hits
+from ...store.rows import Row
+from ...tasks.translation import Translation, read_translations
+from ..contract import Done, Flag, Study, Unit
+from ..headline import SURE, Headline, percent
+from ..options import Checkpoint, Data, Dtype, Limit, Seed
+from ..provenance import provenance
+from ..records import Result
+from .translation_records import (
     AlignedHead,
     ImportantTranslationHead,
     PrunedColumn,
     UntouchedTranslation,
     ZeroedHead,
 )
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import SURE, Headline, percent
-from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.translation import Translation, read_translations
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint as Opened
-    from core.models.encoding import Encoding
+    from ...models.checkpoint import Checkpoint as Opened
+    from ...models.encoding import Encoding
 
 PARTS_OF_IT = ("sweep", "importance", "prune", "align")
 COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Michel et al.'s names

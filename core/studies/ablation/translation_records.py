@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Figure, Result
+from ..records import Figure, Result
 
 
 @dataclass(frozen=True, kw_only=True)

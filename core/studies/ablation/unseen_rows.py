@@ -2,11 +2,11 @@
 
 from functools import lru_cache
 
-from core import models
-from core.errors import InputError
-from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
-from core.tasks.unseen import unseen
-from core.tuning.saved_checkpoints import training_log
+from ... import models
+from ...errors import InputError
+from ...tasks.glue import TaskRow, drawn, fingerprint, read_rows
+from ...tasks.unseen import unseen
+from ...tuning.saved_checkpoints import training_log
 
 
 def rows_unseen_by(

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.errors import InputError
-from core.studies.ablation.records import LinkContrast
+from ...errors import InputError
+from .records import LinkContrast
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.models.encoding import Encoding
-    from core.tasks.language import TaggedSentence
+    from ...models.encoding import Encoding
+    from ...tasks.language import TaggedSentence
 
 SORTS = {
     "noun": ("NOUN", "PROPN"), "adjective": ("ADJ",), "preposition": ("ADP",), "verb": ("VERB",), "adverb": ("ADV",),

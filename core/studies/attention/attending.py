@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from core import studies
-from core.store.rows import Row
-from core.studies.attention.inputs import PASTED, AttendingOptions, InputChunk, SourceText, chunks, sources
-from core.studies.attention.partials import InputOffset, Pieces, Sums, added
-from core.studies.attention.records import S
-from core.studies.contract import Done, Study, Unit
-from core.studies.provenance import provenance
-from core.studies.records import Result
+from ... import studies
+from ...store.rows import Row
+from ..contract import Done, Study, Unit
+from ..provenance import provenance
+from ..records import Result
+from .inputs import PASTED, AttendingOptions, InputChunk, SourceText, chunks, sources
+from .partials import InputOffset, Pieces, Sums, added
+from .records import S
 
 if TYPE_CHECKING:
-    from core.scoring.intervals import StatisticEstimate
-    from core.studies.attention.passes import Measurement
+    from ...scoring.intervals import StatisticEstimate
+    from .passes import Measurement
 
 A = TypeVar("A", bound=AttendingOptions)
 T = TypeVar("T", bound=Sums)

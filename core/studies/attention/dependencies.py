@@ -17,28 +17,28 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, scoring, studies
-from core.scoring.corrections import q_values
-from core.scoring.definitions import DIRECTIONS
-from core.scoring.intervals import StatisticEstimate
-from core.store.rows import Row
-from core.studies.attention.attending import at_head, contrasted
-from core.studies.attention.headlines import outstanding
-from core.studies.attention.inputs import ROWS_A_UNIT
-from core.studies.attention.partials import InputOffset, Pieces, RelationSums, added
-from core.studies.attention.records import DependencyScore
-from core.studies.attention.relations import visible
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import SURE, Headline, defined, percent, plural
-from core.studies.options import Checkpoint, Limit, Seed
-from core.studies.provenance import provenance
-from core.tasks.conllu import GoldSentence, read_conllu
-from core.tasks.features import is_dependency
-from core.tasks.relations import Relation
-from core.tasks.treebank import file_of
+from ... import capture, scoring, studies
+from ...scoring.corrections import q_values
+from ...scoring.definitions import DIRECTIONS
+from ...scoring.intervals import StatisticEstimate
+from ...store.rows import Row
+from ...tasks.conllu import GoldSentence, read_conllu
+from ...tasks.features import is_dependency
+from ...tasks.relations import Relation
+from ...tasks.treebank import file_of
+from ..contract import Done, Flag, Study, Unit
+from ..headline import SURE, Headline, defined, percent, plural
+from ..options import Checkpoint, Limit, Seed
+from ..provenance import provenance
+from .attending import at_head, contrasted
+from .headlines import outstanding
+from .inputs import ROWS_A_UNIT
+from .partials import InputOffset, Pieces, RelationSums, added
+from .records import DependencyScore
+from .relations import visible
 
 if TYPE_CHECKING:
-    from core.tasks.language import TaggedWord
+    from ...tasks.language import TaggedWord
 
 ALL = "all"
 RELATIONS = (

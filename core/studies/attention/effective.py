@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.scoring.definitions import TYPES
-from core.scoring.registry import HeadScore
-from core.store.rows import Row
-from core.studies.attention.attending import Attending, of_heads
-from core.studies.attention.headlines import outstanding
-from core.studies.attention.inputs import AttendingOptions, InputChunk, SourceText
-from core.studies.attention.partials import EffectiveSums, Pieces
-from core.studies.attention.records import EffectiveScore, LengthCorrelation
-from core.studies.contract import Unit
-from core.studies.headline import Headline, defined, percent
-from core.studies.options import Limit
-from core.studies.records import Result
+from ... import scoring, studies
+from ...scoring.definitions import TYPES
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ..contract import Unit
+from ..headline import Headline, defined, percent
+from ..options import Limit
+from ..records import Result
+from .attending import Attending, of_heads
+from .headlines import outstanding
+from .inputs import AttendingOptions, InputChunk, SourceText
+from .partials import EffectiveSums, Pieces
+from .records import EffectiveScore, LengthCorrelation
 
 if TYPE_CHECKING:
-    from core.studies.attention.measures import EffectiveMeasure
+    from .measures import EffectiveMeasure
 
 ROWS_A_UNIT = 32
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together

@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.errors import InputError
-from core.scoring.corrections import q_of_all, q_values
-from core.scoring.registry import FEATURE_SCORES
-from core.store.rows import Row
-from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, score_of
-from core.studies.attention.headlines import above_null, outstanding
-from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import FeatureSums, Pieces
-from core.studies.attention.records import Score
-from core.studies.contract import Flag, Unit
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import Headline
-from core.studies.options import Pipeline
-from core.studies.records import Result, picked
-from core.tasks.features import feature_of
+from ... import scoring, studies
+from ...errors import InputError
+from ...scoring.corrections import q_of_all, q_values
+from ...scoring.registry import FEATURE_SCORES
+from ...store.rows import Row
+from ...tasks.features import feature_of
+from ..contract import Flag, Unit
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import Headline
+from ..options import Pipeline
+from ..records import Result, picked
+from .attending import Attending, at_head, beside_null, contrasted, score_of
+from .headlines import above_null, outstanding
+from .inputs import AttendingOptions
+from .partials import FeatureSums, Pieces
+from .records import Score
 
 if TYPE_CHECKING:
-    from core.studies.attention.measures import FeatureMeasure
+    from .measures import FeatureMeasure
 
 FEATURES: tuple[str, ...] = (
     "noun",

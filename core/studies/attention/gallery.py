@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from core.capture.norms import run_norms
-from core.capture.running import run
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.scoring.heads import MapBatch, SpecialPositions
-from core.scoring.registry import HeadScore
-from core.studies.attention.measures import classifying
+from ...capture.norms import run_norms
+from ...capture.running import run
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...scoring.heads import MapBatch, SpecialPositions
+from ...scoring.registry import HeadScore
+from .measures import classifying
 
 ENDS, DECILES = 3, range(10, 100, 10)
 

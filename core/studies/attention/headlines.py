@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.store.rows import Row
-from core.studies.attention.records import Score
-from core.studies.headline import SURE, Headline, percent, plural
+from ...store.rows import Row
+from ..headline import SURE, Headline, percent, plural
+from .records import Score
 
 BEST = 3  # rows of each feature that a table shows
 SHOWN = (

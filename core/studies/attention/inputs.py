@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core.errors import InputError
-from core.studies.contract import Flag
-from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed
-from core.tasks.glue import read_rows, task_of
-from core.tasks.text_files import is_text_file, stretches
+from ...errors import InputError
+from ...tasks.glue import read_rows, task_of
+from ...tasks.text_files import is_text_file, stretches
+from ..contract import Flag
+from ..options import Checkpoint, Data, InputSplit, Limit, Seed
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 256

@@ -6,25 +6,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.capture.running import Observer, run
-from core.capture.values import maps_and_values
-from core.capture.words import groups_of
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.fresh import random_copy
-from core.scoring.definitions import TYPES
-from core.scoring.distances import HeadDistances
-from core.scoring.effective import correlation, effective_attention, mass_by_type
-from core.scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inputs
-from core.scoring.features import FeatureAttention, mark
-from core.scoring.heads import SpecialPositions
-from core.scoring.intervals import Means
-from core.scoring.link_batches import LinkedWords
-from core.scoring.mean_patterns import MeanPatterns
-from core.scoring.repetition import OwnAndOthers
-from core.scoring.statistics import HeadStatistics
-from core.scoring.tokens import RelationAttention
-from core.studies.attention.partials import (
+from ...capture.running import Observer, run
+from ...capture.values import maps_and_values
+from ...capture.words import groups_of
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...models.fresh import random_copy
+from ...scoring.definitions import TYPES
+from ...scoring.distances import HeadDistances
+from ...scoring.effective import correlation, effective_attention, mass_by_type
+from ...scoring.feature_contrasts import Kinds, Marked, Rhombi, rhombi_of_inputs
+from ...scoring.features import FeatureAttention, mark
+from ...scoring.heads import SpecialPositions
+from ...scoring.intervals import Means
+from ...scoring.link_batches import LinkedWords
+from ...scoring.mean_patterns import MeanPatterns
+from ...scoring.repetition import OwnAndOthers
+from ...scoring.statistics import HeadStatistics
+from ...scoring.tokens import RelationAttention
+from ...tasks.features import feature_of, is_role
+from ...tasks.relations import Relation, links, links_across
+from .partials import (
     EffectiveSums,
     FeatureSums,
     InputOffset,
@@ -32,10 +34,8 @@ from core.studies.attention.partials import (
     RelationSums,
     StatisticsSums,
 )
-from core.studies.attention.passes import Prepared
-from core.studies.attention.tagged_pieces import FeatureFinder
-from core.tasks.features import feature_of, is_role
-from core.tasks.relations import Relation, links, links_across
+from .passes import Prepared
+from .tagged_pieces import FeatureFinder
 
 PUNCTUATION = (".", ",")
 KINDS = ("raw", "effective")

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from core.capture.norms import Contributions, contributions, normalised
-from core.models.checkpoint import Checkpoint
-from core.scoring.definitions import TYPES
-from core.scoring.intervals import Means
-from core.studies.attention.inputs import SourceText
-from core.studies.attention.measures import FeatureMeasure, StatisticsMeasure, token_types
-from core.studies.attention.partials import InputOffset, NormSums
-from core.studies.attention.passes import ROWS_A_CHUNK, prepare
+from ...capture.norms import Contributions, contributions, normalised
+from ...models.checkpoint import Checkpoint
+from ...scoring.definitions import TYPES
+from ...scoring.intervals import Means
+from .inputs import SourceText
+from .measures import FeatureMeasure, StatisticsMeasure, token_types
+from .partials import InputOffset, NormSums
+from .passes import ROWS_A_CHUNK, prepare
 
 
 class NormMeasure:

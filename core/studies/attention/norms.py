@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic.dataclasses
 
-from core import studies
-from core.scoring.definitions import STATISTICS, TYPES
-from core.scoring.registry import FEATURE_SCORES, MAP_SCORES, HeadScore, Need
-from core.store.rows import Row
-from core.studies.attention import features
-from core.studies.attention.attending import Attending, of_heads
-from core.studies.attention.features import FeatureNames
-from core.studies.attention.headlines import outstanding
-from core.studies.attention.inputs import AttendingOptions, SourceText
-from core.studies.attention.partials import NormSums, Pieces
-from core.studies.attention.records import Score
-from core.studies.contract import Unit
-from core.studies.headline import Headline, defined, percent
-from core.studies.options import Pipeline
-from core.studies.records import picked
-from core.tasks.features import feature_of
+from ... import studies
+from ...scoring.definitions import STATISTICS, TYPES
+from ...scoring.registry import FEATURE_SCORES, MAP_SCORES, HeadScore, Need
+from ...store.rows import Row
+from ...tasks.features import feature_of
+from ..contract import Unit
+from ..headline import Headline, defined, percent
+from ..options import Pipeline
+from ..records import picked
+from . import features
+from .attending import Attending, of_heads
+from .features import FeatureNames
+from .headlines import outstanding
+from .inputs import AttendingOptions, SourceText
+from .partials import NormSums, Pieces
+from .records import Score
 
 if TYPE_CHECKING:
-    from core.studies.attention.norm_measure import NormMeasure
+    from .norm_measure import NormMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

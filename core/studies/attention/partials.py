@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from core.scoring.intervals import Means
+from ...scoring.intervals import Means
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from core.capture.running import Observer, run
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.studies import worker_cache
-from core.studies.attention.inputs import SourceText
-from core.studies.attention.partials import InputOffset, Sums
-from core.studies.tagging import tag
-from core.tasks.language import TaggedSentence
-from core.tasks.text_files import windows
+from ...capture.running import Observer, run
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...tasks.language import TaggedSentence
+from ...tasks.text_files import windows
+from .. import worker_cache
+from ..tagging import tag
+from .inputs import SourceText
+from .partials import InputOffset, Sums
 
 WINDOWS = 100_003  # of a stretch of running text at most; odd, so that windows spread over the groups of `Means`
 ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from core.attention import Head
-from core.studies.estimate import Estimate
-from core.studies.records import Figure, Result, stated
+from ...attention import Head
+from ..estimate import Estimate
+from ..records import Figure, Result, stated
 
 S = TypeVar("S", bound="Score")
 

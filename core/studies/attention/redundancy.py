@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.attention import Head
-from core.errors import InputError
-from core.scoring.registry import HeadScore
-from core.store.rows import Row
-from core.studies.attention.attending import Attending
-from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import PatternSums, Pieces
-from core.studies.attention.records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
-from core.studies.contract import Flag, Unit
-from core.studies.headline import Headline
-from core.studies.records import Result
+from ... import scoring, studies
+from ...attention import Head
+from ...errors import InputError
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ..contract import Flag, Unit
+from ..headline import Headline
+from ..records import Result
+from .attending import Attending
+from .inputs import AttendingOptions
+from .partials import PatternSums, Pieces
+from .records import AlikeHead, GroupMember, HeadGroup, LikenessKept, RepeatedHead, RepeatedShare
 
 if TYPE_CHECKING:
-    from core.studies.attention.measures import PatternMeasure
+    from .measures import PatternMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

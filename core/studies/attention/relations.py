@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.errors import InputError
-from core.scoring.corrections import q_of_all
-from core.scoring.registry import link_score
-from core.store.rows import Row
-from core.studies.attention.attending import Attending, at_head, beside_null, contrasted, ends, score_of
-from core.studies.attention.headlines import above_null, outstanding
-from core.studies.attention.inputs import AttendingOptions, Tasks
-from core.studies.attention.partials import Pieces, RelationSums
-from core.studies.attention.records import RelationScore
-from core.studies.contract import Flag, Unit
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import Headline
-from core.studies.options import Pipeline
-from core.tasks.relations import relation_of
+from ... import scoring, studies
+from ...errors import InputError
+from ...scoring.corrections import q_of_all
+from ...scoring.registry import link_score
+from ...store.rows import Row
+from ...tasks.relations import relation_of
+from ..contract import Flag, Unit
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import Headline
+from ..options import Pipeline
+from .attending import Attending, at_head, beside_null, contrasted, ends, score_of
+from .headlines import above_null, outstanding
+from .inputs import AttendingOptions, Tasks
+from .partials import Pieces, RelationSums
+from .records import RelationScore
 
 if TYPE_CHECKING:
-    from core.studies.attention.measures import RelationMeasure
+    from .measures import RelationMeasure
 
 RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "same-word")
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from core.capture.copying import copying
-from core.capture.running import BATCH_TOKENS, Observer, run
-from core.capture.words import groups_of
-from core.errors import InputError
-from core.map_sums import MapSums, Needs
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.scoring.intervals import EVERY_LAYER
-from core.scoring.repeated_tokens import RepeatedTokens, repeated_tokens
-from core.scoring.role_blocks import RoleBlocks
-from core.scoring.roles import Role, RoleMeans, RolePositions
-from core.studies.attention.partials import InputOffset, RoleSums
-from core.studies.attention.passes import Prepared
+from ...capture.copying import copying
+from ...capture.running import BATCH_TOKENS, Observer, run
+from ...capture.words import groups_of
+from ...errors import InputError
+from ...map_sums import MapSums, Needs
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...scoring.intervals import EVERY_LAYER
+from ...scoring.repeated_tokens import RepeatedTokens, repeated_tokens
+from ...scoring.role_blocks import RoleBlocks
+from ...scoring.roles import Role, RoleMeans, RolePositions
+from .partials import InputOffset, RoleSums
+from .passes import Prepared
 
 ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 

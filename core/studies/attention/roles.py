@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import studies
-from core.errors import InputError
-from core.scoring.registry import CLARK, HeadScore, Need
-from core.scoring.roles import TIMES, RoleMeans, role_q
-from core.store.rows import Row
-from core.studies.attention.attending import Attending, at_head, beside_null, score_of
-from core.studies.attention.headlines import outstanding
-from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import Pieces, RoleSums
-from core.studies.attention.records import RoleScore
-from core.studies.contract import Flag, Unit
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import Headline
-from core.studies.options import Pipeline
+from ... import studies
+from ...errors import InputError
+from ...scoring.registry import CLARK, HeadScore, Need
+from ...scoring.roles import TIMES, RoleMeans, role_q
+from ...store.rows import Row
+from ..contract import Flag, Unit
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import Headline
+from ..options import Pipeline
+from .attending import Attending, at_head, beside_null, score_of
+from .headlines import outstanding
+from .inputs import AttendingOptions
+from .partials import Pieces, RoleSums
+from .records import RoleScore
 
 if TYPE_CHECKING:
-    from core.studies.attention.role_measure import RoleMeasure
+    from .role_measure import RoleMeasure
 
 SURE = 0.05
 

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.errors import InputError
-from core.scoring.definitions import STATISTICS, kind_of
-from core.scoring.intervals import StatisticEstimate
-from core.scoring.registry import CLARK, MAP_SCORES, HeadScore
-from core.store.rows import Row
-from core.studies.attention.attending import Attending, of_heads, score_of
-from core.studies.attention.headlines import outstanding
-from core.studies.attention.inputs import AttendingOptions
-from core.studies.attention.partials import Pieces, StatisticsSums
-from core.studies.attention.records import PlaceScore, Score
-from core.studies.contract import Flag, Unit
-from core.studies.headline import Headline
-from core.studies.records import picked
-from core.tasks.glue import task_name
+from ... import scoring, studies
+from ...errors import InputError
+from ...scoring.definitions import STATISTICS, kind_of
+from ...scoring.intervals import StatisticEstimate
+from ...scoring.registry import CLARK, MAP_SCORES, HeadScore
+from ...store.rows import Row
+from ...tasks.glue import task_name
+from ..contract import Flag, Unit
+from ..headline import Headline
+from ..records import picked
+from .attending import Attending, of_heads, score_of
+from .headlines import outstanding
+from .inputs import AttendingOptions
+from .partials import Pieces, StatisticsSums
+from .records import PlaceScore, Score
 
 if TYPE_CHECKING:
-    from core.studies.attention.measures import StatisticsMeasure
+    from .measures import StatisticsMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int
 
-from core.models.encoding import Encoding
-from core.studies.attention.passes import Prepared
-from core.tasks.features import Feature, carries, feature_spans, is_of_words
-from core.tasks.language import TaggedWord
+from ...models.encoding import Encoding
+from ...tasks.features import Feature, carries, feature_spans, is_of_words
+from ...tasks.language import TaggedWord
+from .passes import Prepared
 
 
 @dataclass(frozen=True)

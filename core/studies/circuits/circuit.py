@@ -20,25 +20,25 @@ import numpy as np
 import psutil
 import pydantic.dataclasses
 
-from core import capture
-from core.errors import InputError
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions
-from core.studies.circuits import circuit_pairs, circuit_race, circuit_table, foils
-from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
-from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import capture
+from ...errors import InputError
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..ablation import disabling
+from ..ablation.disabling import RowOptions
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..options import Limit
+from ..provenance import provenance
+from ..records import Result
+from . import circuit_pairs, circuit_race, circuit_table, foils
+from .circuit_race import CircuitPartial, CircuitState, Wanted
+from .records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.models.encoding import Encoding
+    from ...models.encoding import Encoding
 
 SHOWN_EDGES = 30  # of a terminal's table
 PAIRS_A_UNIT = 8

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core import capture, studies
-from core.errors import InputError
-from core.studies.ablation import disabling
-from core.studies.ablation.perturb import DEFAULT, made_of
-from core.studies.circuits import foils
-from core.tasks.glue import TaskRow
+from ... import capture, studies
+from ...errors import InputError
+from ...tasks.glue import TaskRow
+from ..ablation import disabling
+from ..ablation.perturb import DEFAULT, made_of
+from . import foils
 
 if TYPE_CHECKING:
-    from core.capture.edges import AlignedPairs
-    from core.models.encoding import Encoding
-    from core.studies.circuits.circuit import CircuitOptions
+    from ...capture.edges import AlignedPairs
+    from ...models.encoding import Encoding
+    from .circuit import CircuitOptions
 
 OTHER_ROW = "row"  # B is another row of as many tokens
 KINDS = (OTHER_ROW, *DEFAULT)

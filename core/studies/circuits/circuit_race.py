@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.capture.edge_names import Edge, Graph
-from core.scoring.racing import Rules, Standings, next_step, standings
-from core.studies.circuits.circuit_pairs import Division, PairSet, division_of
+from ...capture.edge_names import Edge, Graph
+from ...scoring.racing import Rules, Standings, next_step, standings
+from .circuit_pairs import Division, PairSet, division_of
 
 if TYPE_CHECKING:
-    from core.studies.circuits.circuit import CircuitOptions
+    from .circuit import CircuitOptions
 
 EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attribution and a sample
 

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.scoring import effects
-from core.scoring.circuits import (
+from ...scoring import effects
+from ...scoring.circuits import (
     THRESHOLD,
     circuit_sizes,
     curve_areas,
     half_level,
     selection_probabilities,
 )
-from core.scoring.recovered_share import recovered_share
-from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
-from core.studies.outcomes import finite
-from core.studies.records import Result
+from ...scoring.recovered_share import recovered_share
+from ..outcomes import finite
+from ..records import Result
+from .records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 
 if TYPE_CHECKING:
-    from core.capture.edge_names import Graph
-    from core.studies.circuits.circuit_race import CircuitState
+    from ...capture.edge_names import Graph
+    from .circuit_race import CircuitState
 
 DRAWS = 3  # random circuits of a size
 NOT_RACED = "not raced"

@@ -12,21 +12,21 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core.attention import Head
-from core.capture.edge_names import INPUTS, Graph, edge_name, ends_of
-from core.errors import InputError
-from core.scoring.few_inputs import mean_interval
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions
-from core.studies.circuits import circuit_pairs
-from core.studies.circuits.circuit import CircuitOptions, measured
-from core.studies.circuits.circuit_race import Wanted
-from core.studies.circuits.records import EdgeEffect
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, percent
-from core.studies.options import Limit
-from core.studies.provenance import provenance
+from ...attention import Head
+from ...capture.edge_names import INPUTS, Graph, edge_name, ends_of
+from ...errors import InputError
+from ...scoring.few_inputs import mean_interval
+from ...store.rows import Row
+from ..ablation import disabling
+from ..ablation.disabling import RowOptions
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, percent
+from ..options import Limit
+from ..provenance import provenance
+from . import circuit_pairs
+from .circuit import CircuitOptions, measured
+from .circuit_race import Wanted
+from .records import EdgeEffect
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core import capture, studies
-from core.errors import InputError
-from core.reading import lines_of, read_text
-from core.studies.ablation import disabling
-from core.tasks.glue import task_of
+from ... import capture, studies
+from ...errors import InputError
+from ...reading import lines_of, read_text
+from ...tasks.glue import task_of
+from ..ablation import disabling
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
-    from core.models.encoding import Encoding
-    from core.studies.circuits.circuit import CircuitOptions
+    from ...models.checkpoint import Checkpoint
+    from ...models.encoding import Encoding
+    from .circuit import CircuitOptions
 
 MASK = "[MASK]"
 WITHOUT_WORDS, WITH_WORDS = 2, 4

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.attention import all_heads
-from core.scoring import effects
-from core.scoring.gate_classes import class_shares, classes_of
-from core.scoring.rank_bootstrap import rank_correlation
-from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck
-from core.studies.outcomes import finite
-from core.studies.records import Result
+from ...attention import all_heads
+from ...scoring import effects
+from ...scoring.gate_classes import class_shares, classes_of
+from ...scoring.rank_bootstrap import rank_correlation
+from ..outcomes import finite
+from ..records import Result
+from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck
 
 if TYPE_CHECKING:
-    from core.studies.circuits.gates import GatePartial
+    from .gates import GatePartial
 
 TOGETHER = ("irrelevant", "interfering")
 

@@ -15,22 +15,22 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.attention import all_heads
-from core.errors import InputError
-from core.scoring.gate_classes import class_shares, classes_of
-from core.store.rows import Row
-from core.studies.ablation import disabling
-from core.studies.ablation.disabling import RowOptions
-from core.studies.ablation.races import SHARE, constant_loss
-from core.studies.circuits import gate_table
-from core.studies.circuits.records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import TaskRow, task_of
+from ... import capture
+from ...attention import all_heads
+from ...errors import InputError
+from ...scoring.gate_classes import class_shares, classes_of
+from ...store.rows import Row
+from ...tasks.glue import TaskRow, task_of
+from ..ablation import disabling
+from ..ablation.disabling import RowOptions
+from ..ablation.races import SHARE, constant_loss
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..options import Limit
+from ..provenance import provenance
+from ..records import Result
+from . import gate_table
+from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
 
 PRICES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the margin: the path
 RANDOM_SETS = 20

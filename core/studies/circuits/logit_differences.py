@@ -7,8 +7,8 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from core.studies.ablation.disabling import Opened
-    from core.tasks.glue import TaskRow
+    from ...tasks.glue import TaskRow
+    from ..ablation.disabling import Opened
 
 
 def label_differences(

@@ -15,22 +15,22 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.attention import all_heads
-from core.errors import InputError
-from core.scoring import effects
-from core.scoring.interactions import interactions
-from core.store.rows import Row
-from core.studies.ablation import disabling, references
-from core.studies.circuits.logit_differences import label_differences
-from core.studies.circuits.records import HeadPair, PairSample, tables_beside
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import SURE, Headline
-from core.studies.options import DrawnRows, Limit
-from core.studies.outcomes import in_order
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import TaskRow
+from ... import capture
+from ...attention import all_heads
+from ...errors import InputError
+from ...scoring import effects
+from ...scoring.interactions import interactions
+from ...store.rows import Row
+from ...tasks.glue import TaskRow
+from ..ablation import disabling, references
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import SURE, Headline
+from ..options import DrawnRows, Limit
+from ..outcomes import in_order
+from ..provenance import provenance
+from ..records import Result
+from .logit_differences import label_differences
+from .records import HeadPair, PairSample, tables_beside
 
 SHOWN_PAIRS = 20  # of a terminal's table
 ALL_PAIRS = 48  # heads up to which every pair is measured

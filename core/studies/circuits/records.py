@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.store.rows import Row
-from core.studies.records import Figure, Result, stated
+from ...store.rows import Row
+from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:

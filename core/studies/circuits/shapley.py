@@ -14,16 +14,22 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture
-from core.attention import all_heads
-from core.errors import InputError
-from core.scoring.interactions import antithetic_orders, sets_along, shapley_values
-from core.store.rows import Row
-from core.studies.ablation import disabling, references
-from core.studies.circuits import shapley_table
-from core.studies.circuits.logit_differences import label_differences
-from core.studies.circuits.pairs import check_operator
-from core.studies.circuits.records import (
+from ... import capture
+from ...attention import all_heads
+from ...errors import InputError
+from ...scoring.interactions import antithetic_orders, sets_along, shapley_values
+from ...store.rows import Row
+from ...tasks.glue import TaskRow
+from ..ablation import disabling, references
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline
+from ..options import DrawnRows, Limit
+from ..provenance import provenance
+from ..records import Result
+from . import shapley_table
+from .logit_differences import label_differences
+from .pairs import check_operator
+from .records import (
     OrderContrast,
     OrderStep,
     RankingCorrelation,
@@ -31,12 +37,6 @@ from core.studies.circuits.records import (
     ShapleySum,
     tables_beside,
 )
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import DrawnRows, Limit
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import TaskRow
 
 ROWS_A_UNIT = 16
 

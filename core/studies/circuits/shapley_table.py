@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.attention import all_heads
-from core.scoring import effects
-from core.studies.circuits.gate_table import agreement
-from core.studies.circuits.records import OrderContrast, OrderStep, ShapleyHead, ShapleySum
-from core.studies.outcomes import in_order
-from core.studies.records import Result
+from ...attention import all_heads
+from ...scoring import effects
+from ..outcomes import in_order
+from ..records import Result
+from .gate_table import agreement
+from .records import OrderContrast, OrderStep, ShapleyHead, ShapleySum
 
 if TYPE_CHECKING:
-    from core.studies.circuits.shapley import ShapleyPartial
+    from .shapley import ShapleyPartial
 
 ORDERS = ("Shapley value", "gradient")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from core import config
-from core.models.bundled_checkpoints import bundled_names
-from core.scoring.definitions import CLASS_SHARE
-from core.studies.comparison.records import CurvePoint, RoleBeginnings
+from ... import config
+from ...models.bundled_checkpoints import bundled_names
+from ...scoring.definitions import CLASS_SHARE
+from .records import CurvePoint, RoleBeginnings
 
 OWN = "its own weights"
 OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weights (`data.recipes.curve`)

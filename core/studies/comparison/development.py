@@ -11,19 +11,19 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import models, patterns, scoring, studies
-from core.errors import InputError
-from core.scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
-from core.store.rows import Row
-from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, sources
-from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.prediction_changes import share_intervals
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import models, patterns, scoring, studies
+from ...errors import InputError
+from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
+from ..contract import Done, Flag, Study, Unit
+from ..headline import Headline
+from ..options import Limit
+from ..prediction_changes import share_intervals
+from ..provenance import provenance
+from ..records import Result
+from .records import Beginning, CurvePoint, RoleBeginnings
 
 NAMES = ", ".join(STATISTICS)
 Ends = tuple[np.ndarray, ...]  # a value and the ends of its interval, [layer, head] each

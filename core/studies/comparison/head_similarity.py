@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.capture.common_rows import (
+from ...capture.common_rows import (
     CommonInput,
     CommonRows,
     RowBlock,
@@ -18,12 +18,12 @@ from core.capture.common_rows import (
     split_alike,
     take_rows,
 )
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.fresh import random_copy
-from core.scoring.counterparts import SimilaritySums, mean_distances, mean_entropy, similarity_sums, with_entropy
-from core.studies.attention.inputs import SourceText
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...models.fresh import random_copy
+from ...scoring.counterparts import SimilaritySums, mean_distances, mean_entropy, similarity_sums, with_entropy
+from ..attention.inputs import SourceText
 
 TOKENS, WORDS = "tokens", "words"
 LEAST_UNITS = 3  # tokens or words that both have: among fewer every head is alike

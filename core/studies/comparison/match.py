@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import scoring, studies
-from core.errors import InputError
-from core.store.rows import Row
-from core.store.runs import Provenance
-from core.studies.attention.inputs import PASTED, AttendingOptions, SourceText, sources
-from core.studies.comparison import recurrence
-from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.records import Result
-from core.tasks.glue import task_of
+from ... import scoring, studies
+from ...errors import InputError
+from ...store.rows import Row
+from ...store.runs import Provenance
+from ...tasks.glue import task_of
+from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
+from ..contract import Done, Flag, Study, Unit
+from ..headline import Headline
+from ..options import Limit
+from ..records import Result
+from . import recurrence
+from .records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
-    from core.studies.comparison.head_similarity import CommonInputs
+    from ...models.checkpoint import Checkpoint
+    from .head_similarity import CommonInputs
 
 INPUTS, RANDOM = "inputs", "random"
 INPUTS_A_UNIT, DRAWS_A_UNIT = 100, 11

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core import scoring
-from core.studies.comparison.records import Counterpart, Recurrence, RecurrenceSummary
+from ... import scoring
+from .records import Counterpart, Recurrence, RecurrenceSummary
 
 LEAST_RUNS = 2
 

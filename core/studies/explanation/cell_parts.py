@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.contributions import HeadInputs, take_head_inputs
-from core.capture.contributors import Component
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.scoring.score_parts import cell_terms
+from ...capture.contributions import HeadInputs, take_head_inputs
+from ...capture.contributors import Component
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...scoring.score_parts import cell_terms
 
 BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 

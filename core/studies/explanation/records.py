@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from core.studies.records import Figure, Result, stated
+from ..records import Figure, Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.contributions import HeadInputs, take_head_inputs
-from core.capture.contributors import Component
-from core.capture.sums import FrozenNorm
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.scoring.ratio_moments import RatioMoments
-from core.scoring.score_parts import (
+from ...capture.contributions import HeadInputs, take_head_inputs
+from ...capture.contributors import Component
+from ...capture.sums import FrozenNorm
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...scoring.ratio_moments import RatioMoments
+from ...scoring.score_parts import (
     WEIGHTINGS,
     Weighting,
     centred_scores,
@@ -30,7 +30,7 @@ from core.scoring.score_parts import (
     score_variance,
     without_others,
 )
-from core.studies.explanation.records import Removal
+from .records import Removal
 
 ANY = "any"  # the other side, summed
 SIDES = ("query", "key")

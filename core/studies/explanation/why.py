@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, models, studies
-from core.errors import InputError
-from core.scoring.ratio_moments import RatioMoments, Ratios
-from core.scoring.registry import HeadScore
-from core.store.rows import Row
-from core.studies.attention.inputs import AttendingOptions, InputChunk, chunks, sources
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.explanation.records import Removal, RemovalAgreement, ScoreShare, SortScore
-from core.studies.head_facts import WORTH, Fact, HeadScores, each, number
-from core.studies.headline import Headline
-from core.studies.options import Limit
-from core.studies.provenance import provenance
-from core.studies.records import Result
+from ... import capture, models, studies
+from ...errors import InputError
+from ...scoring.ratio_moments import RatioMoments, Ratios
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ..attention.inputs import AttendingOptions, InputChunk, chunks, sources
+from ..contract import Done, Flag, Study, Unit
+from ..head_facts import WORTH, Fact, HeadScores, each, number
+from ..headline import Headline
+from ..options import Limit
+from ..provenance import provenance
+from ..records import Result
+from .records import Removal, RemovalAgreement, ScoreShare, SortScore
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
-    from core.models.encoding import Encoding
+    from ...models.checkpoint import Checkpoint
+    from ...models.encoding import Encoding
 
 TRAINED, RANDOM = "trained", "random"
 HOPED_FOR = 0.8  # rank agreement of removal with what terms foretell, set before it was first measured

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from core import capture, config
-from core.frames.rows import read_rows
-from core.scoring.links import Links, pairs_of, without_key
+from ... import capture, config
+from ...frames.rows import read_rows
+from ...scoring.links import Links, pairs_of, without_key
 
 if TYPE_CHECKING:
-    from core.attention import AttentionMaps
-    from core.models.checkpoint import Checkpoint
+    from ...attention import AttentionMaps
+    from ...models.checkpoint import Checkpoint
 
 SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 

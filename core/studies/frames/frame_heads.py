@@ -12,25 +12,25 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, studies
-from core.errors import InputError
-from core.frames.filters import NO_FILTER, Filter, Selection, select
-from core.frames.papers import read_list
-from core.frames.records import FrameReading
-from core.frames.rows import parse_rows, read_rows
-from core.scoring import link_tests
-from core.scoring.few_inputs import FEWEST
-from core.scoring.links import pairs_of
-from core.scoring.registry import link_score
-from core.store.rows import Row
-from core.store.runs import Provenance
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, contrasts_of, unpacked
-from core.studies.frames.records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
-from core.studies.head_facts import SURE, Fact, HeadScores, each, number
-from core.studies.headline import Headline, percent
-from core.studies.options import Checkpoint, Seed
-from core.studies.records import Result
+from ... import config, studies
+from ...errors import InputError
+from ...frames.filters import NO_FILTER, Filter, Selection, select
+from ...frames.papers import read_list
+from ...frames.records import FrameReading
+from ...frames.rows import parse_rows, read_rows
+from ...scoring import link_tests
+from ...scoring.few_inputs import FEWEST
+from ...scoring.links import pairs_of
+from ...scoring.registry import link_score
+from ...store.rows import Row
+from ...store.runs import Provenance
+from ..contract import Done, Flag, Study, Unit
+from ..head_facts import SURE, Fact, HeadScores, each, number
+from ..headline import Headline, percent
+from ..options import Checkpoint, Seed
+from ..records import Result
+from .frame_partials import HABITS, Draws, Scored, Scores, contrasts_of, unpacked
+from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
 MOST_SKIPPED = 50  # lines that a summary names

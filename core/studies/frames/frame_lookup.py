@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from core.attention import AttentionMaps, Head
-from core.errors import InputError
-from core.frames.forms import lemmas
-from core.frames.lexicon import Lexicon
-from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
-from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
-from core.studies.frames.distance_null import DistanceNull
-from core.studies.frames.frame_partials import links_in_pieces, positions
-from core.tasks.language import TaggedSentence, TaggedWord
+from ...attention import AttentionMaps, Head
+from ...errors import InputError
+from ...frames.forms import lemmas
+from ...frames.lexicon import Lexicon
+from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
+from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
+from ...tasks.language import TaggedSentence, TaggedWord
+from .distance_null import DistanceNull
+from .frame_partials import links_in_pieces, positions
 
 APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")
 

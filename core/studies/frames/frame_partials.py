@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.frames.records import AnnotatedSentence, Spans, links_of
-from core.scoring.links import Links
+from ...frames.records import AnnotatedSentence, Spans, links_of
+from ...scoring.links import Links
 
 HABITS = ("previous", "next", "first")
 

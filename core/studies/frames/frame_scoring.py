@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.capture.running import run
-from core.capture.words import groups_of
-from core.frames.records import AnnotatedSentence, links_of, words
-from core.map_sums import MapSums, Needs, Reducer, keys_as_values
-from core.models.checkpoint import Checkpoint
-from core.scoring import link_tests
-from core.scoring.link_contrasts import Pieces
-from core.scoring.links import (
+from ...capture.running import run
+from ...capture.words import groups_of
+from ...frames.records import AnnotatedSentence, links_of, words
+from ...map_sums import MapSums, Needs, Reducer, keys_as_values
+from ...models.checkpoint import Checkpoint
+from ...scoring import link_tests
+from ...scoring.link_contrasts import Pieces
+from ...scoring.links import (
     ALONE,
     Links,
     PairScores,
@@ -25,13 +25,13 @@ from core.scoring.links import (
     pairs_of,
     shifted,
 )
-from core.scoring.links import without_key as without
-from core.scoring.mean_contrasts import LinkEnds, MeanContrasts
-from core.scoring.queries import Looked, QueryResiduals
-from core.studies.frames.frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed
+from ...scoring.links import without_key as without
+from ...scoring.mean_contrasts import LinkEnds, MeanContrasts
+from ...scoring.queries import Looked, QueryResiduals
+from .frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed
 
 if TYPE_CHECKING:
-    from core.studies.frames.frame_heads import FrameHeadsOptions
+    from .frame_heads import FrameHeadsOptions
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from typing import Annotated
 
 import pydantic.dataclasses
 
-from core.config import settings
-from core.errors import InputError
-from core.frames.records import FrameReading, Skipped
-from core.frames.release import Release, open_release
-from core.frames.rows import write_rows
-from core.store import frames
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.contract import Done, Finished, Flag, Study, Unit
-from core.studies.frames.records import NAMED_LINES, IndexedSlice
+from ...config import settings
+from ...errors import InputError
+from ...frames.records import FrameReading, Skipped
+from ...frames.release import Release, open_release
+from ...frames.rows import write_rows
+from ...store import frames
+from ...store.database import Database
+from ...store.rows import Row
+from ..contract import Done, Finished, Flag, Study, Unit
+from .records import NAMED_LINES, IndexedSlice
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader
 DOCUMENTS_A_SLICE = 12

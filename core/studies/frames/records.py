@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from core.studies.attention.records import Score
-from core.studies.estimate import Estimate
-from core.studies.records import Result, stated
+from ..attention.records import Score
+from ..estimate import Estimate
+from ..records import Result, stated
 
 NAMED_LINES = 20  # skipped lines that a terminal names
 

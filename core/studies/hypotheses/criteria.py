@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.scoring.level_spending import holm
-from core.studies.hypotheses.evidence import evidence_of, random_effect
-from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
-from core.studies.hypotheses.readings import Evidence, Reading, needed_reading
-from core.studies.hypotheses.records import CRITERIA, LEVELLED, SEEN_BEFORE, Criterion
-from core.studies.hypotheses.runs import EFFECTS, OPERATORS, RANDOM, StudyRun
+from ...scoring.level_spending import holm
+from .evidence import evidence_of, random_effect
+from .predicates import Hypothesis, counterpart_of
+from .readings import Evidence, Reading, needed_reading
+from .records import CRITERIA, LEVELLED, SEEN_BEFORE, Criterion
+from .runs import EFFECTS, OPERATORS, RANDOM, StudyRun
 
 Partials = Mapping[tuple[str, str, str], Any]
 

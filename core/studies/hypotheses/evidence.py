@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from core.attention import Head
-from core.errors import AtlasError
-from core.studies.hypotheses import intervention_readings, readings, share_readings
-from core.studies.hypotheses.predicates import Hypothesis
-from core.studies.hypotheses.readings import Evidence, Reading
+from ...attention import Head
+from ...errors import AtlasError
+from . import intervention_readings, readings, share_readings
+from .predicates import Hypothesis
+from .readings import Evidence, Reading
 
 READERS = {**readings.READERS, **share_readings.READERS, **intervention_readings.READERS}  # by predicate
 

@@ -12,24 +12,24 @@ from typing import Any
 
 import pydantic.dataclasses
 
-from core import studies
-from core.errors import InputError
-from core.scoring.level_spending import ALPHA
-from core.store.database import Database
-from core.store.hypotheses import add_event, batches, hypotheses
-from core.store.runs import Provenance, is_imported
-from core.studies.contract import Done, Finished, Study, Unit
-from core.studies.headline import Headline
-from core.studies.hypotheses.criteria import Batch, criteria_of
-from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.records import CriteriaMet, Criterion
-from core.studies.hypotheses.row_choice import RowChoice, check_apart
-from core.studies.hypotheses.runs import StudyRun, runs_of
-from core.studies.hypotheses.unit_provenance import keep_as_run, said_of, where_from
-from core.studies.options import Checkpoint, Pipeline
-from core.studies.records import Result
-from core.studies.standing import hashes_of
-from core.studies.transport import decode, encode
+from ... import studies
+from ...errors import InputError
+from ...scoring.level_spending import ALPHA
+from ...store.database import Database
+from ...store.hypotheses import add_event, batches, hypotheses
+from ...store.runs import Provenance, is_imported
+from ..contract import Done, Finished, Study, Unit
+from ..headline import Headline
+from ..options import Checkpoint, Pipeline
+from ..records import Result
+from ..standing import hashes_of
+from ..transport import decode, encode
+from .criteria import Batch, criteria_of
+from .predicates import Hypothesis, checked
+from .records import CriteriaMet, Criterion
+from .row_choice import RowChoice, check_apart
+from .runs import StudyRun, runs_of
+from .unit_provenance import keep_as_run, said_of, where_from
 
 STATISTICS = ("criteria met", "held out and causal")
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.attention import Head
-from core.capture.edge_names import edge_name
-from core.scoring.few_inputs import FEWEST
-from core.scoring.recovered_share import FLOOR
-from core.studies.hypotheses.predicates import Hypothesis
-from core.studies.hypotheses.readings import Evidence, Reading, effect_estimate, halves_of, number_of, reading
+from ...attention import Head
+from ...capture.edge_names import edge_name
+from ...scoring.few_inputs import FEWEST
+from ...scoring.recovered_share import FLOOR
+from .predicates import Hypothesis
+from .readings import Evidence, Reading, effect_estimate, halves_of, number_of, reading
 
 ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 

@@ -11,17 +11,17 @@ from typing import Annotated, Any, ClassVar
 
 import pydantic.dataclasses
 
-from core.errors import AtlasError, InputError
-from core.store.database import Database
-from core.store.rows import Row, plain
-from core.store.runs import Provenance
-from core.studies.contract import Done, Finished, Flag, Study, Unit
-from core.studies.headline import Headline
-from core.studies.hypotheses.unit_provenance import keep_as_run, said_of, where_from
-from core.studies.lookup import find_study
-from core.studies.options import Checkpoint
-from core.studies.records import Result, stated
-from core.studies.transport import decode, encode
+from ...errors import AtlasError, InputError
+from ...store.database import Database
+from ...store.rows import Row, plain
+from ...store.runs import Provenance
+from ..contract import Done, Finished, Flag, Study, Unit
+from ..headline import Headline
+from ..lookup import find_study
+from ..options import Checkpoint
+from ..records import Result, stated
+from ..transport import decode, encode
+from .unit_provenance import keep_as_run, said_of, where_from
 
 # what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
 ROW_SECONDS: Mapping[str, float] = MappingProxyType({

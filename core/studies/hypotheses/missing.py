@@ -3,12 +3,12 @@
 import json
 from collections.abc import Set
 
-from core import config
-from core.errors import AtlasError
-from core.studies.contract import as_json
-from core.studies.hypotheses.measure_heads import Asked
-from core.studies.lookup import find_study
-from core.studies.preflight import check_runnable
+from ... import config
+from ...errors import AtlasError
+from ..contract import as_json
+from ..lookup import find_study
+from ..preflight import check_runnable
+from .measure_heads import Asked
 
 LOOKING = ("statistics", "roles", "norms", "features", "relations", "redundancy", "effective")
 CLASSES, WHY, EFFECTS = "classify-maps", "why", ("importance", "operators")

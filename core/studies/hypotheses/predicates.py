@@ -9,12 +9,12 @@ from types import MappingProxyType
 
 import pydantic.dataclasses
 
-from core.attention import Head
-from core.codebook.registry import SHIPPED
-from core.errors import InputError
-from core.tasks.features import feature_of
-from core.tasks.perturbations import KINDS
-from core.tasks.relations import SAME_WORD, relation_of
+from ...attention import Head
+from ...codebook.registry import SHIPPED
+from ...errors import InputError
+from ...tasks.features import feature_of
+from ...tasks.perturbations import KINDS
+from ...tasks.relations import SAME_WORD, relation_of
 
 OFFSETS = ("previous", "next", "first")
 COMPONENTS = ("position", "token", "earlier heads", "feed-forward")

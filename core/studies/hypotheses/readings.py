@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from core import studies
-from core.attention import Head
-from core.scoring.definitions import QUANTITIES
-from core.scoring.intervals import Means, StatisticEstimate
-from core.scoring.ratio_moments import Ratios
-from core.scoring.roles import ROLES, TIMES
-from core.studies.hypotheses.predicates import DIRECTIONS, Hypothesis
-from core.tasks.features import feature_of
-from core.tasks.relations import relation_of
+from ... import studies
+from ...attention import Head
+from ...scoring.definitions import QUANTITIES
+from ...scoring.intervals import Means, StatisticEstimate
+from ...scoring.ratio_moments import Ratios
+from ...scoring.roles import ROLES, TIMES
+from ...tasks.features import feature_of
+from ...tasks.relations import relation_of
+from .predicates import DIRECTIONS, Hypothesis
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Figure, Result, stated
+from ..records import Figure, Result, stated
 
 CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
 SEEN_BEFORE = "seen before registration"  # the state of what would be met on inputs that nobody had looked at

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from core import studies
-from core.attention import Head
-from core.errors import AtlasError, InputError, StoreError
-from core.models.present import present_weights
-from core.scoring.level_spending import batch_level
-from core.store.database import Database
-from core.store.hypotheses import (
+from ... import studies
+from ...attention import Head
+from ...errors import AtlasError, InputError, StoreError
+from ...models.present import present_weights
+from ...scoring.level_spending import batch_level
+from ...store.database import Database
+from ...store.hypotheses import (
     Marks,
     StoredBatch,
     StoredHypothesis,
@@ -24,14 +24,17 @@ from core.store.hypotheses import (
     earlier_batches,
     hypotheses,
 )
-from core.store.jobs import job_provenance, one_job
-from core.store.jobs import jobs as all_jobs
-from core.store.rows import Row, from_json, to_json
-from core.store.runs import known_runs, runs
-from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import HypothesisOptions
-from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.row_choice import (
+from ...store.jobs import job_provenance, one_job
+from ...store.jobs import jobs as all_jobs
+from ...store.rows import Row, from_json, to_json
+from ...store.runs import known_runs, runs
+from ...tasks.glue import TaskRow, read_rows
+from ..contract import as_json
+from ..preflight import check_runnable
+from ..standing import hashes_of
+from .hypothesis import HypothesisOptions
+from .predicates import Hypothesis, checked
+from .row_choice import (
     FRAMES,
     RowChoice,
     check_apart,
@@ -40,13 +43,10 @@ from core.studies.hypotheses.row_choice import (
     letters_mark,
     mark_of,
 )
-from core.studies.hypotheses.runs import runs_of
-from core.studies.preflight import check_runnable
-from core.studies.standing import hashes_of
-from core.tasks.glue import TaskRow, read_rows
+from .runs import runs_of
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+    from ...models.checkpoint import Checkpoint
 
 LATEST = "latest"
 MOST_HYPOTHESES = 500  # of a batch

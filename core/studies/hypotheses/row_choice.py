@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
-from core.errors import InputError
-from core.frames.records import AnnotatedSentence
-from core.frames.rows import read_rows as frame_rows
-from core.frames.rows import write_rows
-from core.studies.options import LARGEST_SEED
-from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tasks.own import absolute
+from ... import config
+from ...errors import InputError
+from ...frames.records import AnnotatedSentence
+from ...frames.rows import read_rows as frame_rows
+from ...frames.rows import write_rows
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tasks.own import absolute
+from ..options import LARGEST_SEED
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+    from ...models.checkpoint import Checkpoint
 
 CUT_FROM, LONGEST_WORD = 400, 60  # characters of inputs and words that every tokenizer reads whole
 MARK = 16  # hex digits of a row's hash

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core import config, studies
-from core.capture.edge_names import edge_name
-from core.studies.contract import Study
-from core.studies.hypotheses.predicates import Hypothesis, counterpart_of, predicate_of
-from core.studies.hypotheses.row_choice import FRAMES, RowChoice
-from core.studies.lookup import find_study
+from ... import config, studies
+from ...capture.edge_names import edge_name
+from ..contract import Study
+from ..lookup import find_study
+from .predicates import Hypothesis, counterpart_of, predicate_of
+from .row_choice import FRAMES, RowChoice
 
 if TYPE_CHECKING:
-    from core.studies.hypotheses.hypothesis import HypothesisOptions
+    from .hypothesis import HypothesisOptions
 
 EFFECTS = "operators"
 OPERATORS = ("zero", "mean")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core import config, patterns, scoring
-from core.attention import Head
-from core.scoring import link_tests
-from core.scoring.few_inputs import mean_interval
-from core.studies.frames.frame_partials import contrasts_of, unpacked
-from core.studies.hypotheses.predicates import Hypothesis, counterpart_of
-from core.studies.hypotheses.readings import NO_CONTROL, Evidence, Reading, effect_estimate, number_of
-from core.studies.prediction_changes import share_interval
+from ... import config, patterns, scoring
+from ...attention import Head
+from ...scoring import link_tests
+from ...scoring.few_inputs import mean_interval
+from ..frames.frame_partials import contrasts_of, unpacked
+from ..prediction_changes import share_interval
+from .predicates import Hypothesis, counterpart_of
+from .readings import NO_CONTROL, Evidence, Reading, effect_estimate, number_of
 
 NORMAL = 1.959964  # of a 95 % interval
 

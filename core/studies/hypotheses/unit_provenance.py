@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.store.database import Database
-from core.store.rows import Row, plain
-from core.store.runs import Provenance, record_run, store_rows
-from core.studies.contract import Study, as_json
-from core.studies.provenance import provenance_of_run
+from ...store.database import Database
+from ...store.rows import Row, plain
+from ...store.runs import Provenance, record_run, store_rows
+from ..contract import Study, as_json
+from ..provenance import provenance_of_run
 
 SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, patterns, studies
-from core.errors import InputError
-from core.scoring.registry import KOVALEVA, HeadScore
-from core.store.rows import Row
-from core.store.runs import Provenance
-from core.studies.contract import Done, Study, Unit
-from core.studies.head_facts import Fact, HeadScores, each
-from core.studies.headline import Headline, percent
-from core.studies.options import Data, InputSplit, Limit, Seed, TaskName
-from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
-from core.studies.prediction_changes import share_interval
-from core.studies.records import picked
-from core.tasks.glue import TaskRow, read_rows, task_of
+from ... import config, patterns, studies
+from ...errors import InputError
+from ...scoring.registry import KOVALEVA, HeadScore
+from ...store.rows import Row
+from ...store.runs import Provenance
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ..contract import Done, Study, Unit
+from ..head_facts import Fact, HeadScores, each
+from ..headline import Headline, percent
+from ..options import Data, InputSplit, Limit, Seed, TaskName
+from ..prediction_changes import share_interval
+from ..records import picked
+from .records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 
 ROWS_A_UNIT = 50
 SHARE = "class share/"  # scores of this begin so

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, studies
-from core.attention import Head, all_heads
-from core.errors import InputError
-from core.store import labels
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.attention.inputs import Tasks
-from core.studies.contract import Done, Finished, Study, Unit
-from core.studies.options import Checkpoint, Data, InputSplit, Seed
-from core.studies.patterns.records import DrawnMaps
-from core.tasks.glue import TaskRow, read_rows, task_of
+from ... import capture, studies
+from ...attention import Head, all_heads
+from ...errors import InputError
+from ...store import labels
+from ...store.database import Database
+from ...store.rows import Row
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ..attention.inputs import Tasks
+from ..contract import Done, Finished, Study, Unit
+from ..options import Checkpoint, Data, InputSplit, Seed
+from .records import DrawnMaps
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 32

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from core.capture.running import run
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.patterns.suggestions import judged
-from core.patterns.training import Classifier
+from ...capture.running import run
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...patterns.suggestions import judged
+from ...patterns.training import Classifier
 
 
 class ClassCounts:

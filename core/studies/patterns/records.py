@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.estimate import Estimate
-from core.studies.records import Figure, Result, column, stated
+from ..estimate import Estimate
+from ..records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, patterns
-from core.errors import InputError
-from core.patterns.snapshot import Snapshot, read
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.contract import Done, Finished, Study, Unit
-from core.studies.options import Seed
-from core.studies.patterns.records import (
+from ... import config, patterns
+from ...errors import InputError
+from ...patterns.snapshot import Snapshot, read
+from ...store.database import Database
+from ...store.rows import Row
+from ..contract import Done, Finished, Study, Unit
+from ..options import Seed
+from ..records import Result
+from .records import (
     Calibration,
     ClassScore,
     Confusion,
@@ -34,9 +35,8 @@ from core.studies.patterns.records import (
     HeldOutScore,
     LearningPoint,
 )
-from core.studies.patterns.trained_classifier import ON, RECIPE, keep_classifier
-from core.studies.patterns.training_rows import Fold, Predictions, answers_of, curve, details, of_checkpoints, scored
-from core.studies.records import Result
+from .trained_classifier import ON, RECIPE, keep_classifier
+from .training_rows import Fold, Predictions, answers_of, curve, details, of_checkpoints, scored
 
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold

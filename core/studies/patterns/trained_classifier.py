@@ -5,13 +5,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core import patterns
-from core.errors import InputError
-from core.patterns.snapshot import Snapshot
-from core.store import classifiers
-from core.store.database import Database
-from core.store.rows import Row
-from core.studies.patterns.records import FinalClassifier, HeldOutAnswers, HeldOutMap, HeldOutScore
+from ... import patterns
+from ...errors import InputError
+from ...patterns.snapshot import Snapshot
+from ...store import classifiers
+from ...store.database import Database
+from ...store.rows import Row
+from .records import FinalClassifier, HeldOutAnswers, HeldOutMap, HeldOutScore
 
 RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
 ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core import patterns
-from core.patterns.snapshot import Snapshot
-from core.studies.patterns.records import (
+from ... import patterns
+from ...patterns.snapshot import Snapshot
+from ..records import Result
+from .records import (
     Calibration,
     ClassScore,
     Confusion,
@@ -17,11 +18,10 @@ from core.studies.patterns.records import (
     HeldOutScore,
     LearningPoint,
 )
-from core.studies.patterns.trained_classifier import ON
-from core.studies.records import Result
+from .trained_classifier import ON
 
 if TYPE_CHECKING:
-    from core.patterns.evaluation import Scores
+    from ...patterns.evaluation import Scores
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from core.scoring.similarity import relative_entropy
+from ...scoring.similarity import relative_entropy
 
 
 class Entropies:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.capture.states import layer_outputs
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.probing.layers import LINEAR, Examples, fit
-from core.probing.ragged import Ragged
-from core.studies.attention.measures import classifying
-from core.studies.probing.probe_features import kept_features
-from core.studies.probing.trials import Bench
+from ...capture.states import layer_outputs
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...probing.layers import LINEAR, Examples, fit
+from ...probing.ragged import Ragged
+from ..attention.measures import classifying
+from .probe_features import kept_features
+from .trials import Bench
 
 FIRST, MEAN = "first", "mean"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core import scoring
-from core.tasks.treebank import plain_relation
+from ... import scoring
+from ...tasks.treebank import plain_relation
 
 if TYPE_CHECKING:
-    from core.studies.probing.probe_features import Readable
+    from .probe_features import Readable
 
 BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed offset per relation")
 

@@ -19,22 +19,22 @@ import numpy as np
 import pydantic.dataclasses
 import scipy  # its parts load when they are used
 
-from core import config, probing, studies
-from core.errors import InputError
-from core.scoring.shares import share_difference, share_of
-from core.store.rows import Row
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import Headline, defined, percent
-from core.studies.options import Checkpoint, Seed
-from core.studies.probing.records import MixingWeight, ProbedLayer
-from core.studies.probing.syntax import RANDOM, TRAINED, Treebank, TreeLimit
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks import diagnostic
-from core.tasks.treebank import read_part
+from ... import config, probing, studies
+from ...errors import InputError
+from ...scoring.shares import share_difference, share_of
+from ...store.rows import Row
+from ...tasks import diagnostic
+from ...tasks.treebank import read_part
+from ..contract import Done, Flag, Study, Unit
+from ..headline import Headline, defined, percent
+from ..options import Checkpoint, Seed
+from ..provenance import provenance
+from ..records import Result
+from .records import MixingWeight, ProbedLayer
+from .syntax import RANDOM, TRAINED, Treebank, TreeLimit
 
 if TYPE_CHECKING:
-    from core.studies.probing.properties import WordProperty
+    from .properties import WordProperty
 
 PROPERTIES = ("part of speech", "dependency relation", "word order", diagnostic.NUMBER, diagnostic.AUXILIARY)
 PROBES = ("linear", "one hidden layer")

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from core import config
-from core.capture.running import run
-from core.capture.states import input_embeddings, layer_outputs
-from core.capture.words import shares
-from core.models.checkpoint import Checkpoint
-from core.models.encoding import Encoding
-from core.models.fresh import random_copy
-from core.probing.ragged import Ragged
-from core.studies import worker_cache
-from core.tasks.conllu import GoldSentence
-from core.tasks.treebank import LeftOut
+from ... import config
+from ...capture.running import run
+from ...capture.states import input_embeddings, layer_outputs
+from ...capture.words import shares
+from ...models.checkpoint import Checkpoint
+from ...models.encoding import Encoding
+from ...models.fresh import random_copy
+from ...probing.ragged import Ragged
+from ...tasks.conllu import GoldSentence
+from ...tasks.treebank import LeftOut
+from .. import worker_cache
 
 FORMAT, KEPT, DONE = 1, 8, "complete.json"
 TOO_LONG = "longer than the checkpoint reads"

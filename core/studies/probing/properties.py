@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.probing.layers import Examples
-from core.studies.probing.probe_features import Readable, readable, word_vectors_of
-from core.tasks import diagnostic
-from core.tasks.conllu import GoldSentence
-from core.tasks.treebank import plain_relation, read_part
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...probing.layers import Examples
+from ...tasks import diagnostic
+from ...tasks.conllu import GoldSentence
+from ...tasks.treebank import plain_relation, read_part
+from .probe_features import Readable, readable, word_vectors_of
 
 TAG, RELATION, ORDER = "part of speech", "dependency relation", "word order"
 PARTED = ", rules part"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Figure, Result
-from core.studies.valued_records import Valued
+from ..records import Figure, Result
+from ..valued_records import Valued
 
 
 @dataclass(frozen=True, kw_only=True)

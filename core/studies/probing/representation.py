@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, studies
-from core.errors import InputError
-from core.scoring.few_inputs import mean_interval
-from core.scoring.similarity import KINDS, RANDOM_PAIRS, similarities
-from core.store.rows import Row
-from core.studies.attention.records import LayerSimilarity
-from core.studies.contract import Done, Study, Unit
-from core.studies.headline import Headline, percent
-from core.studies.options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
-from core.studies.probing.entropies import Entropies
-from core.studies.provenance import provenance
-from core.studies.records import picked
-from core.tasks.glue import read_rows, task_of
+from ... import capture, config, studies
+from ...errors import InputError
+from ...scoring.few_inputs import mean_interval
+from ...scoring.similarity import KINDS, RANDOM_PAIRS, similarities
+from ...store.rows import Row
+from ...tasks.glue import read_rows, task_of
+from ..attention.records import LayerSimilarity
+from ..contract import Done, Study, Unit
+from ..headline import Headline, percent
+from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
+from ..provenance import provenance
+from ..records import picked
+from .entropies import Entropies
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 

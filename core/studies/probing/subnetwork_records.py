@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.estimate import Estimate
-from core.studies.records import Figure, Result, column
-from core.studies.valued_records import Valued
+from ..estimate import Estimate
+from ..records import Figure, Result, column
+from ..valued_records import Valued
 
 
 @dataclass(frozen=True, kw_only=True)

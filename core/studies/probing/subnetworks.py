@@ -24,27 +24,27 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, studies
-from core.attention import Head
-from core.codebook.registry import shipped_set
-from core.errors import InputError
-from core.patterns.classifier_registry import bundled_weights
-from core.scoring import runs
-from core.scoring.few_inputs import mean_interval
-from core.store.rows import Row
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined, percent, points_more
-from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
-from core.studies.outcomes import metrics_of
-from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
-from core.studies.provenance import provenance
-from core.studies.records import Result
-from core.tasks.glue import task_of
-from core.tasks.metrics import majority
-from core.tuning.recipe import Recipe
+from ... import config, studies
+from ...attention import Head
+from ...codebook.registry import shipped_set
+from ...errors import InputError
+from ...patterns.classifier_registry import bundled_weights
+from ...scoring import runs
+from ...scoring.few_inputs import mean_interval
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ...tasks.metrics import majority
+from ...tuning.recipe import Recipe
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, defined, percent, points_more
+from ..options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
+from ..outcomes import metrics_of
+from ..provenance import provenance
+from ..records import Result
+from .subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
 
 if TYPE_CHECKING:
-    from core.studies.probing.trials import Bench
+    from .trials import Bench
 
 SCOPES, MOMENTS = ("global", "layer"), ("before", "after")
 FULL, GOOD, BAD, RANDOM = "full", "good", "bad", "random"

@@ -19,15 +19,18 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import config, probing, scoring, studies
-from core.attention import Head
-from core.scoring.shares import share_difference, share_of
-from core.store.rows import Row
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.headline import Headline, defined, percent
-from core.studies.options import Checkpoint, Seed
-from core.studies.probing.parsed_trees import Parsed, baselines, heads_of, parsed_of, scored_of
-from core.studies.probing.records import (
+from ... import config, probing, scoring, studies
+from ...attention import Head
+from ...scoring.shares import share_difference, share_of
+from ...store.rows import Row
+from ...tasks.treebank import LeftOut, read_part
+from ..contract import Done, Flag, Study, Unit
+from ..headline import Headline, defined, percent
+from ..options import Checkpoint, Seed
+from ..provenance import provenance
+from ..records import Result, picked
+from .parsed_trees import Parsed, baselines, heads_of, parsed_of, scored_of
+from .records import (
     BestHeadTree,
     DrawnTree,
     HeadTree,
@@ -35,14 +38,11 @@ from core.studies.probing.records import (
     ParsedScore,
     TreeDifference,
 )
-from core.studies.provenance import provenance
-from core.studies.records import Result, picked
-from core.tasks.treebank import LeftOut, read_part
 
 if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint as Opened
-    from core.probing.attention import Sentences
-    from core.studies.probing.probe_features import Readable
+    from ...models.checkpoint import Checkpoint as Opened
+    from ...probing.attention import Sentences
+    from .probe_features import Readable
 
 TRAINED, RANDOM = "trained", "random"
 ATTENTION, WITH_WORDS = "attention", "attention and embeddings"

@@ -21,20 +21,20 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, models, studies
-from core.scoring import runs
-from core.store.rows import Row
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined, percent, points_more
-from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
-from core.studies.outcomes import metrics_of
-from core.studies.probing.syntax import RANDOM, TRAINED
-from core.studies.provenance import provenance
-from core.studies.records import Result, picked
-from core.studies.tuning.records import BestLayer, Transferred
-from core.tasks.glue import task_of
-from core.tasks.metrics import majority
-from core.tuning.recipe import Recipe
+from ... import config, models, studies
+from ...scoring import runs
+from ...store.rows import Row
+from ...tasks.glue import task_of
+from ...tasks.metrics import majority
+from ...tuning.recipe import Recipe
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, defined, percent, points_more
+from ..options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
+from ..outcomes import metrics_of
+from ..provenance import provenance
+from ..records import Result, picked
+from ..tuning.records import BestLayer, Transferred
+from .syntax import RANDOM, TRAINED
 
 READINGS = {"first": "classifying token", "mean": "mean over tokens"}
 LAYER, FREEZE = "layer", "freeze"

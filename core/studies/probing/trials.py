@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from core import config
-from core.errors import InputError
-from core.models.checkpoint import Checkpoint
-from core.tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
-from core.tuning.batches import Example, encode
-from core.tuning.model import initialised, logits_of, predictions
-from core.tuning.recipe import Recipe
-from core.tuning.training import Fit
+from ... import config
+from ...errors import InputError
+from ...models.checkpoint import Checkpoint
+from ...tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
+from ...tuning.batches import Example, encode
+from ...tuning.model import initialised, logits_of, predictions
+from ...tuning.recipe import Recipe
+from ...tuning.training import Fit
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.attention import Head
-from core.capture.component_masks import component_importance, every_component, masks_without
-from core.capture.components import Component, LayerBlock, parse_components
-from core.models.checkpoint import Checkpoint
-from core.studies.patterns.map_classification import classified
-from core.studies.probing.trials import Bench, predicted, trial
-from core.tasks.metrics import metrics
-from core.tuning.masks import Scope, hold, magnitude_masks, zeroed
-from core.tuning.recipe import Recipe
+from ...attention import Head
+from ...capture.component_masks import component_importance, every_component, masks_without
+from ...capture.components import Component, LayerBlock, parse_components
+from ...models.checkpoint import Checkpoint
+from ...tasks.metrics import metrics
+from ...tuning.masks import Scope, hold, magnitude_masks, zeroed
+from ...tuning.recipe import Recipe
+from ..patterns.map_classification import classified
+from .trials import Bench, predicted, trial
 
 ORDER_ROWS, CLASS_ROWS = 300, 40
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
-from core import config, scoring, studies
-from core.errors import InputError
-from core.scoring.registry import KOVALEVA, HeadScore
-from core.store.rows import Row
-from core.store.runs import Provenance
-from core.studies.attention.records import ChangeScore
-from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.head_facts import Fact, HeadScores, each, number
-from core.studies.headline import Headline, defined, percent
-from core.studies.options import Data, Dtype, Limit, Seed
-from core.studies.records import picked
-from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tuning.saved_checkpoints import training_log
+from ... import config, scoring, studies
+from ...errors import InputError
+from ...scoring.registry import KOVALEVA, HeadScore
+from ...store.rows import Row
+from ...store.runs import Provenance
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tuning.saved_checkpoints import training_log
+from ..attention.records import ChangeScore
+from ..contract import Done, Flag, Study, Unit
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import Headline, defined, percent
+from ..options import Data, Dtype, Limit, Seed
+from ..records import picked
 
 if TYPE_CHECKING:
     pass

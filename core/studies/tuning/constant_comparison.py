@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from core.scoring.chance import above_constant, above_zero
-from core.studies.tuning.records import TunedScore
-from core.tasks.glue import task_of
+from ...scoring.chance import above_constant, above_zero
+from ...tasks.glue import task_of
+from .records import TunedScore
 
 LEAST = 3  # rows that a correlation's interval needs more than
 

@@ -12,22 +12,22 @@ from typing import Annotated
 
 import pydantic.dataclasses
 
-from core import config, studies
-from core.errors import InputError
-from core.store.rows import Row
-from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined
-from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
-from core.studies.provenance import provenance
-from core.studies.records import picked
-from core.studies.tuning.constant_comparison import not_shown
-from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_scores
-from core.studies.tuning.records import TunedRunScore, TunedScore, constant_score, finetuned_task
-from core.tasks.glue import HUB, must_have_labels, read_rows, task_of
-from core.tasks.own import is_own
-from core.tuning.live import read_live
-from core.tuning.recipe import Recipe, check_initialisation
-from core.tuning.recipe import Seeds as RunSeeds
+from ... import config, studies
+from ...errors import InputError
+from ...store.rows import Row
+from ...tasks.glue import HUB, must_have_labels, read_rows, task_of
+from ...tasks.own import is_own
+from ...tuning.live import read_live
+from ...tuning.recipe import Recipe, check_initialisation
+from ...tuning.recipe import Seeds as RunSeeds
+from ..contract import Done, Flag, Need, Study, Unit
+from ..headline import Headline, defined
+from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
+from ..provenance import provenance
+from ..records import picked
+from .constant_comparison import not_shown
+from .finetuning_results import TunedRuns, live_file, run_key, table_scores
+from .records import TunedRunScore, TunedScore, constant_score, finetuned_task
 
 PIECES_A_WORD = 1.5  # for the time left only
 

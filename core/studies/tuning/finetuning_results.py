@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from core import config
-from core.store.rows import Row
-from core.studies.tuning.records import TunedRunScore, TunedScore
+from ... import config
+from ...store.rows import Row
+from .records import TunedRunScore, TunedScore
 
 METRICS = ("accuracy", "f1", "pearson", "spearman", "mse")
 Figures = dict[str, float | None]

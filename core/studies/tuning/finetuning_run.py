@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from core.capture.interventions import Intervention
-from core.capture.running import prepared
-from core.models.checkpoint import Checkpoint
-from core.store.rows import plain
-from core.studies.tuning.finetuning_results import (
+from ...capture.interventions import Intervention
+from ...capture.running import prepared
+from ...models.checkpoint import Checkpoint
+from ...store.rows import plain
+from ...tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
+from ...tasks.metrics import majority
+from ...tuning.batches import encode
+from ...tuning.live import Live
+from ...tuning.model import initialised
+from ...tuning.recipe import Recipe, Seeds
+from ...tuning.saved_checkpoints import shown_folder, training_log
+from ...tuning.saving import save_tuned
+from ...tuning.training import Fit, TrainingOutcome
+from .finetuning_results import (
     TunedRun,
     live_file,
     live_picture,
     runs_folder,
     state_of,
 )
-from core.tasks.glue import Task, TaskRow, fingerprint, must_have_labels, read_rows
-from core.tasks.metrics import majority
-from core.tuning.batches import encode
-from core.tuning.live import Live
-from core.tuning.model import initialised
-from core.tuning.recipe import Recipe, Seeds
-from core.tuning.saved_checkpoints import shown_folder, training_log
-from core.tuning.saving import save_tuned
-from core.tuning.training import Fit, TrainingOutcome
 
 
 @dataclass(frozen=True)

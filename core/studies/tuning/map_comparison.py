@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core.capture.running import batches, run
-from core.errors import CheckpointError
-from core.models.checkpoint import Checkpoint
-from core.scoring.change import Change
-from core.tasks.glue import TaskRow
+from ...capture.running import batches, run
+from ...errors import CheckpointError
+from ...models.checkpoint import Checkpoint
+from ...scoring.change import Change
+from ...tasks.glue import TaskRow
 
 BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 

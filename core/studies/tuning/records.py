@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from core.store.findings import Number
-from core.store.rows import Row
-from core.studies.records import Figure, Result, picked, stated
-from core.studies.valued_records import Valued
+from ...store.findings import Number
+from ...store.rows import Row
+from ..records import Figure, Result, picked, stated
+from ..valued_records import Valued
 
 
 @dataclass(frozen=True, kw_only=True)
