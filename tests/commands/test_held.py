@@ -101,5 +101,5 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_and_no_classifier_is_train
         for words in (["patterns", "train"], ["study", "shares", config.ENCODER, "--task", "mrpc"]):
             done = CliRunner().invoke(core.__main__.app, words)
             assert isinstance(done.exception, StoreError), done.output
-            assert "did not answer within 0.3 seconds" in str(done.exception)
+            assert "has not answered within 0.3 seconds" in str(done.exception)
     assert not list(exchange.runs_folder(path).iterdir())

@@ -134,7 +134,7 @@ def test_labels_of_another_class_set_complete_no_project(db):
     hand = Hand(db, project, "ada")
     for choice in hand.holds():
         for kind in ("label", "skip", "note", "flag"):
-            with pytest.raises(InputError, match="of its class set, 'gpt2'"):
+            with pytest.raises(InputError, match="must use the class set 'gpt2'"):
                 hand.say(choice, "vertical", kind=kind)
     assert labels.all_events(db) == []
     assert not assignment_service.board_of(db, project).complete

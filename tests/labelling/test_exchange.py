@@ -139,8 +139,8 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
         ("m1", annotation("Block", "Diagonal"), "2 choices (Block, Diagonal)"),
         ("m1", annotation(), "0 choices"),
         ("m1", annotation("Wavy"), "'Wavy' is none"),
-        ("m1", annotation("Block", by=9), "'9' is nobody known here"),
-        ("gone", annotation("Block"), "No stored map is called 'gone'"),
+        ("m1", annotation("Block", by=9), "got the user '9'"),
+        ("gone", annotation("Block"), "must refer to a stored map; got 'gone'"),
         (None, annotation("Block"), "names its map"),
         ("m1", 7, "JSON object"),
     ],
@@ -201,9 +201,9 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ([fact("a")], "'b' has no facts"),
-        ([fact("a"), fact("b"), fact("c")], "'c' has facts and no weights"),
-        ([fact("a"), fact("a")], "second for 'a'"),
+        ([fact("a")], "'b' has weights but no metadata"),
+        ([fact("a"), fact("b"), fact("c")], "'c' has metadata but no weights"),
+        ([fact("a"), fact("a")], "second one for 'a'"),
         ([fact("a"), {"key": "b"}], "lacks one of them"),
         ([fact("a"), fact("b", colour="red")], "has 'colour'"),
         ([fact("a"), 7], "lacks one of them"),
@@ -257,7 +257,7 @@ def test_a_name_is_taken_out_of_everything_and_labels_stay(db):
     assert board.counted == before == 8
     assert board.people == ["bob", found.pseudonym]
     assert erasure.erasures(db) == [found]
-    with pytest.raises(InputError, match="nothing here carries 'ada'"):
+    with pytest.raises(InputError, match="got 'ada'"):
         erasure.erase_name(db, "ada", annotator="root")
 
 

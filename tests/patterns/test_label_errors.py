@@ -70,7 +70,7 @@ def test_the_rule_and_how_many_planted_errors_it_finds():
 
 def test_bad_input_says_what_to_do():
     given, p = by_hand()
-    with pytest.raises(InputError, match="1 of 5 maps without one: classify"):
+    with pytest.raises(InputError, match="1 of 5 maps without probabilities"):
         label_errors(given, p.drop("m1"))
     with pytest.raises(InputError, match="classes without one: z"):
         label_errors(given, p[["x", "y"]])

@@ -90,7 +90,7 @@ def test_a_file_from_newer_code_is_refused(tmp_path):
     with db.write() as cursor:
         cursor.execute("INSERT INTO migration VALUES (901, 'future', now()::TIMESTAMP)")
     db.close()
-    with pytest.raises(StoreError, match=r"newer code \(step 901") as error:
+    with pytest.raises(StoreError, match=r"it has migration 901") as error:
         Database(path)
     one_sentence(error)
 

@@ -168,7 +168,7 @@ OTHERS = [
     ("study_row", {"body": "[]"}),
     ("study_row", {"body": "{"}),
     ("head_score", {"layer": 10**9}),
-    ("head_score", {"head": -1}, "head_score.head lies from 0 to 9999; a row of this export has -1: export again."),
+    ("head_score", {"head": -1}, "head_score.head must be from 0 to 9999; got -1. Export again."),
     ("head_score", {"layer": "x"}),
     ("run", {"created": "yesterday"}),
 ]
