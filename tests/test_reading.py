@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.frames.papers import read_list
 from core.frames.rows import read_rows as read_frames
 from core.reading import encoding_of, read_text
-from core.studies.circuits.foils import columns_of
+from core.studies.circuits.circuit import columns_of
 from core.tasks.glue import read_rows
 from core.tasks.own import read_own
 from core.tasks.text_files import stretches

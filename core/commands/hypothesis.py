@@ -15,11 +15,10 @@ from ..store import hypotheses as store
 from ..store.database import Database
 from ..store.rows import Row
 from ..studies.contract import Flag, as_json
-from ..studies.hypotheses.hypothesis import STUDY
+from ..studies.hypotheses.hypothesis import STUDY, RowChoice
 from ..studies.hypotheses.predicates import PREDICATES
 from ..studies.hypotheses.records import CRITERIA, Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
-from ..studies.hypotheses.row_choice import RowChoice
 from .output import Form, database, ran, show_rows, tell
 from .study_commands import FORMS, PLACES, of_record, with_form
 

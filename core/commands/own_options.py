@@ -10,9 +10,8 @@ from ..scoring.definitions import DEFINITIONS
 from ..store import runs
 from ..store.rows import Row
 from ..studies.ablation import disable, prune, race
-from ..studies.ablation.pruning_records import PruneStep, RankCorrelation
-from ..studies.ablation.races import RaceOptions
-from ..studies.ablation.shared_effects import shared_effects
+from ..studies.ablation.race import RaceOptions
+from ..studies.ablation.records import PruneStep, RankCorrelation, shared_effects
 from ..studies.attention import features
 from ..studies.contract import Flag
 from ..studies.frames import frame_heads, index_frames

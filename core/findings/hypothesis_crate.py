@@ -25,11 +25,10 @@ from ..store.database import Database
 from ..store.hypotheses import StoredBatch, StoredHypothesis, batches, ever_registered, hypotheses
 from ..store.rows import plain
 from ..studies.contract import as_json
-from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions, RowChoice, mark_of
 from ..studies.hypotheses.predicates import Hypothesis, checked
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import hypothesis_of
-from ..studies.hypotheses.row_choice import RowChoice, mark_of
 from ..tasks.glue import TaskRow
 
 FORMAT, VERSION = "attention-atlas/hypotheses", 2

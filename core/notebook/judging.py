@@ -9,12 +9,10 @@ from ..config import settings
 from ..store.database import Database
 from ..store.rows import Row
 from ..studies.contract import Finished
-from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions
+from ..studies.hypotheses.hypothesis import STUDY, HypothesisOptions, RowChoice, usual_rows
+from ..studies.hypotheses.measure_heads import keep_as_run
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from ..studies.hypotheses.row_choice import RowChoice
-from ..studies.hypotheses.runs import usual_rows
-from ..studies.hypotheses.unit_provenance import keep_as_run
 
 ROWS = 100
 

@@ -33,7 +33,7 @@ from ..studies.frames import frame_heads
 from ..studies.patterns import classify_maps
 from ..studies.probing import probe, subnetworks, syntax, transfer
 from ..studies.tuning import change, finetune
-from ..studies.tuning.finetuning_results import runs_folder
+from ..studies.tuning.finetune import runs_folder
 from ..tasks.glue import task_of
 from ..tasks.unseen import SPLIT
 from ..tuning.saved_checkpoints import shown_folder

@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..store.rows import Row
-from ..studies.ablation.pruning_records import PruneStep, RankCorrelation
-from ..studies.ablation.records import MeanOverHeads, SeparatorLayer, SplitHalf, SweptVariant
+from ..studies.ablation.records import (
+    MeanOverHeads,
+    PruneStep,
+    RankCorrelation,
+    SeparatorLayer,
+    SplitHalf,
+    SweptVariant,
+)
 from ..studies.attention.records import Score
 from ..studies.estimate import Estimate
 from ..studies.frames.records import FrameHead, FrameSummary

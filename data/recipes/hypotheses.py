@@ -20,10 +20,10 @@ from core.attention import all_heads
 from core.findings import hypothesis_crate
 from core.store.database import Database
 from core.store.hypotheses import add_event, hypotheses
+from core.studies.hypotheses.hypothesis import RowChoice
 from core.studies.hypotheses.predicates import MARGIN, predicate_of
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
 
 OUT = config.DATA / "hypotheses"
 TASK, HEADS = "sst2", 1  # that the scores are of; the strongest so many of a head

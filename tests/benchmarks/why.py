@@ -25,7 +25,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.opening import open_checkpoint
 from core.studies.explanation.cell_parts import layer_scores
-from core.studies.explanation.score_shares import share_sums
+from core.studies.explanation.why import share_sums
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
 
 ROWS = int(os.environ.get("ATLAS_BENCHMARK_ROWS", "872"))

@@ -11,7 +11,7 @@ from core.capture import contributions, running
 from core.capture.running import capture
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
-from core.studies.explanation import score_shares
+from core.studies.explanation import why
 from tests.capture import conftest as tiny
 
 # families that compute in float64 throughout; transformers turns the others' positions or scales their norms in
@@ -170,7 +170,7 @@ def test_terms_of_8_bit_weights_are_those_of_the_weights_as_they_are_used_and_ro
             with pytest.raises(InterventionError, match="quantised weights"):
                 read(checkpoint)
             with pytest.raises(InterventionError, match="quantised weights"):
-                score_shares.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
+                why.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
         else:
             assert largest_gap(checkpoint, checkpoint.encode(tiny.TEXT[0], None)) < 1e-5
 
@@ -237,24 +237,24 @@ def planted():
 def test_planted_heads_are_told_by_their_shares():
     checkpoint = planted()
     text = "old bag old dog heavy old bag dog heavy bag"
-    layers = score_shares.share_sums(checkpoint, [checkpoint.encode(text, None)], by_head=True)
+    layers = why.share_sums(checkpoint, [checkpoint.encode(text, None)], by_head=True)
     found = {(sums.layer, sums.weighting): sums for sums in layers}
 
     def share(layer, head, level, query_part, key_part):
         sums = found[layer, "even"]
-        return sums.moments.ratios().value[head, sums.names.index(score_shares.PartName(level, query_part, key_part))]
+        return sums.moments.ratios().value[head, sums.names.index(why.PartName(level, query_part, key_part))]
 
     assert share(0, 0, "pair", "position", "position") == pytest.approx(1, abs=0.02)
     assert share(0, 1, "pair", "token", "token") == pytest.approx(1, abs=0.02)
     assert share(1, 0, "pair", "token", "heads of L1") == pytest.approx(1, abs=0.02)
-    assert share(1, 0, "key head", score_shares.ANY, "L1H1") == pytest.approx(1, abs=0.02)
-    assert share(1, 0, "sort", "earlier heads", score_shares.ANY) == pytest.approx(0.5, abs=0.02)
+    assert share(1, 0, "key head", why.ANY, "L1H1") == pytest.approx(1, abs=0.02)
+    assert share(1, 0, "sort", "earlier heads", why.ANY) == pytest.approx(0.5, abs=0.02)
 
 
 def test_shares_by_part_add_up_to_one_in_a_real_family():
     checkpoint = opened("bert")
     encodings = [checkpoint.encode(text, None) for text in tiny.TEXT]
-    for sums in score_shares.share_sums(checkpoint, encodings, by_head=True):
+    for sums in why.share_sums(checkpoint, encodings, by_head=True):
         ratios = sums.moments.ratios()
         for level in ("pair", "query", "key", "sort"):
             columns = [number for number, name in enumerate(sums.names) if name.level == level]
@@ -263,9 +263,9 @@ def test_shares_by_part_add_up_to_one_in_a_real_family():
 
 def shares_both_ways(checkpoint, encodings, part=""):
     """Score shares with every contribution computed, and with one on each side told by difference, layer by layer."""
-    direct = score_shares.ShareSums()
+    direct = why.ShareSums()
     contributions.take_head_inputs(checkpoint, encodings, direct.take, part=part, by_head=True)
-    found = score_shares.share_sums(checkpoint, encodings, part=part, by_head=True)
+    found = why.share_sums(checkpoint, encodings, part=part, by_head=True)
     for sums, shares in zip((direct.layers[key] for key in sorted(direct.layers)), found, strict=True):
         assert sums.names == shares.names
         yield sums.moments.ratios().value, shares.moments.ratios().value
@@ -312,7 +312,7 @@ def test_contributions_are_told_by_difference_where_that_is_asked():
 def test_shares_by_difference_refuse_a_family_that_is_not_exact(name):
     checkpoint = opened(name)
     with pytest.raises(InterventionError, match=r"choose a(nother)? checkpoint"):
-        score_shares.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
+        why.share_sums(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
 
 
 def bytes_left(checkpoint, encodings, *, by_head, sums):
@@ -327,7 +327,7 @@ def bytes_left(checkpoint, encodings, *, by_head, sums):
     return sum({storage.data_ptr(): storage.nbytes() for storage in tensors}.values())
 
 
-class LeakySums(score_shares.ShareSums):
+class LeakySums(why.ShareSums):
     """Sums that hold what they were handed."""
 
     def __init__(self):
@@ -346,7 +346,7 @@ def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
     encodings = [checkpoint.encode(tiny.TEXT[0], None)]
     few, many, held = (
         bytes_left(checkpoint, encodings * count, by_head=by_head, sums=sums())
-        for count, sums in ((4, score_shares.ShareSums), (12, score_shares.ShareSums), (12, LeakySums))
+        for count, sums in ((4, why.ShareSums), (12, why.ShareSums), (12, LeakySums))
     )
     assert many == few
     assert held > few  # what is held is counted
@@ -355,7 +355,7 @@ def test_memory_does_not_grow_with_rows(monkeypatch, by_head):
 def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
     checkpoint = planted()
     text = "old bag old dog heavy old bag dog heavy bag"
-    first = score_shares.removal(checkpoint, [checkpoint.encode(text, None)])[0]
+    first = why.removal(checkpoint, [checkpoint.encode(text, None)])[0]
     place, word = (first.names.index(f"{name} in the query") for name in ("position", "token"))
     assert first.held[place, 0] > 0.3 > 0.01 > first.held[word, 0]
     assert first.held[word, 1] > 0.1 > 0.01 > first.held[place, 1]
@@ -365,4 +365,4 @@ def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
 def test_removal_is_refused_where_positions_are_no_contribution():
     checkpoint = opened("llama")
     with pytest.raises(InputError, match="puts them into the scores"):
-        score_shares.removal(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
+        why.removal(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])

@@ -30,8 +30,8 @@ from core.scoring.queries import KINDS, Looked, QueryResiduals
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.passes import Prepared
-from core.studies.attention.role_measure import RoleMeasure
-from core.studies.frames.frame_scoring import Sinkless
+from core.studies.attention.roles import RoleMeasure
+from core.studies.frames.frame_heads import Sinkless
 from tests.capture.conftest import DECODERS, TEXT, TRANSLATORS, built, tiny
 from tests.families.tiny import HYBRIDS, tiny_of_record
 from tests.spread import one_in

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from core.__main__ import app
 from core.errors import AtlasError
-from core.studies.attention.headlines import BEST, outstanding
+from core.studies.attention.records import BEST, outstanding
 
 TEXT = ["--text", "The old dog never bit the small child.", "--text", "She said he saw it."]
 

@@ -12,9 +12,8 @@ from core.attention import Head
 from core.errors import InputError
 from core.findings import hypothesis_crate as crate
 from core.store.database import Database
-from core.studies.hypotheses.hypothesis import STUDY
+from core.studies.hypotheses.hypothesis import STUDY, RowChoice
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
 
 SHIPPED = config.DATA / "hypotheses"
 

@@ -14,7 +14,7 @@ from core.store.runs import Provenance, record_run, store_rows
 from core.studies import lookup
 from core.studies.ablation import held
 from core.studies.contract import as_json
-from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
+from core.studies.tuning.finetune import TunedRun, TunedRuns
 from pages.parts.shell import resources
 from pages.parts.widgets import pickers
 from tests.pages.opening import switched

@@ -146,8 +146,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
 def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     """The rows are stored as a job would, so that no worker is started here; the browser test starts one."""
     from core.studies.contract import as_json
-    from core.studies.frames.frame_heads import STUDY, chosen
-    from core.studies.frames.frame_scoring import score_sentences
+    from core.studies.frames.frame_heads import STUDY, chosen, score_sentences
 
     options = STUDY.read({"draws": 99})
     sentences = chosen(options)[0].kept[:12]

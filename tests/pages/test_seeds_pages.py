@@ -9,7 +9,7 @@ from core.scoring.seeds import square
 from core.store import runs
 from core.studies.ablation import crossed, seeds
 from core.studies.ablation.disable import Swept
-from core.studies.tuning.finetuning_results import TunedRun
+from core.studies.tuning.finetune import TunedRun
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell
 from tests.pages.opening import switched

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.worker import complete, divide, run_unit, summarize
 from core.store import runs
 from core.studies.tuning import change, finetune
-from core.studies.tuning.finetuning_results import live_file
+from core.studies.tuning.finetune import live_file
 from core.studies.tuning.records import TunedScore
 from core.tuning.live import Live
 from pages.parts.shell import shell

@@ -12,7 +12,7 @@ from core.models.kinds import saved_head
 from core.models.opening import open_checkpoint, weights_taken
 from core.models.parts import parts_of
 from core.report.data import facts_of
-from core.studies.ablation import unseen_rows
+from core.studies.ablation import disabling
 from core.studies.lookup import find_study
 from core.studies.preflight import check_runnable
 from core.studies.probing.transfer import layers_of
@@ -86,8 +86,8 @@ def test_any_training_log_is_read_or_left_out_of_the_list(folder):
         return [(one.name, one.task, one.facts) for one in tuned_checkpoints(folder.parent)]
 
     def unseen():
-        unseen_rows._every.cache_clear()
-        unseen_rows.rows_unseen_by(name, "sst2", None, 10, 0)
+        disabling._every.cache_clear()
+        disabling.rows_unseen_by(name, "sst2", None, 10, 0)
 
     try:
         for text in LOGS.values():

@@ -22,7 +22,7 @@ from core.store.database import Database
 from core.store.label_files import import_labels
 from core.store.recovery import explain
 from core.studies.attention.inputs import pair_of
-from core.studies.circuits.foils import columns_of
+from core.studies.circuits.circuit import columns_of
 from core.tasks.conllu import read_conllu
 from core.tasks.glue import task_of
 from core.tasks.own import checked, read_own

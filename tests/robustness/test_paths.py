@@ -14,10 +14,9 @@ from core.store import exchange, label_files, runs
 from core.store.database import Database
 from core.store.people import Person, RightsError
 from core.studies.contract import READ_FROM, WRITTEN_TO, as_json, declared
-from core.studies.hypotheses.hypothesis import HypothesisOptions
+from core.studies.hypotheses.hypothesis import HypothesisOptions, RowChoice
 from core.studies.hypotheses.measure_heads import Asked, MeasureHeadsOptions
 from core.studies.hypotheses.predicates import Hypothesis
-from core.studies.hypotheses.row_choice import RowChoice
 from core.studies.lookup import find_study, study_modules
 from tests.robustness.doors import refused
 from tests.store.test_database import run_python

@@ -102,7 +102,7 @@ def test_an_interval_covers_and_a_paired_difference_is_narrower():
 def test_right_branching_equals_an_independent_count():
     if not EWT.is_file():
         pytest.skip("UD English EWT is not in ../shared")
-    from core.studies.probing.parsed_trees import heads_of, scored_of
+    from core.studies.probing.syntax import heads_of, scored_of
     from core.tasks.treebank import read_part
 
     counts = Counter()

@@ -18,7 +18,7 @@ from core.scoring.racing import Rules, standings
 from core.scoring.rank_agreement import operators_agree
 from core.scoring.recovered_share import recovered_share
 from core.scoring.seeds import overlap, sources, top_heads
-from core.studies.ablation.races import HOPELESS
+from core.studies.ablation.race import HOPELESS
 from tests.benchmarks.race import recorded
 from tests.simulations.registry import Case, Planted, known, least_mean
 

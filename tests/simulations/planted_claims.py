@@ -9,7 +9,7 @@ from core.report.measures.maps import LOOKED_AT
 from core.scoring.corrections import q_values
 from core.scoring.intervals import student
 from core.scoring.repetition import Repeated
-from core.studies.ablation.word_links import contrasts
+from core.studies.ablation.knockout import contrasts
 from tests.report.evidence_made import CHECKPOINT, evidence, found
 from tests.simulations.planted_rows import (
     HALVES,

@@ -14,10 +14,9 @@ from core.store.database import Database
 from core.store.jobs import add_job, set_state
 from core.store.runs import Provenance
 from core.studies.contract import as_json
-from core.studies.hypotheses.hypothesis import STUDY
+from core.studies.hypotheses.hypothesis import STUDY, RowChoice
 from core.studies.hypotheses.records import CRITERIA, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
 
 ROW = {
     "kind": "score",

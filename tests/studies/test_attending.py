@@ -24,9 +24,9 @@ from core.studies.attention import (
     statistics,
 )
 from core.studies.attention.inputs import InputChunk
+from core.studies.attention.measures import FeatureFinder, special_positions
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.records import DependencyScore
-from core.studies.attention.tagged_pieces import FeatureFinder, special_positions
 from core.studies.contract import Unit
 from core.studies.lookup import find_study
 from core.studies.tagging import open_pipeline

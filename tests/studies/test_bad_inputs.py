@@ -15,9 +15,8 @@ from core.scoring.mean_patterns import redundancy_agreement
 from core.scoring.racing import Rules, standings
 from core.scoring.recovered_share import recovered_share
 from core.scoring.shares import share_difference, share_of
-from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.perturb import corrected
-from core.studies.ablation.records import Perturbation, too_few_flips
+from core.studies.ablation.records import Perturbation, sweep_headline, too_few_flips
 from core.studies.ablation.separators import ratio_interval
 from core.studies.attention import features, norms, redundancy, relations, roles, statistics
 from core.studies.metric_columns import Metrics

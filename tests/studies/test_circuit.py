@@ -13,7 +13,7 @@ import torch
 from core.errors import AtlasError, InputError, InterventionError
 from core.notebook import circuit_edges, circuit_graph
 from core.report.headlines import headline
-from core.studies.circuits import circuit, circuit_pairs
+from core.studies.circuits import circuit
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -119,7 +119,7 @@ def test_a_circuit_keeps_more_than_random_edges_and_all_edges_keep_all(rows):
 
 @pytest.mark.slow
 def test_pairs_of_a_perturbation_and_of_a_file(options, tmp_path, monkeypatch):
-    monkeypatch.setattr(circuit_pairs, "FLOOR", 1e-7)  # few rows lose the word that the answer hangs on
+    monkeypatch.setattr(circuit, "FLOOR", 1e-7)  # few rows lose the word that the answer hangs on
     some = {"pairs": 12, "judging": 4, "control": 0, "first": 8, "margin": 0.5}
     rows = rows_of("circuit", options | some | {"kind": "drop", "answers": "any", "strongest": 20, "sample": 5})
     (whole,) = of_kind(rows, "circuit")

@@ -11,11 +11,9 @@ from core.capture.edge_names import Graph
 from core.scoring.circuits import half_level
 from core.studies.ablation import disabling
 from core.studies.ablation.patch import differences
-from core.studies.circuits import circuit_pairs, circuit_table, edge_effects, gate_table, shapley_table
+from core.studies.circuits import circuit, edge_effects, gates, shapley
 from core.studies.circuits.circuit import STUDY as CIRCUIT
-from core.studies.circuits.circuit import CircuitOptions
-from core.studies.circuits.circuit_pairs import PairSet
-from core.studies.circuits.circuit_race import CircuitPartial, CircuitState
+from core.studies.circuits.circuit import CircuitOptions, CircuitPartial, CircuitState, PairSet
 from core.studies.circuits.edge_effects import STUDY as EDGE_EFFECTS
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.circuits.gates import PRICES, GatePartial
@@ -46,7 +44,7 @@ DOWN = np.tile([0.8, 0.1, 0.3, 0.4], (20, 1))
 DOWN[:10, 3] = 0.6
 
 
-def gates(irrelevant, interfering):
+def gate_partial(irrelevant, interfering):
     """20 drawn sets beside each class cost 0.01, 0.02 ... 0.20."""
     alone = np.array([[1.0], [-0.4], [0.02], [0.3]]) + SWAY
     sets = [np.concatenate([own[None], np.arange(1, 21)[:, None] / 100 + SWAY]) for own in (irrelevant, interfering)]
@@ -75,7 +73,7 @@ def gates(irrelevant, interfering):
     ],
 )
 def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, interfering, verdicts):
-    partial = gates(irrelevant, interfering)
+    partial = gate_partial(irrelevant, interfering)
     results = GATES.results(GATES.read({"checkpoint": "x", "task": "sst2"}), partial)
     heads, together = of(results, "head"), of(results, "together")
     assert [head.gate_class for head in heads] == ["facilitating", "interfering", "irrelevant", "undecided"]
@@ -116,9 +114,9 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
 
 
 def test_where_every_price_costs_too_much_the_smallest_is_taken():
-    dear = replace(gates(SWAY, SWAY), margin=0.05)
-    assert gate_table.chosen_price(dear, PRICES) == pytest.approx(0.05 / 64)
-    assert gate_table.chosen_price(gates(SWAY, SWAY), PRICES) == pytest.approx(0.2 / 4)
+    dear = replace(gate_partial(SWAY, SWAY), margin=0.05)
+    assert gates.chosen_price(dear, PRICES) == pytest.approx(0.05 / 64)
+    assert gates.chosen_price(gate_partial(SWAY, SWAY), PRICES) == pytest.approx(0.2 / 4)
 
 
 # ---------------------------------------------------------------- Shapley values
@@ -144,11 +142,11 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     kept = np.stack([np.array([[3.0], [2.9], [2.0]]) + SWAY, np.array([[3.0], [1.8], [1.5]]) - SWAY])
     empty = np.zeros((4, 0))
     orders = ShapleyPartial(np.zeros(0, int), 2, 2, empty[0], empty[0], empty, empty, np.zeros(4), kept)
-    merged = shapley_table.merged([second, orders, first])
+    merged = shapley.merge_all([second, orders, first])
     whole = valued(list(range(8)))
     for name in ("rows", "whole", "none", "values", "alone", "gradients"):
         assert np.allclose(getattr(merged, name), getattr(whole, name)), name
-    assert shapley_table.ranked(merged) == ((1, 3, 0, 2), (2, 0, 1, 3))  # 5/13, 3/5, 4/5, 12/13 of a layer's norm
+    assert shapley.weakest_first(merged) == ((1, 3, 0, 2), (2, 0, 1, 3))  # 5/13, 3/5, 4/5, 12/13 of a layer's norm
     options = SHAPLEY.read({"checkpoint": "x", "task": "sst2", "orders": 6, "operator": "mean"})
     results = SHAPLEY.results(options, merged)
     heads = of(results, "head")
@@ -285,10 +283,10 @@ def test_what_stands_against_a_row_is_made_of_it_with_a_seed_of_its_own():
     opened = SimpleNamespace(checkpoint=SimpleNamespace(tokenizer=SimpleNamespace(mask_token="[MASK]")))
     text = "one two three four five six", "seven eight nine ten"
     for number in (0, 3):
-        made = circuit_pairs.other_text(options, opened, (text, None), number)
+        made = circuit.other_text(options, opened, (text, None), number)
         by_hand = perturb("scramble", *text, seed=7 + number, choice=PerturbationChoice(mask="[MASK]")).made
         assert made == (by_hand.text, by_hand.pair)
-    assert circuit_pairs.other_text(options, opened, (text, ("the line's", None)), 0) == ("the line's", None)
+    assert circuit.other_text(options, opened, (text, ("the line's", None)), 0) == ("the line's", None)
 
 
 def test_logit_differences_of_a_pair_are_of_its_two_answers_or_of_the_score():
@@ -318,7 +316,7 @@ def test_a_named_edge_is_measured_with_those_of_its_senders_layer_by_their_numbe
 
     monkeypatch.setattr(disabling, "opened", lambda options: SimpleNamespace(checkpoint=checkpoint))
     monkeypatch.setattr(disabling, "rows_of", lambda options: [])
-    monkeypatch.setattr(circuit_pairs, "made_pairs", lambda options, opened: pairs)
+    monkeypatch.setattr(circuit, "made_pairs", lambda options, opened: pairs)
     monkeypatch.setattr(edge_effects, "measured", measured)
     named = {"edges": ["L1H2>L3H1.k", "L2H1>L3H1.k"], "kind": "drop", "seed": 5}
     options = EDGE_EFFECTS.read({"checkpoint": "x", "task": "sst2"} | named)
@@ -357,7 +355,7 @@ def state_of_a_circuit():
     exact[:, :20] = 0.1 * np.arange(8)[:, None] + 0.01 * np.tile([-1, 1], 10)
     state = CircuitState(options, CircuitPartial(pairs, np.arange(COUNT), ATTRIBUTED[:, None] + 0 * noise, exact))
     exact[np.setdiff1d(np.arange(8), state.raced)] = np.nan
-    circuits = circuit_table.circuits_of(state.graph)
+    circuits = circuit.circuits_of(state.graph)
     shares = np.array([0.0 if order == "none" else size / 8 - 0.01 * draw for order, size, draw in circuits])
     kept = 0.5 + shares[:, None] * (pairs.first_m - 0.5)
     return CircuitState(options, replace(state.taken, exact=exact, kept=kept))

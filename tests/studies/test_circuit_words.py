@@ -8,7 +8,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
 from core.errors import InputError
-from core.studies.circuits import circuit, circuit_pairs, foils
+from core.studies.circuits import circuit
 from tests.capture.conftest import byte_level, wordpiece
 from tests.studies.through_json import rows_of
 
@@ -97,7 +97,7 @@ def by_hand(options):
 
 
 def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monkeypatch):
-    monkeypatch.setattr(circuit_pairs, "FLOOR", 1e-6)  # weights are random: some words change little
+    monkeypatch.setattr(circuit, "FLOOR", 1e-6)  # weights are random: some words change little
     rows, wanted = rows_of("circuit", options), by_hand(options)
     for pair in [row for row in rows if row["kind"] == "pair"]:
         own, other, _ = wanted[pair["first"]]
@@ -141,7 +141,7 @@ def test_what_cannot_be_filled_in_is_refused_in_a_sentence(tmp_path, line, said)
 def test_a_word_is_the_piece_that_it_is_within_a_sentence(tokenizer, word, piece):
     """The byte-level mask of RoBERTa stands for the word with the space before it, a decoder writes both."""
     checkpoint = SimpleNamespace(tokenizer=tokenizer(), causal=False)
-    assert checkpoint.tokenizer.convert_ids_to_tokens(foils.piece_of(checkpoint, word)) == piece
+    assert checkpoint.tokenizer.convert_ids_to_tokens(circuit.piece_of(checkpoint, word)) == piece
 
 
 def test_only_pairs_without_words_need_a_classifier(tmp_path):
@@ -154,4 +154,4 @@ def test_only_pairs_without_words_need_a_classifier(tmp_path):
     with pytest.raises(InputError, match="no line"):
         circuit.STUDY.needs_of({"pairs_file": str(file)})
     file.write_text("a man\tthe man")
-    assert not foils.fills_words(circuit.STUDY.read({"checkpoint": "x", "task": "sst2", "pairs_file": str(file)}))
+    assert not circuit.fills_words(circuit.STUDY.read({"checkpoint": "x", "task": "sst2", "pairs_file": str(file)}))

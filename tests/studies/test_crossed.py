@@ -15,7 +15,7 @@ from core.capture.running import predict
 from core.errors import AtlasError
 from core.models.opening import open_checkpoint
 from core.studies.ablation import cross_fitting, crossed, crossed_prune, crossed_scores, seeds
-from core.studies.tuning import finetuning_run
+from core.studies.tuning import finetune
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
 from tests.capture.conftest import tiny
@@ -80,7 +80,7 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
     whole = np.sign(difference.mean())
     assert variant["folds_agree"] == sum(sign == whole != 0 for sign in signs)
     assert variant["n"] == 48
-    monkeypatch.setattr(finetuning_run, "tune_on", None)  # the same models: nothing is trained again
+    monkeypatch.setattr(finetune, "tune_on", None)  # the same models: nothing is trained again
     layers = rows_of("crossed", crossing | {"what": "layers"})
     assert [row for row in layers if row["kind"] == "fold"] == parts
     first = next(row for row in layers if row["kind"] == "variant" and row["layer"] == 0)
@@ -121,7 +121,7 @@ def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swep
 
 def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossing, swept, monkeypatch):
     """Again from the saved checkpoints: the order by gradients on rows that the model learned, a row's own part out."""
-    monkeypatch.setattr(finetuning_run, "tune_on", None)  # the sweep's models
+    monkeypatch.setattr(finetune, "tune_on", None)  # the sweep's models
     asked = crossing | {"steps": 2, "order_rows": 20, "random_orders": 1}
     rows = rows_of("crossed-prune", asked)
     parts = [row for row in swept if row["kind"] == "fold"]
@@ -246,7 +246,7 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     facts = {}
     for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
         key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
-        run = finetuning_run.FinetuningRun(
+        run = finetune.FinetuningRun(
             task_of("sst2"),
             "pretrained",
             "pretrained",
@@ -257,7 +257,7 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
             str(folder / "apart"),
             key,
         )
-        finetuning_run.tune(base, run)
+        finetune.tune(base, run)
         facts[key] = json.loads((run.folder / "training.json").read_text())
     plain = facts["0-0-0"]
     assert facts["1-0-0"]["train_rows_hash"] == plain["train_rows_hash"] != facts["0-1-0"]["train_rows_hash"]

@@ -18,7 +18,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disable import STUDY, DisableOptions, Swept
 from core.studies.ablation.importance import STUDY as IMPORTANCE
 from core.studies.ablation.prune import STUDY as PRUNE
-from core.studies.ablation.shared_effects import shared_effects
+from core.studies.ablation.records import shared_effects
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 

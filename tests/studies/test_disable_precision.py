@@ -15,7 +15,7 @@ from core.capture import sweeping
 from core.capture.running import predict
 from core.models.opening import open_checkpoint
 from core.scoring import effects
-from core.studies.ablation import precision
+from core.studies.ablation import disable
 from core.studies.ablation.disable import STUDY
 from tests.capture.conftest import TEXT, wordpiece
 from tests.studies.through_json import rows_of
@@ -77,8 +77,8 @@ def test_claims_are_those_of_float32_though_bfloat16_alone_may_have_others(
         assert abs(variants(low)[name]["pearson_change"] - row["pearson_change"]) <= within
     assert low[0]["pearson"] == pytest.approx(exact[0]["pearson"])
     assert "effect_within" not in exact[0]
-    monkeypatch.setattr(precision, "near", lambda *a, **k: [])
-    monkeypatch.setattr(precision, "mixed", lambda low, exact: low)
+    monkeypatch.setattr(disable, "near", lambda *a, **k: [])
+    monkeypatch.setattr(disable, "mixed", lambda low, exact: low)
     others = claimed(rows_of("disable", options | {"dtype": "bf16"})) != claimed(exact)
     assert others == alone_has_others  # what it is there for
 
@@ -88,13 +88,13 @@ def test_what_is_asked_again_is_what_might_be_claimed():
     exact = chance.normal(0, 1, (12, 200))
     exact[5] += 0.25
     low = exact + chance.normal(0, 0.5, exact.shape)
-    first = np.where(np.isin(np.arange(12), precision.sampled(12))[:, None], exact, np.nan)
-    assert 5 not in precision.sampled(12)
-    asked = precision.near(low, first, seed=0)
+    first = np.where(np.isin(np.arange(12), disable.sampled_variants(12))[:, None], exact, np.nan)
+    assert 5 not in disable.sampled_variants(12)
+    asked = disable.possible_claims(low, first, seed=0)
     assert 5 in asked
     assert len(asked) < 8  # not simply all
     first[asked] = exact[asked]
-    p = effects.max_t(np.zeros(200), precision.mixed(low, first), seed=0)
+    p = effects.max_t(np.zeros(200), disable.mixed_precision(low, first), seed=0)
     assert (p <= CLAIM).tolist() == (effects.max_t(np.zeros(200), exact, seed=0) <= CLAIM).tolist()
 
 
@@ -102,7 +102,7 @@ def test_the_deviation_is_twice_the_largest_that_was_seen():
     exact = np.zeros((3, 4))
     exact[2] = np.nan
     low = np.array([[0.0, 0, 0, 0.4], [0.2, 0, 0, 0], [9, 9, 9, 9]])
-    seen = precision.deviation(low, exact)
+    seen = disable.deviation_of(low, exact)
     assert seen.effect == pytest.approx(2 * 0.1)
     assert seen.variants == 2
     assert seen.t == pytest.approx(2 / np.sqrt(3))  # one row that changed, beside two unseen ones of its size
@@ -110,9 +110,11 @@ def test_the_deviation_is_twice_the_largest_that_was_seen():
 
 def test_without_deviation_nothing_is_asked_again_but_claims():
     exact = np.random.default_rng(1).normal(0, 1, (12, 100))
-    first = np.where(np.isin(np.arange(12), precision.sampled(12))[:, None], exact, np.nan)
+    first = np.where(np.isin(np.arange(12), disable.sampled_variants(12))[:, None], exact, np.nan)
     p = effects.max_t(np.zeros(100), exact, seed=0)
-    assert precision.near(exact, first, seed=0) == [k for k in np.flatnonzero(p <= CLAIM) if np.isnan(first[k]).any()]
+    assert disable.possible_claims(exact, first, seed=0) == [
+        k for k in np.flatnonzero(p <= CLAIM) if np.isnan(first[k]).any()
+    ]
 
 
 def test_a_sweep_in_float32_has_no_second_round(tmp_path):

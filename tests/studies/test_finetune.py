@@ -16,8 +16,8 @@ from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import Unit
 from core.studies.transport import decode
-from core.studies.tuning import finetune, finetuning_run
-from core.studies.tuning.finetuning_results import TunedRuns, live_picture
+from core.studies.tuning import finetune
+from core.studies.tuning.finetune import TunedRuns, live_picture
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.metrics import metrics
 from core.tuning.recipe import Recipe
@@ -78,9 +78,9 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
 def test_a_row_says_why_its_weights_are_those_of_the_epoch_that_was_kept():
     """The untrained epoch 0 counts only where nothing learned."""
     best, task = Recipe(keep="best"), TASKS["sst2"]
-    assert finetuning_run._why_kept(best, task, trained=3) == f"best {task.metric} on dev of epochs 1 to 3 (keep=best)"
-    assert finetuning_run._why_kept(Recipe(), task, trained=3) == "the last (keep=last)"
-    assert finetuning_run._why_kept(best, task, trained=0) == "nothing learned: as it began"
+    assert finetune._why_kept(best, task, trained=3) == f"best {task.metric} on dev of epochs 1 to 3 (keep=best)"
+    assert finetune._why_kept(Recipe(), task, trained=3) == "the last (keep=last)"
+    assert finetune._why_kept(best, task, trained=0) == "nothing learned: as it began"
 
 
 def test_the_saved_checkpoint_scores_what_the_row_says(folder):
@@ -111,7 +111,7 @@ import os
 from core.tuning import training
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies.tuning import finetune, finetuning_run
+from core.studies.tuning import finetune
 from core.studies.contract import Unit
 save = training.Fit._save
 def die(self):

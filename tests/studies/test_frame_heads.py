@@ -11,9 +11,8 @@ from core.frames.rows import parse_rows, write_rows
 from core.models.opening import open_checkpoint
 from core.studies.contract import Unit
 from core.studies.frames import frame_heads
-from core.studies.frames.frame_heads import STUDY, Inputs, chosen
+from core.studies.frames.frame_heads import STUDY, Inputs, chosen, score_sentences
 from core.studies.frames.frame_partials import links_in_pieces, packed, positions, unpacked
-from core.studies.frames.frame_scoring import score_sentences
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -89,7 +88,7 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
                 for observer in observers:
                     observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
-    monkeypatch.setattr("core.studies.frames.frame_scoring.run", run)
+    monkeypatch.setattr("core.studies.frames.frame_heads.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert summary["survivors"] == summary["beat_places"] == ["L1H1"]
     assert summary["comparable"] == summary["n"]
@@ -112,7 +111,7 @@ def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, m
                 for observer in observers:
                     observer.update(layer, torch.from_numpy(maps[layer][None]), [number])
 
-    monkeypatch.setattr("core.studies.frames.frame_scoring.run", run)
+    monkeypatch.setattr("core.studies.frames.frame_heads.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert (summary["beat_places"], summary["survivors"]) == (["L1H1"], [])
 

@@ -12,7 +12,7 @@ from core.models import opening
 from core.models.opening import open_checkpoint
 from core.studies.ablation import held
 from core.studies.ablation.held import STUDY, HeldOptions
-from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
+from core.studies.tuning.finetune import TunedRun, TunedRuns
 from core.tasks.glue import read_rows
 from core.tuning.training import Fit
 from tests.studies.planted import save_planted, write_rows

@@ -20,13 +20,11 @@ from core.studies.attention.measures import FeatureMeasure, RelationMeasure
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.passes import observe
 from core.studies.contract import as_json
-from core.studies.hypotheses import criteria, registering
-from core.studies.hypotheses.criteria import Batch, criteria_of
-from core.studies.hypotheses.hypothesis import STUDY
+from core.studies.hypotheses import hypothesis, registering
+from core.studies.hypotheses.hypothesis import STUDY, Batch, RowChoice, criteria_of, input_marks
 from core.studies.hypotheses.predicates import Hypothesis, checked
 from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice, input_marks
 from core.studies.transport import decode
 from core.tasks.relations import relation_of
 from tests.simulations import planted_attention as worlds
@@ -239,7 +237,7 @@ def test_what_was_seen_before_is_not_met_as_held_out():
     reading = Criterion(hypothesis="h", subject="L1H1", sentence="s", criterion="held out", state="met", p=1e-9)
     for seen, state in ((0, "met"), (1, SEEN_BEFORE)):
         batch = Batch("planted", batch_level(1), 1, seen)
-        assert criteria._levelled(reading, 1e-9, batch).state == state
+        assert hypothesis._levelled(reading, 1e-9, batch).state == state
 
 
 # ---------------------------------------------------------------- planted heads: who meets what

@@ -25,14 +25,11 @@ from core.studies.circuits.edge_effects import STUDY as EDGES
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.comparison.match import Compared, Drawn, MatchPartial
 from core.studies.frames.frame_partials import Draws, Scored, Scores, packed
-from core.studies.hypotheses.criteria import Batch, criteria_of
-from core.studies.hypotheses.evidence import evidence_of
+from core.studies.hypotheses.hypothesis import Batch, RowChoice, criteria_of
 from core.studies.hypotheses.predicates import CLASSES, Hypothesis, checked
-from core.studies.hypotheses.readings import Reading, needed_reading
+from core.studies.hypotheses.readings import Reading, evidence_of, needed_reading, share_reading
 from core.studies.hypotheses.records import Criterion
 from core.studies.hypotheses.registering import Proposal, batch_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
-from core.studies.hypotheses.share_readings import share_reading
 from core.studies.patterns import classify_maps
 from tests.studies.planted import CARRIER, save_planted, write_rows
 

@@ -12,13 +12,9 @@ from core import config
 from core.attention import Head
 from core.studies.ablation.operators import Effects
 from core.studies.attention.features import STUDY as FEATURES
-from core.studies.hypotheses.criteria import Batch, criteria_of
-from core.studies.hypotheses.evidence import evidence_of
-from core.studies.hypotheses.hypothesis import HypothesisOptions
+from core.studies.hypotheses.hypothesis import Batch, HypothesisOptions, RowChoice, criteria_of, runs_of
 from core.studies.hypotheses.predicates import Hypothesis, checked
-from core.studies.hypotheses.readings import Reading
-from core.studies.hypotheses.row_choice import RowChoice
-from core.studies.hypotheses.runs import runs_of
+from core.studies.hypotheses.readings import Reading, evidence_of
 from core.studies.transport import decode
 from tests.studies.test_earlier_rows import FILE
 from tests.studies.test_hypothesis_predicates import classed

@@ -3,7 +3,7 @@
 import pytest
 
 from core.studies.tuning import finetune
-from core.studies.tuning.constant_comparison import better_constant, not_shown
+from core.studies.tuning.finetune import better_constant, not_shown
 from core.studies.tuning.records import TunedScore
 
 

@@ -15,8 +15,8 @@ from core.scoring.counterparts import matching
 from core.studies.attention.inputs import SourceText
 from core.studies.comparison import match
 from core.studies.comparison.head_similarity import common_inputs, compared
+from core.studies.comparison.match import recurrences
 from core.studies.comparison.records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
-from core.studies.comparison.recurrence import recurrences
 from tests.capture.conftest import TEXT, built, tiny
 from tests.families.tiny import HYBRIDS, tiny_of_record
 from tests.spread import one_in

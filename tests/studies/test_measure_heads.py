@@ -13,8 +13,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.rows import plain
 from core.studies.contract import as_json
-from core.studies.hypotheses.measure_heads import STUDY, Asked, MeasuredStudy, MeasureHeadsOptions
-from core.studies.hypotheses.missing import missing
+from core.studies.hypotheses.measure_heads import STUDY, Asked, MeasuredStudy, MeasureHeadsOptions, missing
 from core.studies.lookup import find_study
 from tests.studies.through_json import rows_of
 

@@ -9,8 +9,7 @@ from core import config
 from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.probing import layers
-from core.studies.probing.probe import PROPERTIES, STUDY, Mixed, Probed
-from core.studies.probing.properties import word_property
+from core.studies.probing.probe import PROPERTIES, STUDY, Mixed, Probed, word_property
 from core.tasks import diagnostic
 from tests.studies.through_json import rows_of
 

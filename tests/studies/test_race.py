@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
-from core.studies.ablation import race, races
-from core.studies.ablation.race import STUDY
-from core.studies.ablation.race_table import verdict_sentence
-from core.studies.ablation.races import RaceOptions
+from core.studies.ablation import race
+from core.studies.ablation.race import STUDY, RaceOptions, verdict_sentence
 from core.studies.ablation.records import RaceSummary
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -65,7 +63,7 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     rows = rows_of("race", options)
     chosen = STUDY.read(options)
     opened, every = disabling.opened(chosen), disabling.rows_of(chosen)
-    first = [every[k] for k in races.draw(chosen, len(every))[:64]]
+    first = [every[k] for k in race.row_order(chosen, len(every))[:64]]
     labels, encodings = opened.outputs(first), opened.encoded(first)
     plain = row_losses(predict(opened.checkpoint, encodings), labels)
     touched = [Intervention("disable", frozenset({CARRIER}))]
@@ -211,12 +209,12 @@ def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatc
 
 def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
     task, scores = task_of("sst2"), task_of("stsb")
-    rows = [races.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)] * 16
-    graded = [races.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)] * 32
+    rows = [race.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)] * 16
+    graded = [race.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)] * 32
     nothing = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
 
     def margin_and_clip(task, rows, **asked):
-        rules = races.rules_of(RaceOptions(checkpoint="any", **asked), task, rows, 3)
+        rules = race.rules_of(RaceOptions(checkpoint="any", **asked), task, rows, 3)
         return rules.margin, rules.clip
 
     assert margin_and_clip(task, rows) == pytest.approx((0.05 * nothing, nothing))
@@ -227,5 +225,5 @@ def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
 
 def test_a_row_counts_up_to_the_clip():
     loss, effects = np.array([0.1, 0.5, 2.0]), np.array([[3.0, 0.1, -1.9], [np.nan, -0.2, 1.0]])
-    found = races.clipped(loss, effects, 0.7)
+    found = race.clipped(loss, effects, 0.7)
     np.testing.assert_allclose(found, [[0.6, 0.1, -0.6], [np.nan, -0.2, 0.0]])

@@ -7,8 +7,8 @@ import pytest
 
 from core.errors import StoreError
 from core.store import shipped_record
-from core.studies.ablation import pruning_records as pruning
 from core.studies.ablation import records as disabling
+from core.studies.ablation import records as pruning
 from core.studies.contract import Study
 from core.studies.estimate import Estimate
 from core.studies.lookup import find_study, study_modules

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from core.studies.explanation.score_shares import removal
+from core.studies.explanation.why import removal
 from tests.capture import conftest as tiny
 
 HEADS, WIDTH = 4, 32

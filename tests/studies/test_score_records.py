@@ -5,7 +5,7 @@ import re
 import pytest
 
 from core.errors import InputError
-from core.studies.ablation.effect_scores import OPERATORS
+from core.studies.ablation.records import OPERATORS
 from core.studies.attention.roles import ROLE_SCORES
 from core.studies.lookup import find_study, study_modules
 from core.studies.score_records import find_score, in_order, label_of, meaning_of

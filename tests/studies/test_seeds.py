@@ -1,6 +1,6 @@
 """What `seeds` says where scores cannot be compared."""
 
-from core.studies.ablation.seed_records import HeadOverlap, SeedSource, SeedSpread
+from core.studies.ablation.records import HeadOverlap, SeedSource, SeedSpread
 from core.studies.ablation.seeds import STUDY
 
 ABOUT = {"task": "stsb", "metric": "pearson", "n": 9}

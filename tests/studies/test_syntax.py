@@ -8,8 +8,7 @@ import torch
 from core import config
 from core.errors import InputError
 from core.studies.probing import probe_features
-from core.studies.probing.parsed_trees import BASELINES
-from core.studies.probing.syntax import ATTENTION, FRESH, QUIET, SHUFFLED, WITH_WORDS
+from core.studies.probing.syntax import ATTENTION, BASELINES, FRESH, QUIET, SHUFFLED, WITH_WORDS
 from core.tasks.treebank import read_part
 from tests.studies.through_json import rows_of
 

@@ -13,9 +13,8 @@ from core.store.database import Database
 from core.store.label_files import export_labels
 from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
-from core.studies.patterns.train_patterns import STUDY, Fold
+from core.studies.patterns.train_patterns import STUDY, Fold, Predictions, answers_of, of_checkpoints
 from core.studies.patterns.trained_classifier import headline
-from core.studies.patterns.training_rows import Predictions, answers_of, of_checkpoints
 from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.errors import InputError
-from core.studies.ablation import disabling, prune, unseen_rows
+from core.studies.ablation import disabling, prune
 from core.tasks.glue import TaskRow, drawn, fingerprint, read_rows
 from core.tasks.unseen import unseen
 
@@ -75,4 +75,4 @@ def test_of_other_rows_or_no_log_it_is_refused_in_one_sentence(tmp_path, facts):
     if facts is None:
         (tmp_path / "training.json").write_text("[")
     with pytest.raises(InputError, match="was not fine-tuned on these train rows of sst2"):
-        unseen_rows.rows_unseen_by(str(tmp_path), "sst2", str(tmp_path))
+        disabling.rows_unseen_by(str(tmp_path), "sst2", str(tmp_path))

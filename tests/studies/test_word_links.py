@@ -12,9 +12,8 @@ from core.capture.knockout import LinkEdges
 from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.studies import tagging
-from core.studies.ablation.knockout import STUDY
+from core.studies.ablation.knockout import STUDY, contrasts, leads, links_of, matched
 from core.studies.ablation.records import LinkContrast
-from core.studies.ablation.word_links import contrasts, leads, links_of, matched
 from tests.studies.through_json import rows_of
 
 TEXT = "the good film of the year is a good story in a bad book ."

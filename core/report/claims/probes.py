@@ -1,8 +1,7 @@
 """Claims on what probes find and on what is left when weights go; each is tested on rows that chose nothing."""
 
 from ...studies.estimate import Estimate
-from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
-from ...studies.probing.subnetwork_records import Subnetwork
+from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork, TreeDifference
 from ...studies.tuning.records import BestLayer, Transferred
 from ..estimates import mean_over
 from ..evidence import Evidence, StepResult

@@ -1,7 +1,6 @@
 """Our numbers of probes and subnetworks: UAS, what layers know, what transfers, what is left when weights go."""
 
-from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer
-from ...studies.probing.subnetwork_records import Subnetwork
+from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
 from ...studies.tuning.records import BestLayer
 from ...studies.valued_records import Valued
 from ..evidence import Evidence, StepResult

@@ -6,8 +6,7 @@ As `measures.maps`, which has what is read off the maps themselves.
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ...studies.ablation.pruning_records import PruneStep
-from ...studies.ablation.records import SweptVariant
+from ...studies.ablation.records import PruneStep, SweptVariant
 from ...studies.attention.records import Score
 from ...studies.estimate import Estimate
 from ...studies.records import picked

@@ -23,10 +23,10 @@ from ..contract import Flag
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import finite, metrics_of
 from ..tuning import finetune
-from .seed_records import CrossedPart
+from .records import CrossedPart
 
 if TYPE_CHECKING:
-    from ..tuning.finetuning_run import FinetuningRun
+    from ..tuning.finetune import FinetuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ def run_without(
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
-    return studies.tuning.finetuning_run.FinetuningRun(
+    return studies.tuning.finetune.FinetuningRun(
         task, initialisation, initialisation, Seeds.all(seed), options.preset, recipe_of(options), options.data,
         options.out, key,
     )  # fmt: skip
@@ -204,8 +204,8 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
     """
     base = studies.worker_cache.get_checkpoint(options.checkpoint)
     others, own_rows = parted(rows, left_out)
-    if not studies.tuning.finetuning_run.is_trained(base, run, others, own_rows):
-        studies.tuning.finetuning_run.tune_on(base, run, others, own_rows)
+    if not studies.tuning.finetune.is_trained(base, run, others, own_rows):
+        studies.tuning.finetune.tune_on(base, run, others, own_rows)
     log = training_log(run.folder)
     _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
     return TunedPart(shown_folder(run.folder), len(others), bool(log.get("constant_predictions")), plain(constant))

@@ -29,9 +29,16 @@ from ..outcomes import outcomes
 from ..provenance import provenance
 from ..records import Result
 from . import cross_fitting, disable, disabling
-from .headlines import sweep_headline, sweep_sentence, sweep_table
-from .records import MeanOverHeads, SplitHalf, SweptVariant, Untouched
-from .seed_records import CrossedPart
+from .records import (
+    CrossedPart,
+    MeanOverHeads,
+    SplitHalf,
+    SweptVariant,
+    Untouched,
+    sweep_headline,
+    sweep_sentence,
+    sweep_table,
+)
 
 KINDS = ("heads", "layers")
 

@@ -25,8 +25,7 @@ from ..options import Dtype
 from ..provenance import provenance
 from . import cross_fitting, disabling, prune
 from .crossed import Fold
-from .pruning_records import PruneStep
-from .seed_records import CrossedPart
+from .records import CrossedPart, PruneStep
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

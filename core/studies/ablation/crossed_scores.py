@@ -29,7 +29,7 @@ from ..headline import Headline, defined
 from ..options import Seeds
 from ..outcomes import in_order
 from ..provenance import provenance
-from ..tuning.finetuning_results import TunedRun, table_scores
+from ..tuning.finetune import TunedRun, table_scores
 from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
 from . import cross_fitting, disabling
 

@@ -13,26 +13,47 @@ from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
+from jaxtyping import Float
 
-from ... import capture
+from ... import capture, scoring
 from ...errors import InputError
 from ...scoring import effects
+from ...scoring.duplicates import Group, groups_of, matched
 from ...store.rows import Row
-from ...tasks.glue import Task, TaskRow, task_of
+from ...tasks.glue import Task, TaskRow, read_rows, task_of
 from ..contract import Done, Flag, Need, Study, Unit
-from ..estimate import estimate_of
+from ..estimate import Estimate, estimate_of
 from ..head_facts import Fact, HeadScores
 from ..headline import Headline
 from ..metric_columns import Metric, Metrics
 from ..outcomes import finite, in_order, metrics_of, outcomes
 from ..provenance import provenance
 from ..records import Result
-from . import disabling, duplicates, precision, references
-from .disabling import SweepOptions, Variant
-from .effect_scores import EFFECTS_ON_METRIC
-from .headlines import effect_facts, sweep_headline, sweep_sentence, sweep_table
-from .pruning_records import RankCorrelation
-from .records import MeanOverHeads, SplitHalf, SweptVariant, Untouched, too_few_flips
+from . import disabling, references
+from .disabling import Opened, SweepOptions, Variant
+from .records import (
+    EFFECTS_ON_METRIC,
+    MeanOverHeads,
+    RankCorrelation,
+    SplitHalf,
+    SweptVariant,
+    Untouched,
+    effect_facts,
+    sweep_headline,
+    sweep_sentence,
+    sweep_table,
+    too_few_flips,
+)
+
+GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
+CONTROLS = 5  # random sets beside each group
+TOGETHER, ALONE, CONTROL = "together", "alone", "control"
+_KNOWN: dict[tuple[Any, ...], tuple[Group, ...]] = {}
+LOW = ("bfloat16", "float16")
+EVERY, LEAST = 12, 4  # of the variants, one in EVERY is computed in both, and at least LEAST
+SAFETY = 2.0  # times the largest deviation that was seen
+CLAIM = 0.05  # corrected p at which an effect is claimed
+Differences = Float[np.ndarray, "variant row"]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -121,7 +142,7 @@ class Disable(Study[DisableOptions, Swept]):
         if options.what == "groups":
             disabling.groups_of(options.heads)
         elif options.what == "duplicates":
-            duplicates.check(options.within)
+            check_within(options.within)
         else:
             disabling.variants_of(options.what, "", 1, 1)
         return _units(options, ())
@@ -171,6 +192,175 @@ class Disable(Study[DisableOptions, Swept]):
 STUDY = Disable()
 
 
+# ---------------------------------------------------------------- bfloat16 and float16
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far low precision may be from float32. effect: of a mean difference; t: of its t; variants: seen in both."""
+
+    effect: float
+    t: float
+    variants: int
+
+
+def sampled_variants(variants: int) -> list[int]:
+    """Which variants are computed in both arithmetics: evenly spread."""
+    count = min(variants, max(LEAST, -(-variants // EVERY)))
+    return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
+
+
+def exactly_known(exact: Differences) -> np.ndarray:
+    """Variants with float32 predictions of every row.
+
+    Args:
+        exact: outcomes after minus before in float32; NaN where it was not asked.
+
+    Returns:
+        *Shape:* (variant,), bool.
+    """
+    return ~np.isnan(exact).any(1)
+
+
+def deviation_of(low: Differences, exact: Differences) -> Deviation:
+    """How far effects in low precision are from float32's, by the variants that `exact` knows.
+
+    Args:
+        exact: the same in float32; NaN where it was not asked.
+
+    Returns:
+        SAFETY times the largest deviation of a mean and of its t.
+    """
+    both = exactly_known(exact)
+    means = np.abs(low[both].mean(1) - exact[both].mean(1))
+    scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
+    return Deviation(SAFETY * float(means.max()), SAFETY * float(scores.max()), int(both.sum()))
+
+
+def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
+    """Variants that float32 has not been asked about and might claim: their corrected p reaches CLAIM within the
+    deviation."""
+    difference = deviation_of(low, exact)
+    reachable = (
+        effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
+    )
+    return [int(k) for k in np.flatnonzero(reachable & ~exactly_known(exact))]
+
+
+def mixed_precision(low: Differences, exact: Differences) -> Differences:
+    """Outcomes after minus before: float32's where every row is known, else low precision's."""
+    return np.where(exactly_known(exact)[:, None], exact, low)
+
+
+# ---------------------------------------------------------------- groups of near-duplicate heads
+
+
+def check_within(within: float) -> None:
+    """Raises InputError for a share that is none."""
+    groups_of(np.zeros((2, 2)), 2, within=within)
+
+
+def group_variants(opened: Opened, data: str | None, *, seed: int, within: float) -> list[Variant]:
+    """Every group together, each of its heads alone, and its controls."""
+    checkpoint = opened.checkpoint
+    groups = _groups(opened, data, seed, within)
+    if not groups:
+        raise InputError(f"No two heads are nearer than {within:g} of the mean distance between heads: raise within.")
+    found_variants = []
+    for number, group in enumerate(groups):
+        name = f"{len(group.heads)} like {group.middle}"
+        found_variants.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
+        found_variants += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
+        sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
+        found_variants += [
+            Variant(f"control {k + 1} of {name}", None, None, tuple(head_set), CONTROL, number)
+            for k, head_set in enumerate(sets)
+        ]
+    return found_variants
+
+
+def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple[Group, ...]:
+    key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
+    if key not in _KNOWN:
+        _KNOWN.clear()  # a worker meets one job at a time
+        _KNOWN[key] = tuple(_measured(opened, data, seed, within))
+    return _KNOWN[key]
+
+
+def _measured(opened: Opened, data: str | None, seed: int, within: float) -> list[Group]:
+    """The same on every worker: they depend on nothing but the weights and the options."""
+    checkpoint = opened.checkpoint
+    rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
+    distances = scoring.distances.HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
+    capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
+    return groups_of(distances.result(), checkpoint.heads, within=within)
+
+
+class Contrast(TypedDict, total=False):
+    """What the heads of a group cost one at a time, what random heads cost, and what it costs beyond each."""
+
+    apart: Estimate | None
+    control: Estimate | None
+    beyond_apart: Estimate | None
+    beyond_control: Estimate | None
+
+
+Contrasts = dict[str, Contrast]  # by metric
+
+
+def whole_groups(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
+    """The variants that are whole groups, without the single heads and controls beside them.
+
+    Args:
+        variants: as `group_variants` gives them.
+        changed: predictions under each. *Shape:* (variant, row).
+
+    Returns:
+        The groups, and the predictions under each. *Shape:* (group, row).
+    """
+    places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
+    return [variants[k] for k in places], changed[places]
+
+
+def group_contrasts(
+    names: Sequence[str],
+    gold: np.ndarray,
+    plain: np.ndarray,
+    changed: np.ndarray,
+    variants: Sequence[Variant],
+) -> list[Contrasts]:
+    """What a group costs beside what its heads cost one at a time, added up ("apart"), and random heads ("control").
+
+    Args:
+        gold: labels or scores. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions under every variant. *Shape:* (variant, row).
+        variants: groups, their single heads and their controls, as `group_variants` gives them.
+
+    Returns:
+        Of every group by metric the change of each, and of the group beyond each, with 95 % paired intervals; None for
+        a control where too few heads are left for one.
+    """
+    roles = np.array([variant.role for variant in variants])
+    group = np.array([variant.group for variant in variants])
+    chosen = np.flatnonzero(roles == TOGETHER)
+    apart = np.stack([(roles == ALONE) & (group == group[k]) for k in chosen]).astype(float)
+    control = np.stack([(roles == CONTROL) & (group == group[k]) for k in chosen]) / CONTROLS
+    whole = np.eye(len(variants))[chosen]
+    beyond = (whole - control) * control.any(1, keepdims=True)  # the largest groups leave too few heads for a control
+    contrasts = {"apart": apart, "control": control, "beyond_apart": whole - apart, "beyond_control": beyond}
+    groups: list[Contrasts] = [{name: {} for name in names} for _ in chosen]
+    for name in names:
+        for label, weights in contrasts.items():
+            intervals = effects.contrast_intervals(name, gold, plain, changed, weights)
+            for contrasted, interval in zip(groups, intervals, strict=True):
+                contrasted[name][label] = estimate_of(interval)  # type: ignore[literal-required]  # of Contrast
+    return groups
+
+
+# ---------------------------------------------------------------- units and passes
+
+
 def swept_rows(
     options: DisableOptions, opened: disabling.Opened, rows: Sequence[TaskRow], row_slice: RowSlice
 ) -> tuple[Swept, str]:
@@ -186,8 +376,8 @@ def swept_rows(
         plain, changed, dtype = sweeps.of(range(len(variants)), low)
         exact = None
     exact_plain = plain if again else None
-    if not again and dtype in precision.LOW:
-        sampled = precision.sampled(len(variants))
+    if not again and dtype in LOW:
+        sampled = sampled_variants(len(variants))
         exact_plain, swept, _ = sweeps.of(sampled, "float32")
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
@@ -256,7 +446,7 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[
 def _grouped(options: DisableOptions, opened: disabling.Opened) -> list[Variant]:
     if options.what != "duplicates":
         return []
-    return duplicates.variants(opened, options.data, seed=options.seed, within=options.within)
+    return group_variants(opened, options.data, seed=options.seed, within=options.within)
 
 
 def _variants(options: DisableOptions, layers: int, heads: int) -> list[Variant]:
@@ -294,22 +484,22 @@ class _Table:
         self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
         self.variants: Sequence[Variant] = swept.grouped or _variants(options, swept.layers, swept.heads)
         self.changed = swept.changed
-        self.beside: list[duplicates.Contrasts] = [{} for _ in self.variants]
+        self.beside: list[Contrasts] = [{} for _ in self.variants]
         if options.what == "duplicates":
-            self.beside = duplicates.beside(self.names, swept.gold, swept.plain, self.changed, self.variants)
-            self.variants, self.changed = duplicates.together(self.variants, self.changed)
+            self.beside = group_contrasts(self.names, swept.gold, swept.plain, self.changed, self.variants)
+            self.variants, self.changed = whole_groups(self.variants, self.changed)
         self.before = outcomes(task, swept.gold, swept.plain)
         self.after = outcomes(task, swept.gold, self.changed)
         self.low = self.after - self.before
         self.exact = np.full_like(self.low, np.nan)
         if swept.in_float32 is not None:
             self._take_exact(*swept.in_float32)
-        self.differences = precision.mixed(self.low, self.exact)
-        self.again = precision.known(self.exact)
+        self.differences = mixed_precision(self.low, self.exact)
+        self.again = exactly_known(self.exact)
 
     def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
         """What float32 says of the variants that it was asked about, and of the untouched model."""
-        precision_facts = precision.known(exact)
+        precision_facts = exactly_known(exact)
         self.whole = {
             name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
             for name in self.names
@@ -320,7 +510,7 @@ class _Table:
 
     def near(self) -> list[int]:
         """Variants that float32 might claim and was not asked about."""
-        return precision.near(self.low, self.exact, seed=self.options.seed)
+        return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
         """The baseline, the variants, their mean, the split-half check."""
@@ -338,7 +528,7 @@ class _Table:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
         if not self.again.any():
             return Untouched(**self.about, metrics=metrics)
-        within = precision.deviation(self.low, self.exact).effect
+        within = deviation_of(self.low, self.exact).effect
         return Untouched(**self.about, metrics=metrics, effect_within=within, in_float32=int(self.again.sum()))
 
     def _variants(self) -> list[SweptVariant]:
@@ -356,7 +546,7 @@ class _Table:
             ))  # fmt: skip
         return swept
 
-    def _metric(self, name: str, change: effects.Interval, contrasts: duplicates.Contrasts) -> Metric:
+    def _metric(self, name: str, change: effects.Interval, contrasts: Contrasts) -> Metric:
         value = None if change.value is None else self.whole[name] + change.value
         return Metric(name, value, estimate_of(change), **contrasts.get(name, {}))
 

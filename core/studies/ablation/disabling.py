@@ -3,27 +3,64 @@ and the sets of heads that are changed together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
 
-from ... import studies
+from ... import models, studies
 from ...attention import Head
 from ...capture.components import Component, LayerBlock, every_part, parse_components
 from ...errors import InputError
-from ...tasks.glue import Task, TaskRow, read_rows, task_of
+from ...tasks.glue import Task, TaskRow, drawn, fingerprint, read_rows, task_of
 from ...tasks.labels import label_order
-from ...tasks.unseen import SPLIT
+from ...tasks.unseen import SPLIT, unseen
+from ...tuning.saved_checkpoints import training_log
 from ..contract import Unit
 from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
-from .unseen_rows import rows_unseen_by
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from ...models.checkpoint import Checkpoint
     from ...models.encoding import Encoding
+
+
+# ---------------------------------------------------------------- rows that a fine-tuned checkpoint never saw
+
+
+def rows_unseen_by(
+    checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
+) -> list[TaskRow]:
+    """Dev rows, and train rows that were left out of the fine-tuning and share nothing with what was not.
+
+    Args:
+        data: where its rows are.
+        limit: at most so many; None: all.
+
+    Returns:
+        The rows, at most `limit` of them.
+
+    Raises:
+        InputError: nobody knows what it saw.
+    """
+    return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
+
+
+@lru_cache(maxsize=4)
+def _every(folder: str, task: str, data: str | None) -> tuple[TaskRow, ...]:
+    facts = training_log(models.opening.local(folder))
+    recipe, seeds = facts.get("recipe", {}), facts.get("seeds", {})
+    train = read_rows(task, "train", folder=data)
+    learned = drawn(train, recipe.get("train_limit"), seeds.get("rows", 0))
+    if facts.get("train_rows_hash") != fingerprint(learned):
+        raise InputError(
+            f"What a checkpoint never saw is told by what it was fine-tuned on; {folder} was not fine-tuned on these "
+            f"train rows of {task}: give the task and the data of its fine-tuning, or take the split dev."
+        )
+    return tuple(unseen(read_rows(task, "dev", folder=data), train, learned))
+
 
 ROWS_A_UNIT = 64
 PARTS = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "layer"}  # taken out whole
@@ -129,7 +166,7 @@ class Variant:
     Attributes:
         layer: zero-based; None where it is no single one.
         head: zero-based; None where it is no single one.
-        role: of near-duplicates only, as the next two (`core.studies.ablation.duplicates`): TOGETHER, ALONE or CONTROL.
+        role: of near-duplicates only, as the next two (`core.studies.ablation.disable`): TOGETHER, ALONE or CONTROL.
     """
 
     name: str

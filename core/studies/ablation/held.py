@@ -28,8 +28,7 @@ from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
-from ..tuning.finetune import RunArguments
-from ..tuning.finetuning_results import TunedRun, TunedRuns, table_scores
+from ..tuning.finetune import RunArguments, TunedRun, TunedRuns, table_scores
 from ..tuning.records import HeldChange, TunedRunScore, TunedScore
 from . import disabling
 
@@ -83,11 +82,11 @@ class Held(Study[HeldOptions, TunedRuns]):
         of: RunArguments = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
-        run = studies.tuning.finetuning_run.FinetuningRun(
+        run = studies.tuning.finetune.FinetuningRun(
             task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key, fixed,
         )  # fmt: skip
-        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
+        tuned, row_ids = studies.tuning.finetune.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: HeldOptions, merged: TunedRuns) -> list[Result]:

@@ -28,8 +28,7 @@ from ..provenance import provenance
 from ..records import Result
 from . import disabling
 from .disabling import SweepOptions, units_of
-from .effect_scores import MICHEL
-from .pruning_records import ImportantHead, RankCorrelation
+from .records import MICHEL, ImportantHead, RankCorrelation
 
 READINGS = ("example", "token")
 Reading = Annotated[str, Flag("per example (the paper's formula) or per token (its code)")]

@@ -28,8 +28,7 @@ from ..provenance import provenance
 from ..records import Result
 from . import disabling, references
 from .disabling import SweepOptions
-from .effect_scores import effect_scores
-from .records import OperatorAgreement, OperatorEffect, Untouched
+from .records import OperatorAgreement, OperatorEffect, Untouched, effect_scores
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 

@@ -26,7 +26,7 @@ from ..records import picked
 from . import disabling
 from .disabling import Opened, SweepOptions
 from .importance import Normalize, Reading
-from .pruning_records import PruneStep
+from .records import PruneStep
 
 if TYPE_CHECKING:
     from ...capture.sweeping import Sweep

@@ -1,14 +1,249 @@
 """The rows of studies that take something away or change the input: disable, operators, race, knockout, separators,
 patch, perturb."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+
+from ...scoring import effects
 from ...scoring.effects import FEW_FLIPS, rows_for_flips
+from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.findings import Number
+from ...store.rows import Row
 from ..estimate import Estimate
+from ..head_facts import Fact, HeadScores, each, number
+from ..headline import SURE, Headline, defined, percent, plural
 from ..metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
 from ..records import Figure, Result, column, stated
+
+# ---------------------------------------------------------------- scores of heads
+
+
+MICHEL = "Michel et al. 2019"
+OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant")
+
+
+def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
+    """The scores of a study that changes heads.
+
+    Args:
+        templates: name, label and formula of each, {} where the operator stands.
+
+    Returns:
+        Those of the first operator, then of the second ...
+    """
+    return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
+
+
+def _effect(name: str, label: str, formula: str) -> HeadScore:
+    source = MICHEL if "zero" in name else KOVALEVA
+    return HeadScore(name, label, formula, ("classifier", "labels"), None, None, source, about="task")
+
+
+EFFECTS_ON_METRIC = effect_scores(
+    ("{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
+    ("{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
+)
+
+
+# ---------------------------------------------------------------- seeds and cross-fitting
+
+
+SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededRun(Result):
+    """One run of the square: its seeds, its score, its most important heads between spaces."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("run",)
+    task: str
+    metric: str
+    name: str
+    head_seed: int
+    rows_seed: int
+    order_seed: int
+    score: float | None
+    constant: bool
+    train_rows: int
+    dev_rows: int
+    baseline: float | None
+    heads: str
+    folder: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSource(Result):
+    """A seed's part in the spread of the scores (core.scoring.seeds.VarianceSource); "rest": what none explains."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("source",)
+    FIGURE = Figure("share", "share of the spread|{task}|{metric}")
+    name: str
+    task: str | None = None
+    metric: str
+    n: int
+    share: float | None
+    by_chance: float
+    deviation: float | None
+    variance: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSpread(Result):
+    """Scores over all runs, None where one is undefined; dev_error: standard error that the dev rows leave to one."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("spread",)
+    task: str
+    metric: str
+    n: int
+    mean: float | None
+    deviation: float | None
+    least: float | None
+    most: float | None
+    dev_error: float | None
+    dev_rows: int
+    constant: int
+
+    @property
+    def ends(self) -> str:
+        """The lowest and the highest score, in points."""
+        if self.least is None or self.most is None:
+            return "is undefined in some run"
+        return f"{100 * self.least:.1f} to {100 * self.most:.1f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadOverlap(Result):
+    """Shared most important heads, as a share of `top`, over pairs of runs; by_chance: of two random choices."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
+    FIGURE = Figure("value", "overlap of the most important heads|{task}")
+    name: str
+    top: int
+    value: float
+    low: float | None
+    high: float | None
+    pairs: int
+    by_chance: float
+    task: str | None = None
+    metric: str | None = None
+    n: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableHead(Result):
+    """In how many of n runs a head is among the most important."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    runs: int
+    n: int
+    top: int | None = None
+    task: str | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossedPart(Result):
+    """A part of the rows, tested by the model that never saw it; baseline: the constant predictor."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("fold",)
+    name: str
+    task: str | None = None
+    metric: str
+    n: int
+    score: float | None
+    baseline: float | None
+    train_rows: int
+    constant: bool
+    folder: str | None = None
+
+
+# ---------------------------------------------------------------- ranking and pruning
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportantHead(Result):
+    """A head's importance, normalised as asked, and the bare gradient. rank: 1 is the most important."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    FIGURE = Figure("value", "importance|{task}")
+    name: str
+    layer: int
+    head: int
+    rank: int
+    value: float
+    gradient: float
+    task: str
+    n: int
+    statistic: str | None = None
+    feature: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankCorrelation(Result):
+    """Rank correlations over n heads: of importance with another score, or of the changes of two sweeps."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
+    name: str
+    spearman: float | None
+    kendall: float | None = stated()
+    p: float | None
+    n: int
+    operator: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneStep(Result):
+    """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the score, not of its change."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("step",)
+    FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
+    order: str
+    task: str | None = None
+    metric: str
+    n: int
+    baseline: float
+    removed: int
+    share: float
+    heads: str = stated("")
+    score: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+
+
+# ---------------------------------------------------------------- two runs compared
+
+
+@dataclass(frozen=True)
+class SharedEffect:
+    """A variant that two sweeps have, and the change of the first metric in each; None where it is undefined."""
+
+    name: str
+    this: float | None
+    other: float | None
+
+
+def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[SharedEffect], effects.Agreement]:
+    """The variants that both sweeps have, and the rank correlation of their changes."""
+    first, second = _shared_effects_changes(rows), _shared_effects_changes(others)
+    pairs = [SharedEffect(name, first[name], second[name]) for name in first if name in second]
+    columns = [np.array([getattr(pair, side) for pair in pairs], dtype=float) for side in ("this", "other")]
+    return pairs, effects.rank_agreement(*columns)
+
+
+def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
+    """The change of the first metric, by the variant's name."""
+    changes = [(variant.name, variant.metrics.first.change) for variant in SweptVariant.among(rows)]
+    return {name: None if change is None else change.value for name, change in changes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,3 +622,133 @@ class Perturbation(Changed):
         """The changes of all metrics, and that of the predicted class's probability."""
         of_class = [self.number(self.probability_change, "change of probability", None, None)]
         return super().numbers() + (of_class if self.probability_change is not None else [])
+
+
+# ---------------------------------------------------------------- sentences and tables
+
+
+def sweep_headline(rows: Sequence[Row]) -> Headline:
+    """Of an ablation of each head or layer in turn: the largest change of the metric in either direction, and how many
+    changes are significant."""
+    untouched, variants = Untouched.among(rows)[0], SweptVariant.among(rows)
+    changes = [(variant, variant.metrics.first.change) for variant in variants]
+    told = [(variant, change) for variant, change in changes if change]
+    largest, change = max(told, key=lambda pair: abs(pair[1].value))
+    metric = largest.metrics.first.name
+    significant = sum(variant.p < SURE for variant in variants)
+    if not change.value:
+        sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
+    elif not significant:
+        sentence = (
+            f"No ablation changes {metric} significantly. "
+            f"The largest change is without {largest.name}: {100 * change.value:+.1f} points."
+        )
+    else:
+        sentence = (
+            f"Without {largest.name} {metric} changes most, by {100 * change.value:+.1f} points. "
+            f"{plural(significant, len(variants), 'changes')} are significant after correction."
+        )
+    return Headline(
+        sentence, untouched.n, "rows", interval_of(change, largest.flipped, untouched.n), score_of(untouched)
+    )
+
+
+def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
+    """The interval of a change in words, or why there is none."""
+    return too_few_flips(flipped, n) or percent(change.low, change.high)
+
+
+def score_of(untouched: Untouched) -> str:
+    """The untouched model's score, as a baseline."""
+    return f"untouched {100 * defined(untouched.metrics.first.value):.1f}"
+
+
+def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
+    """Of cuts, each with what was cut: which moves the metric furthest."""
+    untouched = Untouched.among(rows)[0]
+    changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
+    told = [(name, change, flipped) for name, change, flipped in changes if change]
+    name, most, flipped = max(told, key=lambda one: abs(one[1].value))
+    metric = untouched.metrics.first.name
+    return Headline(
+        f"Without {name} {metric} changes most, by {100 * most.value:+.1f} points."
+        if most.value
+        else f"None of the {len(told)} ablations changes {metric}.",
+        untouched.n,
+        "rows",
+        interval_of(most, flipped, untouched.n),
+        score_of(untouched),
+    )
+
+
+def effect_facts(scores: HeadScores) -> list[Fact]:
+    """What happens without a head, by operator and metric, and whether that may be luck."""
+    told = []
+    for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
+        operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
+        percent = row.copy()
+        percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
+        said = f"{metric} {number(percent, 1)} points when changed ({operator}), {_luck(row)}"
+        told.append(Fact("effect", said, row["source"]))
+    return told
+
+
+def _luck(row: Any) -> str:
+    q, low, high = row["q"], row["low"], row["high"]
+    if q is not None and q == q:  # over all heads
+        return "not luck" if q < SURE else "may be luck"
+    return "may be luck" if low is None or low != low or low <= 0 <= high else "not luck on its own"
+
+
+def sweep_table(rows: Sequence[Row]) -> list[Row]:
+    """What a terminal's table shows of a sweep: the untouched model, with nothing where only a variant has something,
+    and the variants."""
+    variants = [_variant_row(variant) for variant in SweptVariant.among(rows)]
+    blank = dict.fromkeys(variants[0] if variants else ())
+    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Untouched.among(rows)]
+    return [*untouched, *variants]
+
+
+def _scores(metrics: Metrics) -> Row:
+    return {metric.name: metric.value for metric in metrics.every}
+
+
+def _variant_row(variant: SweptVariant) -> Row:
+    metric, nothing = variant.metrics.first, Estimate(float("nan"))
+    shown: Row = {"name": variant.name, **_scores(variant.metrics)}
+    shown |= {f"{metric.name}_change": metric.change and metric.change.value, "p corrected": variant.p}  # the claim
+    alone = metric.change or nothing
+    shown |= {"alone_low": alone.low, "alone_high": alone.high}  # no claim of one of many
+    shown |= {"flipped": variant.flipped, "mcnemar": variant.mcnemar}
+    if variant.what == "duplicates":
+        beyond_apart = metric.beyond_apart or nothing
+        shown |= {"heads": variant.heads or None, "distance": variant.distance}
+        shown |= {
+            f"{metric.name}_apart": metric.apart and metric.apart.value,
+            f"{metric.name}_control": metric.control and metric.control.value,
+            f"{metric.name}_beyond_apart": metric.beyond_apart and metric.beyond_apart.value,
+            f"{metric.name}_beyond_apart_low": beyond_apart.low,
+            f"{metric.name}_beyond_apart_high": beyond_apart.high,
+        }
+    return shown
+
+
+def sweep_sentence(rows: Sequence[Row]) -> str:
+    """What holds after the correction, and what the best variant does on rows that did not choose it."""
+    variants = SweptVariant.among(rows)
+    significant = [variant.name for variant in variants if variant.p < SURE]
+    sentence = f"Beyond luck (p < {SURE}, corrected over all): {', '.join(significant) or 'none'}."
+    for untouched in Untouched.among(rows):
+        if untouched.effect_within is not None:
+            sentence += (
+                f" {untouched.in_float32} of {len(variants)}, every claim among them, are computed again in float32; "
+                f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
+            )
+    for half in SplitHalf.among(rows):
+        if half.chosen is None or half.held_out is None:
+            continue
+        sentence += (
+            f" Best of one half of the rows: {100 * half.chosen:+.1f} there, {100 * half.held_out:+.1f} on the "
+            f"other half (most often {half.name}, in {half.same:.0%} of the splits)."
+        )
+    return sentence

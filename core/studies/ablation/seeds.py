@@ -33,17 +33,10 @@ from ..outcomes import finite, metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
-from ..tuning.finetuning_results import TunedRun, run_key
+from ..tuning.finetune import TunedRun, run_key
 from . import disabling
 from .disabling import RowOptions
-from .seed_records import (
-    SEED_WORDS,
-    HeadOverlap,
-    SeededRun,
-    SeedSource,
-    SeedSpread,
-    StableHead,
-)
+from .records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 
 SOURCES = ("head", "rows", "order")
 HALVES = 2
@@ -116,10 +109,10 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         cell: Seeds = unit.arguments
         base, task = studies.worker_cache.get_checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
-        run = studies.tuning.finetuning_run.FinetuningRun(
+        run = studies.tuning.finetune.FinetuningRun(
             task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key
         )
-        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
+        tuned, row_ids = studies.tuning.finetune.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
         opened = disabling.opened(RowOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
         weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])

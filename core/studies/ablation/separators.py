@@ -27,9 +27,8 @@ from ..provenance import provenance
 from ..records import Result
 from . import disabling
 from .disabling import RowOptions, units_of
-from .headlines import cut_headline
 from .knockout import layers_of
-from .records import SeparatorLayer, Untouched
+from .records import SeparatorLayer, Untouched, cut_headline
 
 FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 

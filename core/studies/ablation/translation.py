@@ -8,7 +8,7 @@ translation is the reference, word for word; the share of right tokens stands be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -24,18 +24,12 @@ from ..contract import Done, Flag, Study, Unit
 from ..headline import SURE, Headline, percent
 from ..options import Checkpoint, Data, Dtype, Limit, Seed
 from ..provenance import provenance
-from ..records import Result
-from .translation_records import (
-    AlignedHead,
-    ImportantTranslationHead,
-    PrunedColumn,
-    UntouchedTranslation,
-    ZeroedHead,
-)
+from ..records import Figure, Result
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint as Opened
     from ...models.encoding import Encoding
+
 
 PARTS_OF_IT = ("sweep", "importance", "prune", "align")
 COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Michel et al.'s names
@@ -89,6 +83,89 @@ class TranslationPartial:
     """The measurements, as partial results are added up."""
 
     seen: tuple[TranslationMeasurement, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntouchedTranslation(Result):
+    """The model as it is: shares of rows that are exact and of tokens that are right."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
+    name: str
+    exact: float
+    tokens: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationHead(Result):
+    """A head of an encoder-decoder. part: encoder, decoder or cross."""
+
+    name: str
+    part: str
+    layer: int
+    head: int
+    value: float
+    statistic: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroedHead(TranslationHead):
+    """A head zeroed: the change of exact rows (value), of tokens, and rows that flipped. p: corrected over heads."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
+    FIGURE = Figure("value", "change of exact rows", "{name}")
+    low: float | None
+    high: float | None
+    n: int
+    p: float
+    flipped: int
+    tokens_change: float | None
+    tokens_low: float | None
+    tokens_high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportantTranslationHead(TranslationHead):
+    """A head's importance."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("importance",)
+    FIGURE = Figure("value", "importance", "{name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrunedColumn(Result):
+    """`removed` heads of one column are gone, a share of its heads. change, low, high: of exact rows."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
+    column: str
+    removed: int
+    share: float
+    heads: str
+    exact: float
+    change: float | None
+    low: float | None
+    high: float | None
+    n: int
+    baseline: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignedHead(TranslationHead):
+    """How often a cross head's largest weight is on the aligned word, over n sentences; beside it the guess from
+    positions (baseline) and what it has more (above). best: the head that was right most often on train rows."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("alignment",)
+    FIGURE = Figure("value", "alignment", "{name}")
+    low: float | None
+    high: float | None
+    n: int
+    baseline: float
+    above: float | None
+    above_low: float | None
+    above_high: float | None
+    p: float
+    words: int
+    best: bool
 
 
 class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
@@ -175,6 +252,80 @@ def _train_rows(options: TranslationOptions) -> list[Translation]:
     return read_translations(options.train, split="train", limit=options.order_rows)
 
 
+# ---------------------------------------------------------------- rows
+
+
+def _about(name: str) -> Any:
+    head = Head.parse(name)
+    return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
+
+
+def _swept(measurement: TranslationMeasurement, seed: int) -> list[Result]:
+    before, after = measurement.exact[0], measurement.exact[1:]
+    p = effects.max_t(before, after, seed=seed)
+    intervals = effects.mean_intervals(before, after)
+    tokens = effects.mean_intervals(measurement.share[0], measurement.share[1:])
+    exact, share = float(before.mean()), float(measurement.share[0].mean())
+    results: list[Result] = [UntouchedTranslation(name="untouched", exact=exact, tokens=share, n=len(before))]
+    for k, name in enumerate(measurement.names):
+        head = ZeroedHead(
+            **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
+            low=intervals[k].low, high=intervals[k].high, n=len(before), p=float(p[k]),
+            flipped=int((before != after[k]).sum()),
+            tokens_change=tokens[k].value, tokens_low=tokens[k].low, tokens_high=tokens[k].high,
+        )  # fmt: skip
+        results.append(head)
+    return results
+
+
+def _important(measurement: TranslationMeasurement, seed: int) -> list[Result]:
+    return [
+        ImportantTranslationHead(**_about(name), statistic="importance", value=float(value))
+        for name, value in zip(measurement.names, measurement.values, strict=True)
+    ]
+
+
+def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
+    """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
+    intervals = effects.mean_intervals(measurement.exact[0], measurement.exact[1:])
+    whole = float(measurement.exact[0].mean())
+    results: list[Result] = []
+    for part, column in COLUMNS.items():
+        mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
+        none = effects.Interval(0.0, 0.0, 0.0)
+        for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
+            gone = [measurement.names[k] for k in mine[:removed]]
+            pruned = PrunedColumn(
+                column=column, removed=removed, share=removed / len(mine), heads=",".join(gone),
+                exact=whole + (change.value or 0), change=change.value, low=change.low, high=change.high,
+                n=int(measurement.exact.shape[1]), baseline=whole,
+            )  # fmt: skip
+            results.append(pruned)
+    return results
+
+
+def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
+    """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
+
+    best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
+    """
+    sentences = np.unique(measurement.row)
+    by_row = np.stack([measurement.exact[:, measurement.row == number].mean(1) for number in sentences], 1)
+    intervals = effects.mean_intervals(by_row[0], by_row[1:])
+    alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:])
+    p = effects.max_t(by_row[0], by_row[1:], seed=seed)
+    best = int(measurement.share[1:].mean(1).argmax())
+    return [
+        AlignedHead(
+            **_about(name), statistic="alignment", value=float(by_row[1 + k].mean()), low=alone[k].low,
+            high=alone[k].high, baseline=float(by_row[0].mean()), above=intervals[k].value, above_low=intervals[k].low,
+            above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(measurement.exact.shape[1]),
+            best=k == best,
+        )
+        for k, name in enumerate(measurement.names)
+    ]  # fmt: skip
+
+
 # ---------------------------------------------------------------- measuring
 
 
@@ -248,77 +399,3 @@ def _hits(
 def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> TranslationMeasurement:
     nothing = {name: np.zeros(0) for name in ("exact", "share", "values", "row")}
     return TranslationMeasurement(what, tuple(str(head) for head in heads), **(nothing | arrays))
-
-
-# ---------------------------------------------------------------- rows
-
-
-def _about(name: str) -> Any:
-    head = Head.parse(name)
-    return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
-
-
-def _swept(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    before, after = measurement.exact[0], measurement.exact[1:]
-    p = effects.max_t(before, after, seed=seed)
-    intervals = effects.mean_intervals(before, after)
-    tokens = effects.mean_intervals(measurement.share[0], measurement.share[1:])
-    exact, share = float(before.mean()), float(measurement.share[0].mean())
-    results: list[Result] = [UntouchedTranslation(name="untouched", exact=exact, tokens=share, n=len(before))]
-    for k, name in enumerate(measurement.names):
-        head = ZeroedHead(
-            **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
-            low=intervals[k].low, high=intervals[k].high, n=len(before), p=float(p[k]),
-            flipped=int((before != after[k]).sum()),
-            tokens_change=tokens[k].value, tokens_low=tokens[k].low, tokens_high=tokens[k].high,
-        )  # fmt: skip
-        results.append(head)
-    return results
-
-
-def _important(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    return [
-        ImportantTranslationHead(**_about(name), statistic="importance", value=float(value))
-        for name, value in zip(measurement.names, measurement.values, strict=True)
-    ]
-
-
-def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
-    intervals = effects.mean_intervals(measurement.exact[0], measurement.exact[1:])
-    whole = float(measurement.exact[0].mean())
-    results: list[Result] = []
-    for part, column in COLUMNS.items():
-        mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
-        none = effects.Interval(0.0, 0.0, 0.0)
-        for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
-            gone = [measurement.names[k] for k in mine[:removed]]
-            pruned = PrunedColumn(
-                column=column, removed=removed, share=removed / len(mine), heads=",".join(gone),
-                exact=whole + (change.value or 0), change=change.value, low=change.low, high=change.high,
-                n=int(measurement.exact.shape[1]), baseline=whole,
-            )  # fmt: skip
-            results.append(pruned)
-    return results
-
-
-def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
-    """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
-
-    best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
-    """
-    sentences = np.unique(measurement.row)
-    by_row = np.stack([measurement.exact[:, measurement.row == number].mean(1) for number in sentences], 1)
-    intervals = effects.mean_intervals(by_row[0], by_row[1:])
-    alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:])
-    p = effects.max_t(by_row[0], by_row[1:], seed=seed)
-    best = int(measurement.share[1:].mean(1).argmax())
-    return [
-        AlignedHead(
-            **_about(name), statistic="alignment", value=float(by_row[1 + k].mean()), low=alone[k].low,
-            high=alone[k].high, baseline=float(by_row[0].mean()), above=intervals[k].value, above_low=intervals[k].low,
-            above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(measurement.exact.shape[1]),
-            best=k == best,
-        )
-        for k, name in enumerate(measurement.names)
-    ]  # fmt: skip

@@ -3,17 +3,13 @@ from . import dependencies as dependencies
 from . import effective as effective
 from . import features as features
 from . import gallery as gallery
-from . import headlines as headlines
 from . import inputs as inputs
 from . import measures as measures
-from . import norm_measure as norm_measure
 from . import norms as norms
 from . import partials as partials
 from . import passes as passes
 from . import records as records
 from . import redundancy as redundancy
 from . import relations as relations
-from . import role_measure as role_measure
 from . import roles as roles
 from . import statistics as statistics
-from . import tagged_pieces as tagged_pieces

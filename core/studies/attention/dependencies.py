@@ -31,10 +31,9 @@ from ..headline import SURE, Headline, defined, percent, plural
 from ..options import Checkpoint, Limit, Seed
 from ..provenance import provenance
 from .attending import at_head, contrasted
-from .headlines import outstanding
 from .inputs import ROWS_A_UNIT
 from .partials import InputOffset, Pieces, RelationSums, added
-from .records import DependencyScore
+from .records import DependencyScore, outstanding
 from .relations import visible
 
 if TYPE_CHECKING:

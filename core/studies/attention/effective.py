@@ -21,10 +21,9 @@ from ..headline import Headline, defined, percent
 from ..options import Limit
 from ..records import Result
 from .attending import Attending, of_heads
-from .headlines import outstanding
 from .inputs import AttendingOptions, InputChunk, SourceText
 from .partials import EffectiveSums, Pieces
-from .records import EffectiveScore, LengthCorrelation
+from .records import EffectiveScore, LengthCorrelation, outstanding
 
 if TYPE_CHECKING:
     from .measures import EffectiveMeasure

@@ -28,10 +28,9 @@ from ..headline import Headline
 from ..options import Pipeline
 from ..records import Result, picked
 from .attending import Attending, at_head, beside_null, contrasted, score_of
-from .headlines import above_null, outstanding
 from .inputs import AttendingOptions
 from .partials import FeatureSums, Pieces
-from .records import Score
+from .records import Score, above_null, outstanding
 
 if TYPE_CHECKING:
     from .measures import FeatureMeasure

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pydantic.dataclasses
 
-from ... import studies
+from ... import capture, studies
 from ...scoring.definitions import STATISTICS, TYPES
+from ...scoring.intervals import Means
 from ...scoring.registry import FEATURE_SCORES, MAP_SCORES, HeadScore, Need
 from ...store.rows import Row
 from ...tasks.features import feature_of
@@ -24,13 +26,16 @@ from ..records import picked
 from . import features
 from .attending import Attending, of_heads
 from .features import FeatureNames
-from .headlines import outstanding
 from .inputs import AttendingOptions, SourceText
-from .partials import NormSums, Pieces
-from .records import Score
+from .partials import InputOffset, NormSums, Pieces
+from .records import Score, outstanding
 
 if TYPE_CHECKING:
-    from .norm_measure import NormMeasure
+    from ...capture.norms import Contributions
+    from ...models.checkpoint import Checkpoint
+
+
+KOBAYASHI = "Kobayashi et al. 2020"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -39,9 +44,6 @@ class NormsOptions(AttendingOptions):
 
     pipeline: Pipeline = None
     features: FeatureNames = features.FEATURES
-
-
-KOBAYASHI = "Kobayashi et al. 2020"
 
 
 def _of_norms(score: HeadScore, needs: tuple[Need, ...]) -> HeadScore:
@@ -76,7 +78,7 @@ class Norms(Attending[NormsOptions, NormSums]):
 
     def measure(self, options: NormsOptions, checkpoint: Any) -> "NormMeasure":
         """Norms on one checkpoint."""
-        return studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
+        return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
         """One pass that hands over values beside weights."""
@@ -107,3 +109,56 @@ class Norms(Attending[NormsOptions, NormSums]):
 
 
 STUDY = Norms()
+
+
+# ---------------------------------------------------------------- norm-based attention
+
+
+class NormMeasure:
+    """Everything about norms on one checkpoint."""
+
+    tags = True
+
+    def __init__(self, checkpoint: "Checkpoint", features: Sequence[str], *, seed: int):
+        self.checkpoint = checkpoint
+        self.features = studies.attention.measures.FeatureMeasure(checkpoint, features, seed=seed)
+        self.statistics = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
+        self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
+
+    def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
+        """One forward pass over all inputs. Raises InputError where the family hands over no values."""
+        for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
+            prepared = studies.attention.passes.prepare(
+                self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]
+            )
+            observers = [*self.features.take(prepared), self.statistics.statistics_of(prepared)]
+            types = [list(studies.attention.measures.token_types(ready.encoding).values()) for ready in prepared]
+            numbers = [ready.number for ready in prepared]
+
+            def take(layer: int, taken: "Contributions", chosen: list[int], observers: Any = observers,
+                     types: Any = types, numbers: Any = numbers) -> None:  # fmt: skip
+                maps = capture.norms.normalised(taken.norms())
+                for observer in observers:
+                    observer.update(layer, maps, chosen)
+                self._lengths(layer, taken, [types[k] for k in chosen], [numbers[k] for k in chosen])
+
+            capture.norms.contributions(self.checkpoint, [ready.encoding for ready in prepared], take)
+
+    def _lengths(self, layer: int, taken: "Contributions", types: Sequence[Any], numbers: list[int]) -> None:
+        lengths = taken.lengths().double().cpu().numpy()  # [batch, head, key]
+        lengths = lengths / np.maximum(lengths.mean(-1, keepdims=True), 1e-30)
+        sums = np.stack(
+            [
+                np.stack([length[:, list(keys)].mean(-1) if keys else np.zeros(len(length)) for keys in mine], -1)
+                for length, mine in zip(lengths, types, strict=True)
+            ]
+        )
+        counts = np.array([[float(bool(keys)) for keys in mine] for mine in types])
+        self.means.update(layer, sums, counts, numbers)
+
+    def sums(self, at: InputOffset) -> NormSums:
+        """The sums over all inputs so far; at: which inputs they are of."""
+        shape = (self.checkpoint.layers, self.checkpoint.heads)
+        return NormSums(
+            at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at)
+        )

@@ -28,10 +28,9 @@ from ..head_facts import Fact, HeadScores, each, number
 from ..headline import Headline
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, contrasted, ends, score_of
-from .headlines import above_null, outstanding
 from .inputs import AttendingOptions, Tasks
 from .partials import Pieces, RelationSums
-from .records import RelationScore
+from .records import RelationScore, above_null, outstanding
 
 if TYPE_CHECKING:
     from .measures import RelationMeasure

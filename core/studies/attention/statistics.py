@@ -24,10 +24,9 @@ from ..contract import Flag, Unit
 from ..headline import Headline
 from ..records import picked
 from .attending import Attending, of_heads, score_of
-from .headlines import outstanding
 from .inputs import AttendingOptions
 from .partials import Pieces, StatisticsSums
-from .records import PlaceScore, Score
+from .records import PlaceScore, Score, outstanding
 
 if TYPE_CHECKING:
     from .measures import StatisticsMeasure

@@ -1,13 +1,6 @@
 from . import circuit as circuit
-from . import circuit_pairs as circuit_pairs
-from . import circuit_race as circuit_race
-from . import circuit_table as circuit_table
 from . import edge_effects as edge_effects
-from . import foils as foils
-from . import gate_table as gate_table
 from . import gates as gates
-from . import logit_differences as logit_differences
 from . import pairs as pairs
 from . import records as records
 from . import shapley as shapley
-from . import shapley_table as shapley_table

@@ -12,38 +12,64 @@ same answer too carries something else than the answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import psutil
 import pydantic.dataclasses
 
-from ... import capture
+from ... import capture, studies
+from ...capture.edge_names import Edge, Graph
 from ...errors import InputError
+from ...reading import lines_of, read_text
+from ...scoring import effects
+from ...scoring.circuits import (
+    THRESHOLD,
+    circuit_sizes,
+    curve_areas,
+    half_level,
+    selection_probabilities,
+)
+from ...scoring.racing import Rules, Standings, next_step, standings
+from ...scoring.recovered_share import recovered_share
 from ...store.rows import Row
-from ...tasks.glue import task_of
+from ...tasks.glue import TaskRow, task_of
 from ..ablation import disabling
 from ..ablation.disabling import RowOptions
+from ..ablation.perturb import DEFAULT, made_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..options import Limit
+from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
-from . import circuit_pairs, circuit_race, circuit_table, foils
-from .circuit_race import CircuitPartial, CircuitState, Wanted
 from .records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ...capture.edges import AlignedPairs
+    from ...models.checkpoint import Checkpoint
     from ...models.encoding import Encoding
 
+
+OTHER_ROW = "row"  # B is another row of as many tokens
+KINDS = (OTHER_ROW, *DEFAULT)
+ANSWERS = ("different", "same", "any")
+FLOOR = 0.1  # logits: pairs whose m differ less have nothing to trace
+Texts = tuple[str, str | None]
 SHOWN_EDGES = 30  # of a terminal's table
 PAIRS_A_UNIT = 8
 FILE_HELP = "pairs of your own: two sentences a line, a tab between; for a language model then a word and its foil"
 BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
+MASK = "[MASK]"
+WITHOUT_WORDS, WITH_WORDS = 2, 4
+DRAWS = 3  # random circuits of a size
+NOT_RACED = "not raced"
+NOT_CLIPPED = "mean"
+EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attribution and a sample
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -51,7 +77,7 @@ class CircuitOptions(RowOptions):
     """Which checkpoint, on which pairs, held to what."""
 
     limit: Limit = 400
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit_pairs.KINDS)}")] = circuit_pairs.OTHER_ROW
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
     pairs: Annotated[int, Flag("that decide about edges", least=1)] = 100
@@ -63,6 +89,34 @@ class CircuitOptions(RowOptions):
     first: Annotated[int, Flag("pairs at the first look", least=4)] = 24
     strongest: Annotated[int, Flag("edges that race by attribution; 0: all up to 2,500, else 1,000", least=0)] = 0
     sample: Annotated[int, Flag("random other edges that race", least=0)] = 200
+
+
+@dataclass(frozen=True)
+class CircuitPartial:
+    """What units measured; None where a unit did not.
+
+    Attributes:
+        pairs: all pairs, from the first unit alone.
+        numbers: which pairs were measured. *Shape:* (pair,), int.
+        attribution: integrated attribution of edges. *Shape:* (edge, pair).
+        exact: exact effects in logits; NaN where an edge was not run. *Shape:* (edge, pair).
+        kept: m of circuits on pairs that judge. *Shape:* (circuit, pair).
+    """
+
+    pairs: "PairSet | None" = None
+    numbers: np.ndarray | None = None
+    attribution: np.ndarray | None = None
+    exact: np.ndarray | None = None
+    kept: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be measured next. what: "attribution", "exact", "circuits" or nothing; edges: numbers of edges."""
+
+    what: str
+    numbers: tuple[int, ...] = ()
+    edges: tuple[int, ...] = ()
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
@@ -79,7 +133,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
         """A classifier and labels, unless the pairs name words that a language model fills in."""
-        return frozenset() if foils.names_words(options.get("pairs_file")) else self.needs
+        return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
         """First which pairs there are."""
@@ -89,8 +143,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             raise InputError(f"A pair counts up to a multiple of the margin above 1; seen {options.clip:g}: raise it.")
         if not 0 < options.alpha < 1:
             raise InputError(f"The chance of a wrong verdict lies between 0 and 1; seen {options.alpha:g}: change it.")
-        circuit_pairs.check(options)
-        circuit_pairs.texts_of(options)
+        check(options)
+        texts_of(options)
         return [Unit("pairs", Wanted("pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
@@ -104,14 +158,14 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
     def run(self, options: CircuitOptions, unit: Unit) -> Done[CircuitPartial]:
         """One unit: which pairs there are, or what was wanted of some of them."""
-        opened, wanted = foils.opened(options), unit.arguments
+        opened, wanted = opened_model(options), unit.arguments
         pairs = _pairs(options, opened.checkpoint.weights_hash)
         numbers = range(len(pairs.firsts)) if wanted.what == "pairs" else wanted.numbers
         if wanted.what == "pairs":
-            circuit_pairs.division_of(options, pairs)
+            division_of(options, pairs)
             _fits_in_memory(pairs)
             partial = CircuitPartial(pairs)
-            first = foils.encoded(opened.checkpoint, circuit_pairs.texts_of(options)[int(pairs.firsts[0])][0])
+            first = encoded(opened.checkpoint, texts_of(options)[int(pairs.firsts[0])][0])
             _stack(options, opened, first)
         else:
             partial = measured(options, opened, pairs, wanted)
@@ -119,13 +173,13 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
 
     def merge(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> CircuitPartial:
         """All that was measured."""
-        return circuit_race.merged(partials)
+        return merge_all(partials)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
         """The circuit in one record, its edges, its curve, and the pairs; nothing while it is under way."""
         if merged.kept is None:
             return []
-        return circuit_table.results(CircuitState(options, merged), task_of(options.task).key)
+        return results(CircuitState(options, merged), task_of(options.task).key)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
@@ -134,7 +188,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return Headline(
             f"Of {circuit.raced} edges {circuit.matter} {matter} beyond the margin "
             f"and {circuit.open} {'is' if circuit.open == 1 else 'are'} open; "
-            f"{circuit_table.said_of_stability(circuit)} The strongest is {most.name}.",
+            f"{said_of_stability(circuit)} The strongest is {most.name}.",
             circuit.n,
             "pairs",
             f"all verdicts hold together with {1 - circuit.alpha:.0%}",
@@ -153,27 +207,706 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             [mean.columns(*of_mean) for mean in EdgeMean.among(rows) if mean.name in shown],
             "effect: mean, not clipped",
             f"{summary.matter} of {summary.raced} edges matter beyond {summary.margin:.3f} logits, {summary.open} are "
-            f"open; {circuit_table.said_of_stability(summary)}",
+            f"open; {said_of_stability(summary)}",
         ]
 
 
 STUDY = CircuitStudy()
 
 
+# ---------------------------------------------------------------- what was measured so far, and what is measured next
+
+
+def merge_all(partials: Sequence[CircuitPartial]) -> CircuitPartial:
+    """All that was measured, by pair; NaN where nothing was."""
+    pairs = next(part.pairs for part in partials if part.pairs is not None)
+    edges, count = len(Graph(pairs.layers, pairs.heads).edges), len(pairs.firsts)
+    whole = {name: np.full((edges, count), np.nan) for name in ("attribution", "exact")}
+    judged = [part for part in partials if part.kept is not None]
+    by_circuit = np.full((judged[0].kept.shape[0], count), np.nan) if judged else None  # type: ignore[union-attr]
+    for part in partials:
+        if part.numbers is None:
+            continue
+        for name, values in whole.items():
+            new = getattr(part, name)
+            if new is not None:
+                values[:, part.numbers] = np.where(np.isnan(new), values[:, part.numbers], new)
+        if part.kept is not None and by_circuit is not None:
+            by_circuit[:, part.numbers] = part.kept
+    return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
+
+
+@dataclass(frozen=True)
+class CircuitState:
+    """A circuit's study at some point, from all that was measured."""
+
+    options: "CircuitOptions"
+    taken: CircuitPartial
+
+    @property
+    def pairs(self) -> "PairSet":
+        """Every pair."""
+        assert self.taken.pairs is not None  # noqa: S101 - the first unit says
+        return self.taken.pairs
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The checkpoint's nodes."""
+        return Graph(self.pairs.layers, self.pairs.heads)
+
+    @cached_property
+    def division(self) -> "Division":
+        """Which pairs are for what."""
+        return division_of(self.options, self.pairs)
+
+    @cached_property
+    def attributed(self) -> np.ndarray:
+        """The pairs that attribution is taken on: all that decide where it proposes, else the first look's."""
+        deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
+        proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
+        return deciding if proposes else deciding[: self.options.first]
+
+    @cached_property
+    def attribution(self) -> np.ndarray:
+        """Attribution of the pairs that it is taken on [edge, pair]."""
+        assert self.taken.attribution is not None  # noqa: S101
+        return self.taken.attribution[:, self.attributed]
+
+    @cached_property
+    def exact(self) -> np.ndarray:
+        """Exact effects on the pairs that decide [edge, pair]; NaN where an edge was not run."""
+        assert self.taken.exact is not None  # noqa: S101
+        return self.taken.exact[:, self.division.deciding]
+
+    @cached_property
+    def proposed(self) -> np.ndarray:
+        """The edges that race because attribution says they are strong."""
+        order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
+        edge_count = len(self.graph.edges)
+        count = (
+            (edge_count if edge_count <= EVERY_EDGE else 1000)
+            if self.options.strongest == 0
+            else self.options.strongest
+        )
+        return np.sort(order[:count])
+
+    @cached_property
+    def sampled(self) -> np.ndarray:
+        """Random other edges, which say what attribution misses."""
+        others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
+        drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
+        return np.sort(others[drawn])
+
+    @cached_property
+    def raced(self) -> np.ndarray:
+        """All edges that race, by number."""
+        return np.sort(np.concatenate([self.proposed, self.sampled]))
+
+    @cached_property
+    def scale(self) -> float:
+        """Mean |m(A) - m(B)| of the pairs that decide: what margins are a share of."""
+        deciding = self.division.deciding
+        return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What verdicts are held to, in logits."""
+        margin, count = self.options.margin * self.scale, len(self.division.deciding)
+        first = min(self.options.first, count)
+        return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
+
+    @cached_property
+    def standings(self) -> Standings:
+        """Where each edge that races stands."""
+        return standings(self.exact[self.raced], self.rules)
+
+    @cached_property
+    def mattering(self) -> np.ndarray:
+        """Numbers of the edges that matter."""
+        return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
+
+    def next(self) -> Wanted:
+        """What is to be measured next."""
+        deciding = self.division.deciding
+        if np.isnan(self.attribution).any():
+            return Wanted("attribution", tuple(map(int, self.attributed)))
+        step = next_step(self.exact[self.raced], self.rules)
+        if not step.over:
+            numbers = deciding[step.start : step.stop]
+            return Wanted("exact", tuple(map(int, numbers)), tuple(map(int, self.raced[step.heads])))
+        pairs = map(int, [*deciding, *self.division.control])
+        lacking = [pair for pair in pairs if np.isnan(self._exact_of(pair, self.mattering)).any()]
+        if lacking:  # none where no edge matters
+            return Wanted("exact", tuple(lacking), tuple(map(int, self.mattering)))
+        if self.taken.kept is None:
+            return Wanted("circuits", tuple(map(int, self.division.judging)), tuple(map(int, self.ranked)))
+        return Wanted("nothing")
+
+    def _exact_of(self, pair: int, edges: np.ndarray) -> np.ndarray:
+        assert self.taken.exact is not None  # noqa: S101
+        return self.taken.exact[edges, pair]
+
+    @cached_property
+    def ranked(self) -> np.ndarray:
+        """All edges, strongest first: those that raced by |exact effect|, then the others by |attribution|."""
+        means = np.zeros(len(self.graph.edges))
+        raced = self.exact[self.raced]
+        means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
+        return np.lexsort((-np.abs(self.attribution.mean(1)), -means))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every edge."""
+        return self.graph.edges
+
+
+# ---------------------------------------------------------------- result records
+
+
+def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
+    """The circuits of a curve: their order, how many edges they have, and which draw or layer it is."""
+    edge_count = len(graph.edges)
+    sizes = circuit_sizes(edge_count)
+    circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
+    circuits += [("random", size, draw) for size in sizes[:-1] for draw in range(DRAWS)]
+    for layer in range(graph.layers):
+        circuits.append((f"without L{layer + 1}", sum(graph.layer_of(e.receiver) != layer for e in graph.edges), layer))
+    return circuits
+
+
+def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
+    """Which senders each receiver hears in every circuit of the curve.
+
+    Returns:
+        In the order of `circuits_of`. *Shape:* (circuit, receiver, sender), bool.
+    """
+    edges, masks = graph.edges, []
+    for order, size, number in circuits_of(graph):
+        if order == "random":
+            drawn = np.random.default_rng([seed, size, number]).permutation(len(edges))[:size]
+            drawn_edges = [edges[k] for k in drawn]
+        elif order.startswith("without"):
+            drawn_edges = [edge for edge in edges if graph.layer_of(edge.receiver) != number]
+        else:
+            drawn_edges = [edges[k] for k in ranked[:size]]
+        masks.append(graph.mask(drawn_edges))
+    return np.stack(masks)
+
+
+def results(state: "CircuitState", task: str) -> list[Result]:
+    """The circuit, its edges in their order, the curve, the pairs."""
+    edges = _edges(state)
+    curve = _curve(state)
+    return [_summary(state, task, edges, curve), *edges, *_means(state, edges), *curve, *_pair_records(state)]
+
+
+def _edges(state: "CircuitState") -> list[CircuitEdge]:
+    """Every edge, in the order of the graph."""
+    graph, race = state.graph, state.standings
+    index_of = {int(number): k for k, number in enumerate(state.raced)}
+    is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
+    exact = state.exact.copy()
+    exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
+    selection = selection_probabilities(exact, half_level(len(state.edges)), seed=state.options.seed)
+    ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
+    proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
+    estimator = f"mean; a pair counts up to {state.rules.clip:.3g} logits"
+    edge_rows = []
+    for number, edge in enumerate(state.edges):
+        (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
+        arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
+        edge_rows.append(CircuitEdge(
+            name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
+            edge_kind=graph.kind(edge),
+            sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
+            receiver_layer=graph.layer_of(edge.receiver),
+            estimator=estimator if at is not None else "",
+            effect=finite(race.value[at]) if at is not None else None,
+            low=finite(race.low[at]) if at is not None else None,
+            high=finite(race.high[at]) if at is not None else None,
+            verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
+            rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
+            stable=bool(selection[number] >= THRESHOLD), n=int(race.rows[at]) if at is not None else 0,
+        ))  # fmt: skip
+    return edge_rows
+
+
+def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
+    """Means that are not clipped, on the pairs that decide and on those of the same answer, of edges measured there."""
+    assert state.taken.exact is not None  # noqa: S101
+    found = []
+    sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
+    for pairs, numbers in sets:
+        values = state.taken.exact[:, numbers]
+        measured = np.flatnonzero(np.isfinite(values).all(1)) if len(numbers) > 1 else np.zeros(0, int)
+        ends = effects.mean_intervals(np.zeros(len(numbers)), values[measured], most=None) if len(measured) else []
+        found += [
+            EdgeMean(name=edges[int(number)].name, pairs=pairs, estimator=NOT_CLIPPED, effect=one.value,
+                     low=one.low, high=one.high, n=len(numbers))
+            for number, one in zip(measured, ends, strict=True) if one.value is not None
+        ]  # fmt: skip
+    return found
+
+
+def _curve(state: "CircuitState") -> list[Faithfulness]:
+    """Faithfulness of every circuit, the draws of random ones taken together."""
+    assert state.taken.kept is not None  # noqa: S101 - all stages are there
+    judging, circuits = state.division.judging, circuits_of(state.graph)
+    kept = state.taken.kept[:, judging]
+    first, none = state.pairs.first_m[judging], kept[0]
+    rows: dict[tuple[str, int], list[int]] = {}
+    for index, (order, size, _) in enumerate(circuits):
+        rows.setdefault((order, size), []).append(index)
+    names = [name for name in rows if name[0] != "none"]
+    means = np.stack([kept[rows[name]].mean(0) for name in names])
+    shares = recovered_share(first, none, means, floor=0.0, seed=state.options.seed)
+    return [
+        Faithfulness(order=order, size=size, value=float(shares.share[k]), low=finite(shares.low[k]),
+                     high=finite(shares.high[k]), n=shares.n)
+        for k, (order, size) in enumerate(names)
+    ]  # fmt: skip
+
+
+def _summary(
+    state: "CircuitState", task: str, edges: Sequence[CircuitEdge], curve: Sequence[Faithfulness]
+) -> CircuitSummary:
+    options, division, rules = state.options, state.division, state.rules
+    verdicts, count = state.standings.verdicts, len(state.edges)
+    areas = {}
+    for order in ("effect", "random"):
+        points = [point for point in curve if point.order == order]
+        areas[order] = curve_areas([point.size for point in points], [point.value for point in points], count)
+    ratio = (state.pairs.first_m - state.pairs.second_m)[division.deciding]
+    mattering = [edge for edge in edges if edge.verdict == "matters"]
+    missed = _missed(state)
+    return CircuitSummary(
+        name="circuit", task=task, pairs_by="file" if options.pairs_file else options.kind, answers=options.answers,
+        edges=count, raced=len(state.raced), matter=len(mattering),
+        does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
+        margin_share=options.margin, margin=rules.margin, clip=rules.clip, alpha=rules.alpha,
+        difference=float(ratio.mean()), stable=sum(edge.stable for edge in edges), threshold=THRESHOLD,
+        bound=1.0, level=half_level(count), cpr=areas["effect"][0], cmd=areas["effect"][1],
+        random_cpr=areas["random"][0], of_matter_proposed=_proposed(state, mattering), missed=missed[0],
+        missed_low=missed[1], missed_high=missed[2],
+        evaluations=int(np.isfinite(state.exact).sum()), of_evaluations=count * len(division.deciding),
+        n=len(division.deciding), judging=len(division.judging), control=len(division.control),
+        not_made=state.pairs.not_made, under_floor=state.pairs.under_floor,
+    )  # fmt: skip
+
+
+def _proposed(state: "CircuitState", mattering: Sequence[CircuitEdge]) -> int:
+    """How many of the edges that matter are among as many strongest by attribution: what proposing alone would find."""
+    order = np.argsort(-np.abs(state.attribution.mean(1)), kind="stable")[: len(mattering)]
+    return len(set(order.tolist()) & set(state.mattering.tolist()))
+
+
+def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
+    """Of the edges that attribution did not propose the share that matters, with Clopper and Pearson's interval."""
+    if not len(state.sampled):
+        return None, None, None
+    from scipy.stats import binomtest  # half a second of start-up
+
+    count = len(set(state.sampled.tolist()) & set(state.mattering.tolist()))
+    ends = binomtest(count, len(state.sampled)).proportion_ci(0.95, "exact")
+    return count / len(state.sampled), float(ends.low), float(ends.high)
+
+
+def _pair_records(state: "CircuitState") -> list[CircuitPair]:
+    division, pairs = state.division, state.pairs
+    sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
+    return [
+        CircuitPair(
+            use=use,
+            first=int(pairs.firsts[k]),
+            second=int(pairs.seconds[k]),
+            first_m=float(pairs.first_m[k]),
+            second_m=float(pairs.second_m[k]),
+            same=bool(pairs.same[k]),
+        )
+        for use, numbers in sets
+        for k in numbers.tolist()
+    ]
+
+
+def said_of_stability(circuit: CircuitSummary) -> str:
+    """Which edges are stable, in one sentence."""
+    if circuit.level is None:
+        return "an earlier version chose stable edges by a rule that does not hold: run the study again."
+    if not circuit.stable:
+        return "no edge is stable: none differs from 0 in 90 % of half-samples."
+    return (
+        f"{circuit.stable} {'is' if circuit.stable == 1 else 'are'} stable (different from 0 in "
+        f"{circuit.threshold:.0%} of half-samples), of which at most {circuit.bound:.1f} is expected to have no effect."
+    )
+
+
+# ---------------------------------------------------------------- pairs of a language model
+
+
+def columns_of(path: str) -> list[list[str]]:
+    """The lines of a file of pairs, each in its two or four columns.
+
+    Raises:
+        InputError: it cannot be read, or a line has another number of columns than the first.
+    """
+    try:
+        lines = lines_of(read_text(path, given=True))
+    except OSError as error:
+        raise InputError(
+            f"A file of pairs is text in UTF-8, a tab between two sentences; {path} cannot be read: name another."
+        ) from error
+    split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
+    if not split:
+        raise InputError(f"A file of pairs has a pair in every line; {path} has no line: write some.")
+    wanted = WITH_WORDS if len(split[0]) == WITH_WORDS else WITHOUT_WORDS
+    for number, parts in enumerate(split, 1):
+        if len(parts) != wanted or not all(parts):
+            raise InputError(
+                "Every line of a file of pairs has two sentences with a tab between, then a word and its foil "
+                f"in all or none; line {number} has not: mend it."
+            )
+    return split
+
+
+def names_words(path: str | None) -> bool:
+    """Whether the lines of a file of pairs end in a word and its foil, for a language model to choose between."""
+    return path is not None and len(columns_of(path)[0]) == WITH_WORDS
+
+
+def fills_words(options: "CircuitOptions") -> bool:
+    """Whether the pairs of a study name words that a language model fills in."""
+    return names_words(options.pairs_file)
+
+
+def opened_model(options: "CircuitOptions") -> disabling.Opened:
+    """The classifier of the options, or the language model where pairs name words.
+
+    Raises:
+        CheckpointError: it has no such head.
+    """
+    if not fills_words(options):
+        return disabling.opened(options)
+    model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
+    return disabling.Opened(model, task_of(options.task), ())
+
+
+def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
+    """A text as the checkpoint reads it, with its own mask where [MASK] is written."""
+    mask = checkpoint.tokenizer.mask_token or MASK
+    return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
+
+
+def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
+    """Where the word is filled in: a decoder's last token, or the one mask.
+
+    Returns:
+        The position, from 0.
+
+    Raises:
+        InputError: a masked model's sentence has no mask, or several.
+    """
+    if checkpoint.causal:
+        return len(encoding) - 1
+    places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
+    if len(places) != 1:
+        raise InputError(
+            f'A sentence with a word to fill in has one {MASK}; "{encoding.text[:60]}" has {len(places)}: mend it.'
+        )
+    return places[0]
+
+
+def piece_of(checkpoint: "Checkpoint", word: str) -> int:
+    """The vocabulary's number of a word that is one piece after a space: a byte-level mask takes the space with it.
+
+    Args:
+        word: without spaces.
+
+    Raises:
+        InputError: it is several pieces, or none, or unknown.
+    """
+    tokenizer = checkpoint.tokenizer
+    pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
+    if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
+        raise InputError(
+            f'A word and its foil are one piece each; "{word[:40]}" is {len(pieces)} or unknown: take another.'
+        )
+    return int(pieces[0])
+
+
+def word_differences(
+    checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The logit of every word less its foil's, in A and in B.
+
+    Args:
+        sides: the sentences A, then the sentences B, one a pair.
+
+    Returns:
+        m of A and of B, then the numbers of words and of foils in the vocabulary. *Shape:* (pair,) each.
+
+    Raises:
+        InputError: a word is not one piece, a foil is the word itself, or a sentence has no place to fill.
+    """
+    pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
+    if (pieces[:, 0] == pieces[:, 1]).any():
+        number = int((pieces[:, 0] == pieces[:, 1]).argmax()) + 1
+        raise InputError(f"A foil is another word; line {number} has the same twice: mend it.")
+    at, found = np.arange(len(pieces)), []
+    for encodings in sides:
+        places = [place_of(checkpoint, encoding) for encoding in encodings]
+        logits = capture.logits.answers(checkpoint, encodings, places).double().cpu().numpy()
+        found.append(logits[at, pieces[:, 0]] - logits[at, pieces[:, 1]])
+    return found[0], found[1], pieces[:, 0], pieces[:, 1]
+
+
+# ---------------------------------------------------------------- pairs of inputs
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Every pair that could be made and whose two inputs differ enough.
+
+    Attributes:
+        firsts: place of A's row in the task, or its line in a file of pairs. *Shape:* (pair,), int.
+        seconds: place of B's row; -1 where B was made of A or both stand in a file. *Shape:* (pair,), int.
+        first_m: the logit difference of A. *Shape:* (pair,).
+        second_m: that of B. *Shape:* (pair,).
+        answer: the output whose logit counts; of a language model the word's number. *Shape:* (pair,), int.
+        rival: the output whose logit is taken off; -1 of a score. *Shape:* (pair,), int.
+        same: whether A and B have the same answer. *Shape:* (pair,), bool.
+        lengths: A's tokens. *Shape:* (pair,), int.
+        under_floor: how many were left out because their m differ by less than FLOOR.
+    """
+
+    layers: int
+    heads: int
+    firsts: np.ndarray
+    seconds: np.ndarray
+    first_m: np.ndarray
+    second_m: np.ndarray
+    answer: np.ndarray
+    rival: np.ndarray
+    same: np.ndarray
+    lengths: np.ndarray
+    not_made: int
+    under_floor: int
+
+
+@dataclass(frozen=True)
+class Division:
+    """What each pair is for, by its number; no pair is in two sets.
+
+    Attributes:
+        deciding: pairs that decide about edges. *Shape:* (pair,), int.
+        judging: pairs that judge circuits. *Shape:* (pair,), int.
+        control: pairs of the same answer. *Shape:* (pair,), int.
+    """
+
+    deciding: np.ndarray
+    judging: np.ndarray
+    control: np.ndarray
+
+
+def check(options: "CircuitOptions") -> None:
+    """Raises InputError for options that no pair can have."""
+    if options.kind not in KINDS:
+        raise InputError(f'A pair is made by one of {", ".join(KINDS)}; "{options.kind}" is none of them: choose one.')
+    if options.answers not in ANSWERS:
+        raise InputError(f'Answers are {", ".join(ANSWERS)}; "{options.answers}" is none of them: choose one.')
+    if options.pairs < 12:
+        raise InputError(f"Edges are decided on at least 12 pairs; {options.pairs} were asked for: raise --pairs.")
+    if options.judging < 4:
+        raise InputError(
+            f"Circuits are judged on at least 4 other pairs; {options.judging} were asked for: raise them."
+        )
+
+
+def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
+    """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
+    if options.pairs_file is None:
+        return [((row.text, row.pair), None) for row in disabling.rows_of(options)]
+    return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
+
+
+def made_pairs(options: "CircuitOptions", opened: disabling.Opened) -> PairSet:
+    """Every pair of the options with what the checkpoint says of it.
+
+    Raises InputError where none can be made.
+    """
+    every = texts_of(options)
+    if fills_words(options):
+        return _with_foils(options, opened, every)
+    encodings = [opened.checkpoint.encode(*first) for first, _ in every]
+    logits = capture.running.predict(opened.checkpoint, encodings).double().numpy()
+    if options.pairs_file is None and options.kind == OTHER_ROW:
+        firsts, seconds = _other_rows(encodings, _answers(logits), options.seed)
+        others = logits[seconds]
+        not_made = 0
+    else:
+        texts = [other_text(options, opened, text, number) for number, text in enumerate(every)]
+        firsts = np.array([k for k, text in enumerate(texts) if text is not None], dtype=int)
+        seconds, not_made = np.full(len(firsts), -1), len(every) - len(firsts)
+        made = [opened.checkpoint.encode(*text) for text in texts if text is not None]
+        others = capture.running.predict(opened.checkpoint, made).double().numpy() if made else logits[:0]
+    if not len(firsts):
+        raise InputError(
+            f'No pair could be made of the {len(every)} rows by "{options.kind}": choose another kind, or more rows.'
+        )
+    return _measured(opened, (firsts, seconds), (logits[firsts], others), encodings, not_made)
+
+
+def _with_foils(
+    options: "CircuitOptions", opened: disabling.Opened, every: list[tuple[Texts, Texts | None]]
+) -> PairSet:
+    """Pairs of a language model; B has another answer where it prefers the foil and A does not, or the other way."""
+    words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
+    sides = [
+        [encoded(opened.checkpoint, texts) for texts in side if texts is not None] for side in zip(*every, strict=True)
+    ]
+    first, second, answer, rival = word_differences(opened.checkpoint, sides, words)
+    columns = (np.arange(len(every)), np.full(len(every), -1), first, second, answer, rival,
+               np.sign(first) == np.sign(second), np.array([len(encoding) for encoding in sides[0]]))  # fmt: skip
+    return _far(opened, columns, 0)
+
+
+def _far(opened: disabling.Opened, columns: tuple[np.ndarray, ...], not_made: int) -> PairSet:
+    """The pairs whose m differ enough."""
+    far = np.abs(columns[2] - columns[3]) >= FLOOR
+    return PairSet(
+        opened.checkpoint.layers,
+        opened.checkpoint.heads,
+        *(column[far] for column in columns),
+        not_made=not_made,  # type: ignore[misc]
+        under_floor=int((~far).sum()),
+    )
+
+
+def _answers(logits: np.ndarray) -> np.ndarray:
+    """What is answered: a class, or whether a score lies above the median."""
+    return logits.argmax(1) if logits.shape[1] > 1 else (logits[:, 0] > np.median(logits[:, 0])).astype(int)
+
+
+def other_text(
+    options: "CircuitOptions", opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
+) -> Texts | None:
+    """B's texts; None where it cannot be made."""
+    if text[1] is not None:
+        return text[1]
+    row = TaskRow(str(number), text[0][0], text[0][1], 0)
+    return made_of(options.kind, row, options.seed + number, opened.checkpoint.tokenizer.mask_token)
+
+
+def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of as many tokens, each in one pair at most: those of different answers first, then of the same."""
+    generator = np.random.default_rng(seed)
+    by_length: dict[int, list[int]] = {}
+    for number in generator.permutation(len(encodings)).tolist():
+        by_length.setdefault(len(encodings[number]), []).append(number)
+    pairs: list[tuple[int, int]] = []
+    for length in sorted(by_length):
+        left = by_length[length]
+        while len(left) > 1:
+            first = left.pop()
+            other = next((k for k in left if answers[k] != answers[first]), left[0])
+            left.remove(other)
+            pairs.append((first, other))
+    columns = np.array(pairs, dtype=int).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+def _measured(
+    opened: disabling.Opened,
+    places: tuple[np.ndarray, np.ndarray],
+    logits: tuple[np.ndarray, np.ndarray],
+    encodings: "Sequence[Encoding]",
+    not_made: int,
+) -> PairSet:
+    """The logit difference of every pair: A's answer less B's, or its strongest rival where they agree."""
+    first, second = logits
+    at, count = np.arange(len(first)), first.shape[1]
+    if count == 1:
+        answer, rival = np.zeros(len(first), dtype=int), np.full(len(first), -1)
+        same = _answers(np.concatenate([first, second])).reshape(2, -1)
+        alike, whole = same[0] == same[1], (first[:, 0], second[:, 0])
+    else:
+        answer, rival = first.argmax(1), second.argmax(1)
+        alike, beaten = answer == rival, first.copy()
+        beaten[at, answer] = -np.inf
+        rival = np.where(alike, beaten.argmax(1), rival)
+        whole = (first[at, answer] - first[at, rival], second[at, answer] - second[at, rival])
+    columns = (*places, *whole, answer, rival, alike, np.array([len(encodings[k]) for k in places[0]]))
+    return _far(opened, columns, not_made)
+
+
+def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
+    """The pairs by what they are for, drawn with the seed; two thirds decide where there are too few.
+
+    Raises InputError where there are too few to decide anything.
+    """
+    same = pairs.same.astype(bool)
+    wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
+    order = np.random.default_rng([options.seed, len(same)]).permutation(len(same))
+    chosen = order[wanted[order]]
+    if len(chosen) < 18:
+        raise InputError(
+            f"A circuit needs at least 18 pairs with {options.answers} answers; of {len(same)} pairs {len(chosen)} "
+            f"have, {pairs.not_made} more could not be made, and {pairs.under_floor} differ by less than {FLOOR:g}: "
+            "take more rows, another kind, or other answers."
+        )
+    deciding = options.pairs
+    if len(chosen) < options.pairs + options.judging:
+        deciding = min(options.pairs, max(12, len(chosen) * 2 // 3))
+    control = order[same[order] & ~np.isin(order, chosen)][: options.control]
+    return Division(chosen[:deciding], chosen[deciding : deciding + options.judging], control)
+
+
+def run_inputs(
+    options: "CircuitOptions", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
+) -> "list[tuple[list[int], AlignedPairs]]":
+    """The pairs of these numbers in batches of one length of A that are read at one place: their places among
+    `numbers`, and the inputs."""
+    every, checkpoint = texts_of(options), opened.checkpoint
+    firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
+    for k in numbers:
+        first = int(pairs.firsts[k])
+        other = int(pairs.seconds[k])
+        made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
+        if made is None:
+            raise InputError(f"A pair that could be made before cannot be made again (row {first + 1}): start anew.")
+        seconds.append(made)
+    batches: dict[tuple[int, int], list[int]] = {}
+    if options.pairs_file is None and options.kind == OTHER_ROW:
+        a, b = ([checkpoint.encode(*texts) for texts in side] for side in (firsts, seconds))
+        alignments = [capture.patching.everywhere(x, y) for x, y in zip(a, b, strict=True)]
+    else:
+        a, b = ([encoded(checkpoint, texts) for texts in side] for side in (firsts, seconds))
+        alignments = [studies.ablation.input_pairs.positions(x, y) for x, y in zip(a, b, strict=True)]
+    read = fills_words(options)
+    for place, encoding in enumerate(a):
+        batches.setdefault((len(encoding), place_of(checkpoint, encoding) if read else -1), []).append(place)
+    return [
+        (some, capture.edges.AlignedPairs([a[k] for k in some], [b[k] for k in some], [alignments[k] for k in some]))
+        for _, some in sorted(batches.items())
+    ]
+
+
+# ---------------------------------------------------------------- units and passes
+
+
 @lru_cache(maxsize=2)
-def _pairs(options: CircuitOptions, weights_hash: str) -> circuit_pairs.PairSet:
+def _pairs(options: CircuitOptions, weights_hash: str) -> PairSet:
     """The pairs of the options, made once in a worker."""
-    return circuit_pairs.made_pairs(options, foils.opened(options))
+    return made_pairs(options, opened_model(options))
 
 
-def _ids(options: CircuitOptions, pairs: circuit_pairs.PairSet, numbers: Sequence[int]) -> list[str]:
+def _ids(options: CircuitOptions, pairs: PairSet, numbers: Sequence[int]) -> list[str]:
     if options.pairs_file is not None:
         return [f"line {int(pairs.firsts[k]) + 1}" for k in numbers]
     rows = disabling.rows_of(options)
     return [rows[int(pairs.firsts[k])].id for k in numbers]
 
 
-def _fits_in_memory(pairs: circuit_pairs.PairSet) -> None:
+def _fits_in_memory(pairs: PairSet) -> None:
     """Raises InputError, before anything is measured, where effects of all edges would not fit."""
     graph = capture.edge_names.Graph(pairs.layers, pairs.heads)
     count = sum(graph.before(receiver) for receiver in range(graph.receivers))
@@ -189,7 +922,7 @@ def _stack(
     options: CircuitOptions, opened: disabling.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
     """The checkpoint's layers, which must give its own logits of an input where it is read."""
-    place = foils.place_of(opened.checkpoint, encoding) if foils.fills_words(options) else None
+    place = place_of(opened.checkpoint, encoding) if fills_words(options) else None
     return capture.edges.checked_stack(opened.checkpoint, encoding, place=place, gradients=gradients)
 
 
@@ -197,12 +930,10 @@ def _reading(
     options: CircuitOptions, opened: disabling.Opened, stack: "capture.stacks.Stack", encoding: "Encoding"
 ) -> "capture.stacks.Stack":
     """The stack, read where this input's word is filled in."""
-    return replace(stack, place=foils.place_of(opened.checkpoint, encoding)) if foils.fills_words(options) else stack
+    return replace(stack, place=place_of(opened.checkpoint, encoding)) if fills_words(options) else stack
 
 
-def measured(
-    options: CircuitOptions, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
-) -> CircuitPartial:
+def measured(options: CircuitOptions, opened: disabling.Opened, pairs: PairSet, wanted: Wanted) -> CircuitPartial:
     """Attribution, exact effects, or what circuits keep, of some pairs.
 
     Returns:
@@ -210,7 +941,7 @@ def measured(
     """
     numbers = np.array(wanted.numbers, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
-    inputs = circuit_pairs.run_inputs(options, opened, pairs, wanted.numbers)
+    inputs = run_inputs(options, opened, pairs, wanted.numbers)
     encoding = inputs[0][1].firsts[0]
     whole = _stack(options, opened, encoding)
     sloping = _stack(options, opened, encoding, gradients=True) if wanted.what == "attribution" else whole
@@ -233,7 +964,7 @@ def measured(
     return CircuitPartial(numbers=numbers, **{wanted.what: found})  # type: ignore[arg-type]
 
 
-def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
+def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
     """The logit difference that is traced in some pairs, as a function.
 
     Args:
@@ -259,11 +990,11 @@ def circuit_values(options: CircuitOptions, run: object, wanted: Wanted, differe
         difference: as `differences` gives it.
 
     Returns:
-        In the order of `circuit_table.circuits_of`. *Shape:* (circuit, pair), float64.
+        In the order of `circuits_of`. *Shape:* (circuit, pair), float64.
     """
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]
-    masks = circuit_table.masks_of(graph, wanted.edges, seed=options.seed)
+    masks = masks_of(graph, wanted.edges, seed=options.seed)
     logits = capture.circuit_runs.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
     return difference(logits.double()).numpy()  # type: ignore[operator]

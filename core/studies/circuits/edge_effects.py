@@ -23,9 +23,8 @@ from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, percent
 from ..options import Limit
 from ..provenance import provenance
-from . import circuit_pairs
-from .circuit import CircuitOptions, measured
-from .circuit_race import Wanted
+from . import circuit
+from .circuit import CircuitOptions, Wanted, measured
 from .records import EdgeEffect
 
 
@@ -34,7 +33,7 @@ class EdgeEffectsOptions(RowOptions):
     """Which edges of which checkpoint, on which pairs."""
 
     limit: Limit = 100
-    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit_pairs.KINDS)}")] = circuit_pairs.OTHER_ROW
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit.KINDS)}")] = circuit.OTHER_ROW
     edges: Annotated[tuple[str, ...], Flag("an edge, as L1H2>L3H4.q; several times", name="--edge")] = ()
 
 
@@ -82,7 +81,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
         }
         circuit_options = CircuitOptions(**about, answers="any")
-        pairs = circuit_pairs.made_pairs(circuit_options, opened)
+        pairs = circuit.made_pairs(circuit_options, opened)
         graph = Graph(pairs.layers, pairs.heads)
         names = [name for edge in options.edges for name in _beside(edge, graph)]
         numbers = [_number(name, graph) for name in dict.fromkeys(names)]

@@ -9,7 +9,7 @@ hold together: all irrelevant heads out at once should stay within the margin, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -18,23 +18,26 @@ import pydantic.dataclasses
 from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
+from ...scoring import effects
 from ...scoring.gate_classes import class_shares, classes_of
+from ...scoring.rank_bootstrap import rank_correlation
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
 from ..ablation import disabling
 from ..ablation.disabling import RowOptions
-from ..ablation.races import SHARE, constant_loss
+from ..ablation.race import SHARE, constant_loss
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..options import Limit
+from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
-from . import gate_table
 from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
 
 PRICES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the margin: the path
 RANDOM_SETS = 20
 FITS_A_UNIT = 15
+TOGETHER = ("irrelevant", "interfering")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -47,17 +50,6 @@ class GatesOptions(RowOptions):
     starts: Annotated[int, Flag("random starts of each sample", least=1)] = 3
     steps: Annotated[int, Flag("of each fit", least=2)] = 30
     margin: Annotated[float | None, Flag("of the loss; default: 5 % of the best constant answer's loss")] = None
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What a unit does: "path", "fits" (numbers of the fits) or "judged" (after the classes are there)."""
-
-    name: str
-    fits: tuple[int, ...] = ()
-    price: float = 0.0
-    irrelevant: tuple[int, ...] = ()
-    interfering: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +84,17 @@ class GatePartial:
     gradient: np.ndarray | None = None
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What a unit does: "path", "fits" (numbers of the fits) or "judged" (after the classes are there)."""
+
+    name: str
+    fits: tuple[int, ...] = ()
+    price: float = 0.0
+    irrelevant: tuple[int, ...] = ()
+    interfering: tuple[int, ...] = ()
+
+
 class Gates(Study[GatesOptions, GatePartial]):
     """Fit a gate on every head, pushed up and pushed down: which heads does the task need, which stand in its way?"""
 
@@ -115,14 +118,12 @@ class Gates(Study[GatesOptions, GatePartial]):
         """Then the fits at the price that was chosen; when the classes are there, the rows that judge them."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
-            price, every = gate_table.chosen_price(merged, PRICES), range(options.samples * options.starts)
+            price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
             slices = [tuple(every[k : k + FITS_A_UNIT]) for k in range(0, len(every), FITS_A_UNIT)]
             return [Unit(f"fits-{k}", Stage("fits", part, price), 2 * len(part)) for k, part in enumerate(slices)]
         if merged.effects is None:
             classes = classes_of(class_shares(merged.up, merged.down))
-            together = [
-                tuple(k for k, class_name in enumerate(classes) if class_name == name) for name in gate_table.TOGETHER
-            ]
+            together = [tuple(k for k, class_name in enumerate(classes) if class_name == name) for name in TOGETHER]
             return [Unit("judged", Stage("judged", (), 0.0, *together), len(PRICES))]
         return []
 
@@ -139,13 +140,13 @@ class Gates(Study[GatesOptions, GatePartial]):
 
     def merge(self, options: GatesOptions, partials: Sequence[GatePartial]) -> GatePartial:
         """All stages so far, fits in their order."""
-        return gate_table.merged(partials)
+        return merge_all(partials)
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
         """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
         if merged.effects is None:
             return []
-        return gate_table.results(merged, PRICES, seed=options.seed)
+        return results(merged, PRICES, seed=options.seed)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, checks = GatedHead.among(rows), {check.name: check for check in TogetherCheck.among(rows)}
@@ -171,6 +172,29 @@ class Gates(Study[GatesOptions, GatePartial]):
 
 
 STUDY = Gates()
+
+
+def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
+    """Gates of some bootstrap samples and starts, pushed up and pushed down."""
+    import torch  # 1.3 s of start-up
+
+    checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
+    counts, starts = [], []
+    for number in stage.fits:
+        sample = np.random.default_rng([options.seed, number // options.starts])
+        counts.append(np.bincount(sample.integers(len(rows), size=len(rows)), minlength=len(rows)))
+        starts.append(np.random.default_rng([options.seed, 7, number]).normal(size=shape))
+    both = [
+        torch.tensor(np.concatenate([part, part]), dtype=torch.float32) for part in (np.array(counts), np.array(starts))
+    ]
+    prices = torch.cat([torch.full((len(stage.fits),), -stage.price), torch.full((len(stage.fits),), stage.price)])
+    gates = capture.gating.fit_gates(
+        checkpoint, opened.encoded(rows), opened.outputs(rows), capture.gating.GateFits(both[0], both[1], prices),
+        steps=options.steps,
+    ).flatten(1).numpy()  # fmt: skip
+    up, down = gates[: len(stage.fits)], gates[len(stage.fits) :]
+    margin = margin_of(options, np.array([row.label for row in rows]))
+    return GatePartial(*shape, margin, price=stage.price, fits=np.array(stage.fits), up=up, down=down)
 
 
 def margin_of(options: GatesOptions, gold: np.ndarray) -> float:
@@ -204,29 +228,6 @@ def path(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow
     )
 
 
-def fits(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
-    """Gates of some bootstrap samples and starts, pushed up and pushed down."""
-    import torch  # 1.3 s of start-up
-
-    checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
-    counts, starts = [], []
-    for number in stage.fits:
-        sample = np.random.default_rng([options.seed, number // options.starts])
-        counts.append(np.bincount(sample.integers(len(rows), size=len(rows)), minlength=len(rows)))
-        starts.append(np.random.default_rng([options.seed, 7, number]).normal(size=shape))
-    both = [
-        torch.tensor(np.concatenate([part, part]), dtype=torch.float32) for part in (np.array(counts), np.array(starts))
-    ]
-    prices = torch.cat([torch.full((len(stage.fits),), -stage.price), torch.full((len(stage.fits),), stage.price)])
-    gates = capture.gating.fit_gates(
-        checkpoint, opened.encoded(rows), opened.outputs(rows), capture.gating.GateFits(both[0], both[1], prices),
-        steps=options.steps,
-    ).flatten(1).numpy()  # fmt: skip
-    up, down = gates[: len(stage.fits)], gates[len(stage.fits) :]
-    margin = margin_of(options, np.array([row.label for row in rows]))
-    return GatePartial(*shape, margin, price=stage.price, fits=np.array(stage.fits), up=up, down=down)
-
-
 def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskRow], stage: Stage) -> GatePartial:
     """Exact effects on the loss of rows that fitted nothing: every head, the classes together, random heads."""
     checkpoint = opened.checkpoint
@@ -248,3 +249,128 @@ def judged(options: GatesOptions, opened: disabling.Opened, rows: Sequence[TaskR
     gradient = capture.importance.importance(sums).flatten().numpy()
     margin = margin_of(options, np.array([row.label for row in rows]))
     return GatePartial(layers, heads, margin, effects=effects, gradient=gradient)
+
+
+# ---------------------------------------------------------------- result records
+
+
+def merge_all(partials: "Sequence[GatePartial]") -> "GatePartial":
+    """All stages so far, fits in their order."""
+    whole = partials[0]
+    for part in partials[1:]:
+        fields = ("path_gates", "path_losses", "effects", "gradient", "price")
+        whole = replace(whole, **{name: getattr(part, name) for name in fields if getattr(part, name) is not None})
+        whole = replace(whole, margin=part.margin if part.path_gates is not None else whole.margin)
+    fitted = [part for part in partials if part.fits is not None]
+    if not fitted:
+        return whole
+    order = np.argsort(np.concatenate([part.fits for part in fitted]))
+    columns = {name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")}
+    return replace(whole, **columns)  # type: ignore[arg-type]
+
+
+def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
+    """The largest price, in the loss's units, at which gates pushed down add at most the margin; the smallest where
+    all add more."""
+    fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
+    return partial.margin * max(fitting, default=min(prices))
+
+
+def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> list[Result]:
+    """The path, the heads, the classes together, and how the ways to rank heads agree."""
+    assert partial.up is not None  # noqa: S101 - all stages are there
+    assert partial.down is not None  # noqa: S101
+    assert partial.effects is not None  # noqa: S101
+    assert partial.gradient is not None  # noqa: S101
+    count = partial.layers * partial.heads
+    shares = class_shares(partial.up, partial.down)
+    claimed, up, down = classes_of(shares), partial.up.mean(0), partial.down.mean(0)
+    alone = effects.mean_intervals(np.zeros(partial.effects.shape[1]), partial.effects[:count], most=None)
+    heads = [
+        GatedHead(
+            name=str(head), layer=head.layer, head=head.head,
+            gate_class=claimed[k], facilitating=float(shares[k, 0]), interfering=float(shares[k, 1]),
+            irrelevant=float(shares[k, 2]), up=float(up[k]), down=float(down[k]),
+            effect=float(partial.effects[k].mean()), low=alone[k].low, high=alone[k].high,
+            gradient=float(partial.gradient[k]), fits=len(partial.up), n=partial.effects.shape[1],
+        )
+        for k, head in enumerate(all_heads(partial.layers, partial.heads))
+    ]  # fmt: skip
+    ways = {
+        "gate": up + down,
+        "effect": partial.effects[:count].mean(1),
+        "gradient": partial.gradient,
+    }
+    agreements = [
+        agreement(first, second, ways, seed=seed)
+        for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))
+    ]
+    return [*_path(partial, prices), *heads, *_checks(partial, claimed), *agreements]
+
+
+def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
+    """How two ways to rank heads agree: Spearman's rank correlation with its interval.
+
+    Args:
+        ways: what heads are ranked by, by name. *Shape:* (head,) each.
+
+    Returns:
+        The record; None where the correlation or an end of its interval is not defined.
+    """
+    rho = rank_correlation(ways[first], ways[second], seed=seed)
+    return RankingCorrelation(
+        name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),
+        high=finite(rho.high), n=rho.n,
+    )  # fmt: skip
+
+
+def _added(partial: "GatePartial") -> np.ndarray:
+    assert partial.path_losses is not None  # noqa: S101 - the first stage
+    means = partial.path_losses.mean(1)
+    return means[:-1] - means[-1]
+
+
+def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
+    assert partial.path_gates is not None  # noqa: S101 - the first stage
+    assert partial.path_losses is not None  # noqa: S101
+    chosen, n = chosen_price(partial, prices), partial.path_losses.shape[1]
+    return [
+        PricePoint(
+            price=partial.margin * price,
+            open_gates=int((gates > 0.5).sum()),
+            added=float(added),
+            chosen=bool(np.isclose(partial.margin * price, chosen)),
+            n=n,
+        )
+        for price, gates, added in zip(prices, partial.path_gates, _added(partial), strict=True)
+    ]
+
+
+def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
+    assert partial.effects is not None  # noqa: S101 - all stages are there
+    every, rows = all_heads(partial.layers, partial.heads), partial.effects.shape[1]
+    sets = partial.effects[len(every) :].reshape(len(TOGETHER), -1, rows)
+    body: list[Result] = []
+    for name, (own_set, *drawn) in zip(TOGETHER, sets, strict=True):
+        heads = [str(head) for head, own_set in zip(every, claimed, strict=True) if own_set == name]
+        if not heads:
+            body.append(TogetherCheck(name=name, heads="", count=0, margin=partial.margin, verdict="no heads", n=rows))
+            continue
+        whole = effects.mean_intervals(np.zeros(rows), own_set[None], most=None)[0]
+        others = np.mean(drawn, 1)
+        body.append(TogetherCheck(
+            name=name, heads=",".join(heads), count=len(heads), effect=whole.value, low=whole.low, high=whole.high,
+            margin=partial.margin, verdict=_verdict(whole, partial.margin), random=float(others.mean()),
+            random_low=float(others.min()), random_high=float(others.max()), n=rows,
+        ))  # fmt: skip
+    return body
+
+
+def _verdict(whole: effects.Interval, margin: float) -> str:
+    if whole.low is None or whole.high is None:
+        return "open"
+    if whole.high < 0:
+        return "lowers the loss"
+    if whole.low > margin:
+        return "beyond the margin"
+    return "within the margin" if -margin < whole.low and whole.high < margin else "open"

@@ -10,7 +10,7 @@ p is corrected over all pairs (max-T).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -29,8 +29,13 @@ from ..options import DrawnRows, Limit
 from ..outcomes import in_order
 from ..provenance import provenance
 from ..records import Result
-from .logit_differences import label_differences
 from .records import HeadPair, PairSample, tables_beside
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..ablation.disabling import Opened
+
 
 SHOWN_PAIRS = 20  # of a terminal's table
 ALL_PAIRS = 48  # heads up to which every pair is measured
@@ -256,4 +261,33 @@ def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:
     others = heads * (heads - 1) // 2 - (len(records) - len(sampled))
     return [
         PairSample(interacting=count, sampled=len(sampled), of_pairs=others, low=float(ends.low), high=float(ends.high))
+    ]
+
+
+# ---------------------------------------------------------------- what is measured of a row
+
+
+def label_differences(
+    opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
+) -> tuple[np.ndarray, np.ndarray]:
+    """m of every row: the logit of its label less that of its strongest rival; of a score, the score itself.
+
+    The rival is the one that is strongest untouched, the same under every variant, so that m is linear in the logits.
+
+    Args:
+        plain: logits of the untouched model. *Shape:* (row, label).
+        changed: logits under every variant. *Shape:* (variant, row, label).
+
+    Returns:
+        m untouched, *Shape:* (row,), and under every variant, *Shape:* (variant, row); float64.
+    """
+    plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
+    if opened.task.is_score:
+        return plain_logits[:, 0], changed_logits[..., 0]
+    at, gold = np.arange(len(rows)), np.array(opened.outputs(rows), dtype=int)
+    others = plain_logits.copy()
+    others[at, gold] = -np.inf
+    rival = others.argmax(1)
+    return plain_logits[at, gold] - plain_logits[at, rival], changed_logits[..., at, gold] - changed_logits[
+        ..., at, rival
     ]

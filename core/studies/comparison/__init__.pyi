@@ -1,6 +1,4 @@
-from . import bundled_curve as bundled_curve
 from . import development as development
 from . import head_similarity as head_similarity
 from . import match as match
 from . import records as records
-from . import recurrence as recurrence

@@ -4,15 +4,18 @@ Rows: one a snapshot, score and head (kind "curve"); one a head that has a role 
 which two snapshots it began; one a role (kind "order"): how many heads, when, and how often it is the first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 import pydantic.dataclasses
 
-from ... import models, patterns, scoring, studies
+from ... import config, models, patterns, scoring, studies
 from ...errors import InputError
+from ...models.bundled_checkpoints import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
 from ...tasks.glue import task_of
@@ -27,6 +30,8 @@ from .records import Beginning, CurvePoint, RoleBeginnings
 
 NAMES = ", ".join(STATISTICS)
 Ends = tuple[np.ndarray, ...]  # a value and the ends of its interval, [layer, head] each
+OWN = "its own weights"
+OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weights (`data.recipes.curve`)
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -313,3 +318,61 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     if others and first.first >= 0.95 and all(order.first <= 0.05 for order in others):
         end = f"; {first.score.removeprefix(CLASS_SHARE)} comes first in {first.first:.0%} of draws over heads"
     return f"Heads that {what}, by when they begin: {listed}{end}."
+
+
+# ---------------------------------------------------------------- bundled curves
+
+
+def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
+    """The curves of a bundled checkpoint: a record a snapshot, score and head.
+
+    Returns:
+        By run, "its own weights" or "seed 0": its records; those of its own weights have no intervals. Empty where the
+        checkpoint ships no curve.
+    """
+    folder = config.BUNDLED_MODELS / name
+    if name not in bundled_names():
+        return {}
+    curves = {run: list(_points(table)) for run, table in _seeds(folder / OF_SEEDS)}
+    if (folder / OF_ITS_WEIGHTS).is_file():
+        table = pd.read_csv(folder / OF_ITS_WEIGHTS)
+        curves = {OWN: list(_points(table.assign(low=float("nan"), high=float("nan"), n=0)))} | curves
+    return curves
+
+
+def _seeds(file: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    if file.is_file():
+        for seed, table in pd.read_parquet(file).groupby("seed"):
+            yield f"seed {seed}", table
+
+
+def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
+    orders = {share: order for order, share in enumerate(sorted(table["share"].unique()))}
+    for row in table.itertuples():
+        value, low, high = (None if end != end else float(end) for end in (row.value, row.low, row.high))
+        yield CurvePoint(
+            snapshot=f"{100 * row.share:.3g} %", order=orders[row.share], score=str(row.score), layer=int(row.layer),
+            head=int(row.head), value=value, low=low, high=high, at_layer=int(row.layer), at_head=int(row.head),
+            n=int(row.n),
+        )  # fmt: skip
+
+
+def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
+    """Whether runs from different seeds have the same roles in the same order.
+
+    Returns:
+        One sentence: the order of the roles that every run has, or that the runs differ in it; then how far apart the
+        runs are in when a role begins.
+    """
+    medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
+    common = [score for score in medians[0] if all(score in run for run in medians)]
+    if len(orders) < 2 or not common:
+        return "The runs have no role in common." if len(orders) > 1 else ""
+    ranked = {tuple(sorted(common, key=lambda score, run=run: run[score])) for run in medians}  # type: ignore[misc]
+    steps = max(max(run[score] for run in medians) - min(run[score] for run in medians) for score in common)
+    listed = ", ".join(score.removeprefix(CLASS_SHARE) for score in next(iter(ranked)))
+    same = f"begin in the same order: {listed}" if len(ranked) == 1 else "do not begin in the same order"
+    return (
+        f"In {len(orders)} runs from other seeds the medians of the {len(common)} roles that all have {same}; a role's "
+        f"median differs by at most {steps:g} snapshots between runs."
+    )

@@ -23,16 +23,17 @@ from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline
 from ..options import Limit
 from ..records import Result
-from . import recurrence
 from .records import Counterpart, MatchSummary, Recurrence, RecurrenceSummary
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
     from .head_similarity import CommonInputs
 
+
 INPUTS, RANDOM = "inputs", "random"
 INPUTS_A_UNIT, DRAWS_A_UNIT = 100, 11
 LEAST_DRAWS = 99
+LEAST_RUNS = 2
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -197,7 +198,7 @@ class Match(Study[MatchOptions, MatchPartial]):
             heads = counterparts(options, of_pair)
             rows += [*heads, summary(options, of_pair, heads)]
             counterparts_of_all += heads
-        return [*rows, *recurrence.recurrences(counterparts_of_all)]
+        return [*rows, *recurrences(counterparts_of_all)]
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         for several in RecurrenceSummary.among(rows):
@@ -324,3 +325,38 @@ def summary(options: MatchOptions, merged: MatchPartial, heads: Sequence[Counter
         rows=max((piece.rows for piece in merged.drawn), default=0), n=int(whole.inputs.sum()),
         weights_hash=whole.weights_hash, compare_hash=whole.compare_hash,
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- heads that recur over runs
+
+
+def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
+    """A record a head, and one over all of them.
+
+    Args:
+        heads: counterparts of one checkpoint's heads, of every head in each of the others.
+    """
+    runs = list(dict.fromkeys(head.compare for head in heads))
+    if len(runs) < LEAST_RUNS:
+        return []
+    by_run = [[head for head in heads if head.compare == run] for run in runs]
+    recurring = scoring.recurrence.recurring(np.array([[head.matched for head in run] for run in by_run]))
+    records: list[Recurrence | RecurrenceSummary] = []
+    for number, head in enumerate(by_run[0]):
+        head_runs = [run[number] for run in by_run]
+        alike = [other.similarity for other in head_runs if other.similarity is not None]
+        count = int(recurring.found[number])
+        records.append(
+            Recurrence(
+                checkpoint=head.checkpoint, layer=head.layer, head=head.head, runs=len(runs), found=count,
+                same_place=sum(other.matched and other.match == head.name for other in head_runs),
+                share=count / len(runs), low=float(recurring.low[number]), high=float(recurring.high[number]),
+                similarity=float(np.mean(alike)) if alike else None, n=head.n,
+            )
+        )  # fmt: skip
+    first = by_run[0][0]
+    whole = RecurrenceSummary(
+        checkpoint=first.checkpoint, runs=len(runs), heads=len(by_run[0]), everywhere=recurring.everywhere,
+        nowhere=recurring.nowhere, share=recurring.share, low=recurring.share_low, high=recurring.share_high, n=first.n,
+    )  # fmt: skip
+    return [*records, whole]

@@ -2,6 +2,5 @@ from . import distance_null as distance_null
 from . import frame_heads as frame_heads
 from . import frame_lookup as frame_lookup
 from . import frame_partials as frame_partials
-from . import frame_scoring as frame_scoring
 from . import index_frames as index_frames
 from . import records as records

@@ -1,14 +1,6 @@
-from . import criteria as criteria
-from . import evidence as evidence
 from . import hypothesis as hypothesis
-from . import intervention_readings as intervention_readings
 from . import measure_heads as measure_heads
-from . import missing as missing
 from . import predicates as predicates
 from . import readings as readings
 from . import records as records
 from . import registering as registering
-from . import row_choice as row_choice
-from . import runs as runs
-from . import share_readings as share_readings
-from . import unit_provenance as unit_provenance

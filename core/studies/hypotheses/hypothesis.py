@@ -5,33 +5,105 @@ rows that they were thought of on or on those that judge them. Rows: one a hypot
 how many criteria are met of a hypothesis about it, and whether one is held out and causal.
 """
 
+import hashlib
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pydantic.dataclasses
 
-from ... import studies
+from ... import config, models, studies
+from ...capture.edge_names import edge_name
 from ...errors import InputError
-from ...scoring.level_spending import ALPHA
+from ...frames.records import AnnotatedSentence
+from ...frames.rows import read_rows as frame_rows
+from ...frames.rows import write_rows
+from ...scoring.level_spending import ALPHA, holm
 from ...store.database import Database
 from ...store.hypotheses import add_event, batches, hypotheses
 from ...store.runs import Provenance, is_imported
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tasks.own import absolute
 from ..contract import Done, Finished, Study, Unit
 from ..headline import Headline
-from ..options import Checkpoint, Pipeline
+from ..lookup import find_study
+from ..options import LARGEST_SEED, Checkpoint, Pipeline
 from ..records import Result
 from ..standing import hashes_of
 from ..transport import decode, encode
-from .criteria import Batch, criteria_of
-from .predicates import Hypothesis, checked
-from .records import CriteriaMet, Criterion
-from .row_choice import RowChoice, check_apart
-from .runs import StudyRun, runs_of
-from .unit_provenance import keep_as_run, said_of, where_from
+from .measure_heads import keep_as_run, said_of, where_from
+from .predicates import Hypothesis, checked, counterpart_of, predicate_of
+from .readings import Evidence, Reading, evidence_of, needed_reading, random_effect
+from .records import CRITERIA, LEVELLED, SEEN_BEFORE, CriteriaMet, Criterion
 
+EFFECTS = "operators"
+OPERATORS = ("zero", "mean")
+OWN_RANDOM = ("why", "match")  # studies that compare with random weights themselves
+RANDOM = tuple(f"random weights {seed}" for seed in (1, 2))
+ONE_TASK = (EFFECTS, "classify-maps", "patch", "edge-effects")
 STATISTICS = ("criteria met", "held out and causal")
+Partials = Mapping[tuple[str, str, str], Any]
+CUT_FROM, LONGEST_WORD = 400, 60  # characters of inputs and words that every tokenizer reads whole
+MARK = 16  # hex digits of a row's hash
+FRAMES = "frames"  # not a task: the bundled sentences with frames; each second one is a dev row
+FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class RowChoice:
+    """Rows of a task, or sentences with frames. limit: most rows, drawn with the seed; None for all. data: None for
+    the bundled ones."""
+
+    task: str
+    split: str = "dev"
+    limit: int | None = 200
+    seed: int = 0
+    data: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
+        """Read "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit, seed); a limit of 0 is
+        all. Raises InputError."""
+        task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
+        split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
+        if (
+            len(others) > 3
+            or not task
+            or split not in ("dev", "train")
+            or not limit.isdecimal()
+            or not seed.isdecimal()
+        ):
+            raise InputError(
+                f'Rows are named by task, split, limit and seed, such as mrpc:dev:200:0; "{text[:60]}" is not so.'
+            )
+        if int(seed) > LARGEST_SEED:
+            raise InputError(f"A seed is at most {LARGEST_SEED}; {seed[:30]} was given.")
+        return cls(task if task == FRAMES else absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
+
+    def __str__(self) -> str:
+        return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
+
+    def rows(self) -> list[TaskRow]:
+        """The rows. Raises InputError where there are none."""
+        if self.task == FRAMES:
+            return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
+        return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
+
+    def frames(self) -> str:
+        """The sentences with their frames, as `frame-heads` reads them."""
+        return write_rows(self._sentences())
+
+    def _sentences(self) -> list[AnnotatedSentence]:
+        if self.split not in ("dev", "train"):
+            raise InputError(f'Sentences with frames are split into dev and train; "{self.split[:40]}" is neither.')
+        found = list(frame_rows(FRAME_SENTENCES).sentences[self.split == "train" :: 2])
+        if self.limit is not None and self.limit < len(found):
+            drawn = np.random.default_rng(self.seed).choice(len(found), self.limit, replace=False)
+            found = [found[k] for k in sorted(drawn.tolist())]
+        return found
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -200,6 +272,316 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
 
 
 STUDY = HypothesisStudy()
+
+
+# ---------------------------------------------------------------- choice of rows
+
+
+def mark_of(row: TaskRow) -> str:
+    """What a row is known by: a hash of its texts, whatever its id or label."""
+    return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
+
+
+def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
+    """What an input is known by, as a checkpoint sees it: rows that share either mark are one input.
+
+    Returns:
+        Hashes of its letters and digits without case and accents, and of its token ids.
+    """
+    return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
+
+
+def letters_mark(row: TaskRow) -> str:
+    """A hash of the letters and digits of an input, without case and accents."""
+    return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
+
+
+def is_plain(row: TaskRow) -> bool:
+    """Whether other letters must be other tokens: nothing that a vocabulary may lack, and nothing that is cut."""
+    text = f"{row.text} {row.pair or ''}"
+    return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
+
+
+def _letters(text: str) -> str:
+    parts = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(letter for letter in parts if letter.isalnum()) or " ".join(text.split())
+
+
+def _hashed(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:MARK]
+
+
+def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
+    """Raises InputError where an input comes twice among the rows of one choice, as tests take inputs for independent;
+    or where one that judges is among those that the hypothesis was thought of on."""
+    before: set[str] = set()
+    both = []
+    for choice in (thought, judged):
+        own: dict[str, str] = {}
+        for row in choice.rows():
+            marks = input_marks(row, checkpoint)
+            if twin := next((own[mark] for mark in marks if mark in own), None):
+                raise InputError(
+                    f"A test counts each input once, but rows {twin} and {row.id} of {choice} are the same input "
+                    f"(letters or tokens are equal): remove repeated rows, or draw others."
+                )
+            own |= dict.fromkeys(marks, row.id)
+            if choice is judged and before.intersection(marks):
+                both.append(row.id)
+        second, before = own, before | set(own)
+    if both:
+        raise InputError(
+            f"A hypothesis is judged on rows that it was not thought of on, but {len(both)} of the "
+            f"{len(set(second.values()))} rows of {judged} are among those of {thought} ({both[0]} is the first): "
+            "choose another task or split."
+        )
+
+
+# ---------------------------------------------------------------- which studies are needed, on which rows
+
+
+def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
+    """Names of rows that a hypothesis may be thought of on, and of others that may judge it, where none were chosen."""
+    study = predicate_of(predicate).study
+    if study == "frame-heads":
+        return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
+    if study in (EFFECTS, "patch", "edge-effects"):  # of a classifier, so both of its task
+        return f"sst2:train:{limit}:0", f"sst2:dev:{limit}:0"
+    return f"sst2:dev:{limit}:0", f"rte:dev:{limit}:0"  # on which nothing that ships was measured
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """One study on some rows. study: with its variant, as `Hypothesis.measured_by`; rows: "thought of on" or "judged
+    on", or one of RANDOM: the judging rows, with fresh weights."""
+
+    study: str
+    checkpoint: str
+    rows: str
+    choice: RowChoice
+    options: Any
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the run is found by."""
+        return (self.study, self.checkpoint, self.rows)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it is of fresh weights."""
+        return self.rows in RANDOM
+
+    @property
+    def source(self) -> str:
+        """Study, rows and checkpoint in a word."""
+        source = f"{self.study} on {self.choice}, {self.checkpoint}"
+        return f"{source} ({self.rows})" if self.is_random else source
+
+    @property
+    def does(self) -> Study[Any, Any]:
+        """The study itself."""
+        return find_study(self.study.partition(":")[0])
+
+
+def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
+    """Every run that the batch needs, each once, in a fixed order."""
+    needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
+    for hypothesis in options.hypotheses:
+        for key in _keys(options.checkpoint, hypothesis):
+            needed.setdefault(key, []).append(hypothesis)
+    found = []
+    for (study, checkpoint, rows), mine in needed.items():
+        choice = options.thought if rows == "thought of on" else options.judged
+        name = studies.worker_cache.random_name(checkpoint, 1 + RANDOM.index(rows)) if rows in RANDOM else checkpoint
+        run_options = _options(study, name, choice, mine, options.pipeline)
+        found.append(StudyRun(study, checkpoint, rows, choice, run_options))
+    return found
+
+
+def _keys(checkpoint: str, hypothesis: Hypothesis) -> list[tuple[str, str, str]]:
+    study = hypothesis.measured_by
+    keys = [(study, checkpoint, "thought of on"), (study, checkpoint, "judged on")]
+    if study.partition(":")[0] not in OWN_RANDOM:
+        keys += [(study, checkpoint, rows) for rows in RANDOM]
+    if hypothesis.parameter("margin"):
+        keys.append((EFFECTS, checkpoint, "judged on"))
+    if hypothesis.parameter("counterpart"):
+        keys.append((study, counterpart_of(hypothesis.parameter("counterpart"))[0], "judged on"))
+    return list(dict.fromkeys(keys))
+
+
+def _options(
+    named: str, checkpoint: str, choice: RowChoice, hypotheses: Sequence[Hypothesis], pipeline: str | None
+) -> Any:
+    study, _, apart = named.partition(":")
+    rows: dict[str, Any] = {"split": choice.split, "limit": choice.limit or 0, "seed": choice.seed, "data": choice.data}
+    about: dict[str, Any] = {"checkpoint": checkpoint, **rows}
+    if study in ONE_TASK:
+        about |= {"task": choice.task, **_of_task(study, apart, checkpoint, hypotheses)}
+        if study == "classify-maps":
+            del about["checkpoint"]
+    elif study == "frame-heads":
+        about = {"checkpoint": checkpoint, "rows": choice.frames(), "filter": False, "direction": apart}
+    else:
+        about |= {"tasks": [choice.task], "pipeline": pipeline, **_of_tasks(study, apart, hypotheses)}
+    return find_study(study).read(about)
+
+
+def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Options of a study of one task."""
+    if study == EFFECTS:
+        return {"operators": list(OPERATORS)}
+    if study == "classify-maps":
+        file = config.ANNOTATIONS / apart / "classifier.safetensors"
+        return {"checkpoints": [checkpoint], "classifier": str(file), "name": f"bundled, {apart}", "class_set": apart}
+    if study == "patch":
+        return {"kind": apart}
+    edges = [edge_name(h.subject, h.parameter("reader"), h.parameter("input")) for h in hypotheses]
+    return {"edges": sorted(set(edges))}
+
+
+def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
+    """Options of a study of several tasks, where they are not its defaults."""
+    controls = [hypothesis.parameter("control") for hypothesis in hypotheses]
+    if study == "features":
+        return {"features": _named([h.parameter("feature") for h in hypotheses] + controls)}
+    if study == "relations":
+        return {"relations": _named([h.relation for h in hypotheses] + controls)}
+    if study == "roles":
+        return {"sequences": 2}  # the fewest: no predicate is about words that come twice
+    return {"compare": apart, "random_inputs": 12} if study == "match" else {"removal": 0, "single_heads": False}
+
+
+def _named(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if name})
+
+
+# ---------------------------------------------------------------- the seven criteria
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What was registered together.
+
+    Attributes:
+        seen: how many runs of these weights on judging inputs were stored before it was registered.
+    """
+
+    checkpoint: str
+    level: float
+    registered: int
+    seen: int = 0
+
+
+def criteria_of(
+    hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
+) -> list[Criterion]:
+    """All criteria of all hypotheses, in their order. partials: the merged result of each run by its key."""
+    sources = {run.key: run.source for run in runs}
+    table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
+    for criterion in LEVELLED:
+        index = CRITERIA.index(criterion)
+        adjusted = holm([row[index].p for row in table], registered=batch.registered)
+        for row, p in zip(table, adjusted, strict=True):
+            row[index] = _levelled(row[index], p, batch)
+    return [criterion for row in table for criterion in row]
+
+
+def _levelled(criterion: Criterion, adjusted: float | None, batch: Batch) -> Criterion:
+    if criterion.state == "not tested":
+        return criterion
+    state = "met" if adjusted is not None and adjusted <= batch.level else "not met"
+    note = "too few inputs differ from 0 for a p" if adjusted is None else criterion.note
+    if state == "met" and batch.seen:
+        state, note = SEEN_BEFORE, f"stored runs of these weights on these inputs, before registration: {batch.seen}"
+    return replace(criterion, state=state, adjusted=adjusted, level=batch.level, note=note)
+
+
+def _criteria(
+    hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
+) -> list[Criterion]:
+    study, head = hypothesis.measured_by, hypothesis.subject
+    thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
+    fresh = (partials[study, batch.checkpoint, rows] for rows in RANDOM if (study, batch.checkpoint, rows) in partials)
+    random = random_effect(hypothesis, list(fresh))
+    first, then = (_evidence(hypothesis, partials.get(key), random) for key in (thought, judged))
+    effects = (EFFECTS, batch.checkpoint, "judged on")
+    other = counterpart_of(hypothesis.parameter("counterpart")) if hypothesis.parameter("counterpart") else None
+    answers: list[tuple[str, tuple[Reading, ...] | str, tuple[str, str, str]]] = [
+        ("seen", _one(first.effect), thought),
+        ("held out", _one(then.effect), judged),
+        ("explained", _one(_both(then.effect, then.explained)), judged),
+        ("causal", _operators(hypothesis, partials.get(effects)), effects)
+        if then.causal is None
+        else ("causal", _one(then.causal), judged),
+        ("specific", _one(then.specific), judged),
+        ("stable", then.halves, judged),
+    ]
+    if other is None:
+        answers.append(("transfers", "no counterpart was named", judged))
+    else:
+        there = (study, other[0], "judged on")
+        measured = partials.get(there)
+        beyond = evidence_of(hypothesis, measured, other[1], random).effect if measured is not None else "not run yet"
+        answers.append(("transfers", _one(beyond), there))
+    return [_decided(hypothesis, head, name, reading, sources.get(key, "")) for name, reading, key in answers]
+
+
+def _evidence(hypothesis: Hypothesis, partial: Any, random: float) -> Evidence:
+    if partial is None:
+        return Evidence(*["not run yet"] * 4)  # of its four
+    return evidence_of(hypothesis, partial, hypothesis.subject, random)
+
+
+def _both(effect: Reading | str, explained: Reading | str) -> Reading | str:
+    """What is explained is there in the first place: its p is the larger of the two."""
+    if isinstance(explained, str) or isinstance(effect, str):
+        return explained if isinstance(explained, str) else effect
+    ps = (effect.p, explained.p)
+    return replace(explained, p=None if None in ps else max(ps))  # type: ignore[type-var]  # None was asked for
+
+
+def _one(reading: Reading | str) -> tuple[Reading, ...] | str:
+    return reading if isinstance(reading, str) else (reading,)
+
+
+def _operators(hypothesis: Hypothesis, partial: Any) -> tuple[Reading, ...] | str:
+    """What either operator does to the loss."""
+    if not hypothesis.parameter("margin"):
+        return "no margin was named for what happens without the head"
+    if partial is None:
+        return "not run yet"
+    margin = float(hypothesis.parameter("margin"))
+    both = [needed_reading(partial, name, hypothesis.subject, margin) for name in OPERATORS]
+    numbers = tuple(reading for reading in both if isinstance(reading, Reading))
+    return numbers if len(numbers) == len(both) else "the loss never changes"
+
+
+def _decided(
+    hypothesis: Hypothesis, head: Any, name: str, readings: tuple[Reading, ...] | str, source: str
+) -> Criterion:
+    """Met where every reading is beyond what it must be; the least sure of them is shown."""
+    columns: dict[str, Any] = {
+        "hypothesis": hypothesis.hypothesis,
+        "subject": str(head),
+        "sentence": hypothesis.sentence,
+    }
+    if isinstance(readings, str):
+        return Criterion(**columns, criterion=name, state="not tested", note=readings)
+    shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
+    of = {
+        "causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
+        "stable": "both halves of the inputs, the weaker shown",
+    }
+    return Criterion(
+        **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
+        measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, least=shown.least,
+        baseline=shown.baseline, n=shown.n,
+        p=shown.p if name in LEVELLED else None, measured_by=source, note=of.get(name, ""),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- units and passes
 
 
 def _is_as_registered(db: Database, options: HypothesisOptions) -> bool:

@@ -4,24 +4,26 @@ A study that this checkpoint cannot have (no values, no classifier) is left out 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import pydantic.dataclasses
 
+from ... import config
 from ...errors import AtlasError, InputError
 from ...store.database import Database
 from ...store.rows import Row, plain
-from ...store.runs import Provenance
-from ..contract import Done, Finished, Flag, Study, Unit
+from ...store.runs import Provenance, record_run, store_rows
+from ..contract import Done, Finished, Flag, Study, Unit, as_json
 from ..headline import Headline
 from ..lookup import find_study
 from ..options import Checkpoint
+from ..preflight import check_runnable
+from ..provenance import provenance_of_run
 from ..records import Result, stated
 from ..transport import decode, encode
-from .unit_provenance import keep_as_run, said_of, where_from
 
 # what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
 ROW_SECONDS: Mapping[str, float] = MappingProxyType({
@@ -29,6 +31,16 @@ ROW_SECONDS: Mapping[str, float] = MappingProxyType({
     "redundancy": 0.0026, "effective": 0.0108, "classify-maps": 0.0116, "why": 0.0239, "importance": 0.0042,
     "operators": 0.0268,
 })  # fmt: skip
+LOOKING = ("statistics", "roles", "norms", "features", "relations", "redundancy", "effective")
+CLASSES, WHY, EFFECTS = "classify-maps", "why", ("importance", "operators")
+GIVES = {  # what the page calls what these give
+    CLASSES: "the pattern class of maps",
+    WHY: "what decides where heads look",
+    "importance": "importance by gradients",
+    "operators": "the loss without each head",
+}
+TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model again for every head
+SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -194,3 +206,93 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
         kept=[plain(row) for row in rows],
         provenance=where_from([part.provenance for part in parts]),
     )
+
+
+# ---------------------------------------------------------------- what is missing for a checkpoint
+
+
+def missing(
+    checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
+) -> list[Asked]:
+    """Studies of which nothing is stored or ships, each with its options; none that this checkpoint cannot have.
+
+    Args:
+        task: whose rows are used; None for SST-2.
+        data: the folder of the rows; None for the bundled samples.
+
+    Returns:
+        What one job is to do, in the order of LOOKING, CLASSES, WHY, EFFECTS.
+    """
+    names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
+    if "disable" in measured and "operators" in names:
+        names.remove("operators")
+    planned = [_asked(name, checkpoint, task or TASK, class_set, data) for name in names]
+    return [study for study in planned if study is not None]
+
+
+def gives(study: str) -> str:
+    """What a study measures of heads, in a few words."""
+    return GIVES.get(study) or find_study(study).gives
+
+
+def _asked(name: str, checkpoint: str, task: str, class_set: str, data: str | None) -> Asked | None:
+    study_options: dict[str, object] = {"checkpoint": checkpoint}
+    try:
+        if name in LOOKING:
+            study_options |= {"tasks": [task]}
+        elif name == WHY:
+            study_options |= {"tasks": [task], "removal": 0, "single_heads": False}
+        elif name == CLASSES:
+            file = config.ANNOTATIONS / class_set / "classifier.safetensors"
+            study_options = {"checkpoints": [checkpoint], "task": task, "limit": ROWS, "classifier": str(file),
+                     "name": f"bundled, {class_set}", "class_set": class_set}  # fmt: skip
+        elif name == "importance":
+            study_options |= {"task": task, "limit": ROWS, "sweep": None}
+        else:
+            study_options |= {"task": task, "limit": FEWER, "operators": ["zero", "mean"]}
+        study = find_study(name)
+        study_options["data"] = data
+        check_runnable(study, study_options)
+        return Asked(name, json.dumps(as_json(study.read(study_options))))
+    except AtlasError:
+        return None
+
+
+# ---------------------------------------------------------------- units of other studies as runs of their own
+
+
+def said_of(provenance: Provenance) -> str:
+    """What a unit says of itself, as JSON."""
+    return json.dumps(plain({name: value for name, value in provenance.as_row().items() if value is not None}))
+
+
+def where_from(units: Sequence[str]) -> dict[str, Any]:
+    """The provenance of a run whose units said these: what all say, and the ids of all rows, each once.
+
+    Args:
+        units: of each unit what `said_of` gave, at least one.
+
+    Returns:
+        Fields of `Provenance` by name.
+    """
+    said = [json.loads(unit) for unit in units]
+    about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
+    ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
+    return about | ({"row_ids": list(ids)} if ids else {})
+
+
+def keep_as_run(
+    db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
+    scores: bool = True,
+) -> str:  # fmt: skip
+    """Keep a study's rows as a run of its own, as if it had been asked alone.
+
+    Args:
+        db: where it is kept.
+        said: fields of `Provenance` that its units said (`where_from`).
+        scores: whether scores of heads among them are the atlas's too.
+    """
+    given = as_json(options)
+    run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
+    store_rows(db, run, rows, scores=scores)
+    return run

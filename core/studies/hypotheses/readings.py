@@ -1,21 +1,32 @@
 """What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load when they are used
 
-from ... import studies
+from ... import config, patterns, scoring, studies
 from ...attention import Head
+from ...capture.edge_names import edge_name
+from ...errors import AtlasError
+from ...scoring import link_tests
 from ...scoring.definitions import QUANTITIES
+from ...scoring.few_inputs import FEWEST, mean_interval
 from ...scoring.intervals import Means, StatisticEstimate
 from ...scoring.ratio_moments import Ratios
+from ...scoring.recovered_share import FLOOR
 from ...scoring.roles import ROLES, TIMES
 from ...tasks.features import feature_of
 from ...tasks.relations import relation_of
-from .predicates import DIRECTIONS, Hypothesis
+from ..frames.frame_partials import contrasts_of, unpacked
+from ..prediction_changes import share_interval
+from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
 
 @dataclass(frozen=True)
@@ -287,7 +298,299 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     )
 
 
-READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
+MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
     "looks-at": _feature, "offset": _offset, "relation": _relation, "same-word": _relation, "decided-by": _component,
     "needed-for": _needed,
 })  # fmt: skip
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
+    """What a run's merged partial result says.
+
+    Args:
+        random: the effect that random weights have; an effect must be beyond it and beyond the hypothesis' least.
+    """
+    beyond = hypothesis.with_least(max(hypothesis.least, random))
+    every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
+    return every[hypothesis.predicate](beyond, partial, head)
+
+
+def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
+    """The largest effect of all heads of the hypothesis' layer in runs of random weights; 0 without any.
+
+    Heads of a layer with random weights are exchangeable, so an untrained head has a larger effect than all k of them
+    with probability 1 / (k + 1).
+    """
+    effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
+    return max(effects, default=0.0)
+
+
+def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
+    for head in count():
+        try:
+            effect = evidence_of(hypothesis, partial, Head(hypothesis.layer, head)).effect
+        except (AtlasError, ValueError):  # the layer has no such head
+            return
+        if isinstance(effect, Reading) and effect.value is not None:
+            is_whole = hypothesis.predicate == "frame-link"  # whose value has what is expected by chance in it
+            yield effect.value - (effect.baseline or 0.0 if is_whole else 0.0)
+
+
+# ---------------------------------------------------------------- patching
+
+
+ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
+
+
+def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Share of the logit difference that the head's own output brings back; explained: beyond its layer's other heads;
+    specific: beyond pairs whose answer stays the same."""
+    head.within(partial.layers, partial.heads)
+    made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
+    turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
+    brought = (partial.patched - partial.second) * turn
+    moved = made & (partial.second <= 0)  # B's own answer is another one
+    own_number, layer = head.layer * partial.heads + head.head, head.layer * partial.heads
+    others = [k for k in range(layer, layer + partial.heads) if k != own_number]
+    return _of_pairs("difference that comes back", brought[own_number], whole, brought[others], (moved, made & ~moved),
+                     hypothesis.least)  # fmt: skip
+
+
+def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Share of the logit difference that the edge carries; explained: beyond the edges from its layer's other heads;
+    specific: beyond pairs of the same answer."""
+    reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
+    names = list(partial.names)
+    own_index = names.index(edge_name(head, reader, kind))
+    beside = [edge_name(Head(head.layer, k), reader, kind) for k in range(partial.heads) if k != head.head]
+    turn, same = np.sign(partial.gap), partial.same.astype(bool)
+    effects = partial.effects * turn
+    return _of_pairs("difference that the edge carries", effects[own_index], np.abs(partial.gap),
+                     effects[[names.index(name) for name in beside]], (~same, same),
+                     hypothesis.least)  # fmt: skip
+
+
+def _of_pairs(
+    of: str,
+    brought: np.ndarray,
+    whole: np.ndarray,
+    others: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
+    least: float,
+) -> Evidence:
+    """brought, whole: logits by pair; others: of the other heads [head, pair]; sides: pairs of different and of the
+    same answer. A share is a ratio of means over the first."""
+    moved, same = sides
+    if moved.sum() < FEWEST:
+        nothing = f"a share takes {FEWEST} pairs whose answers differ, and there are {int(moved.sum())}"
+        return Evidence(nothing, nothing, nothing, nothing, nothing)
+    unit = whole[moved].mean()
+    beyond = (brought[moved] - least * whole[moved]) / unit
+    effect = _shifted(f"share of the {of}", beyond, least)
+    explained: Reading | str = "its layer has no other head"
+    if len(others):
+        beside = (brought[moved] - others[:, moved].mean(0)) / unit
+        explained = reading("that less the mean of its layer's other heads", effect_estimate(beside).result(), ONE)
+    halves = halves_of(f"share of the {of}, beyond {least:g}", effect_estimate(beyond), 0, ONE)
+    return Evidence(effect, explained, _beyond_same(brought, whole, moved, same), halves, effect)
+
+
+def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
+    """A mean beyond `least`, told with it."""
+    shifted = reading(measure, effect_estimate(beyond).result(), ONE)
+    if isinstance(shifted, str):
+        return shifted
+    value, low, high = (None if end is None else end + least for end in (shifted.value, shifted.low, shifted.high))
+    return Reading(measure, value, low, high, shifted.n, shifted.p, least, least)
+
+
+def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same: np.ndarray) -> Reading | str:
+    """The share less that on pairs of the same answer, with Welch's interval on what each pair adds to its ratio."""
+    if same.sum() < FEWEST:
+        return f"{int(same.sum())} pairs have the same answer, and a comparison takes {FEWEST}"
+    shares, errors = [], []
+    for side in (moved, same):
+        share = brought[side].sum() / whole[side].sum()
+        influence = (brought[side] - share * whole[side]) / whole[side].mean()
+        shares.append(share)
+        errors.append(influence.var(ddof=1) / side.sum())
+    apart, error, n = shares[0] - shares[1], float(np.sqrt(sum(errors))), int(min(moved.sum(), same.sum()))
+    reach = float(scipy.stats.t.ppf(0.975, n - 1)) * error
+    return Reading("share less that on pairs of the same answer", float(apart), number_of(apart - reach),
+                   number_of(apart + reach), n, baseline=float(shares[1]))  # fmt: skip
+
+
+INTERVENTION_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
+    {
+        "property": property_evidence,
+        "read-by": edge_evidence,
+    }
+)
+
+
+# ---------------------------------------------------------------- pattern classes, counterparts, frame links
+
+
+NORMAL = 1.959964  # of a 95 % interval
+
+
+def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Share of a head's maps that the bundled classifier calls so; explained: freed of its confusions."""
+    (piece,) = partial.pieces
+    head.within(*piece.classes.shape[1:])
+    numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
+    wanted, least = names.index(hypothesis.parameter("class")), hypothesis.least
+    hits = numbers == wanted
+    specific: Reading | str = NO_CONTROL
+    if hypothesis.parameter("control"):
+        either = numbers[hits | (numbers == names.index(hypothesis.parameter("control")))] == wanted
+        specific = share_reading("share of it among maps of it or the control", either, 0.5)
+    halves = tuple(share_reading("share of the maps", hits[parity::2], least) for parity in (0, 1))
+    corrected = _corrected(np.eye(len(names), dtype=int)[numbers], wanted, hypothesis.parameter("set"), least)
+    return Evidence(share_reading("share of the maps", hits, least), corrected, specific, halves)
+
+
+def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
+    """A share with Wilson's 95 % interval, and p of a binomial test that it is at most `least`.
+
+    Args:
+        measure: what the share is of, in words.
+        hits: whether each map counts. *Shape:* (map,), bool.
+        least: what the share must be beyond, 0 to 1.
+
+    Returns:
+        The reading; without any map its value is None and its p is 1.
+    """
+    if not len(hits):
+        return Reading(measure, None, None, None, 0, 1.0, least, least)
+    p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
+    return Reading(measure, *share_interval(hits), len(hits), p, least, least)
+
+
+def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading | str:
+    held_out, names = _confusions(class_set)
+    share = patterns.class_shares.corrected_shares(counts, held_out, names)[wanted]
+    if np.isnan(share.low):
+        return (
+            "the classifier errs otherwise on these maps than on its labelled ones (misfit of the counts, p "
+            f"{share.misfit:.2g}), so the share cannot be freed of its confusions"
+        )
+    error = (share.high - share.low) / (2 * NORMAL)
+    p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
+    return Reading(
+        "share freed of the classifier's confusions", share.share, share.low, share.high, len(counts), p, least, least
+    )
+
+
+@lru_cache(maxsize=2)
+def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
+    """What the bundled classifier confused on held-out maps [input, true, predicted], and its classes."""
+    about = json.loads((config.ANNOTATIONS / class_set / "classifier.json").read_text(encoding="utf-8"))
+    return np.array(about["scores"]["confusions"], dtype=int), list(about["classes"])
+
+
+def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Similarity to the other head, beside random weights; explained: beyond the next most similar head."""
+    (whole,) = partial.compared
+    sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
+    _, count, others = whole.sums.shape
+    head.within(count // whole.heads, whole.heads)
+    _, other = counterpart_of(hypothesis.parameter("of"))
+    other.within(others // whole.others, whole.others)
+    own, its = head.layer * whole.heads + head.head, other.layer * whole.others + other.head
+    similarity, widths = sums.similarity()[own], sums.half_widths()[own]
+    rest = np.delete(np.arange(len(similarity)), its)
+    runner = int(rest[np.argmax(similarity[rest])])
+    largest = np.concatenate([piece.largest for piece in partial.drawn])
+    p = scoring.counterparts.beyond_chance(partial.drawn[0].similarity[:, its], largest)[own]
+    chance = float(np.median(largest[:, own]))
+    low, high = max(0.0, similarity[its] - widths[its]), min(1.0, similarity[its] + widths[its])
+    least = max(chance, hypothesis.least)
+    error = widths[its] / NORMAL
+    far = (
+        float(scipy.stats.norm.sf((similarity[its] - least) / error)) if error > 0 else float(similarity[its] <= least)
+    )
+    p = max(number_of(p) or 0.0, far)  # more similar than random weights are, and than the least
+    effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, p, least, chance)
+
+    def beyond(measure: str, number: int) -> Reading:
+        gap, low, high = (float(end) for end in sums.margins(own, its)[:, number - (number > its)])  # paired by input
+        if not high > low:
+            return Reading(measure, gap, low, high, sums.n, float(gap <= 0), baseline=float(similarity[number]))
+        freedom = int((whole.inputs > 0).sum()) - 1
+        p = float(scipy.stats.t.sf(2 * gap / (high - low) * scipy.stats.t.isf(0.025, freedom), freedom))
+        return Reading(measure, gap, low, high, sums.n, p, baseline=float(similarity[number]))
+
+    control = hypothesis.parameter("control")
+    specific: Reading | str = NO_CONTROL
+    if control:
+        named = Head.parse(control).within(others // whole.others, whole.others)
+        specific = beyond(f"similarity less that to {control}", named.layer * whole.others + named.head)
+    halves = tuple(
+        Reading("similarity less that to the next head, in a half", gap := _gap(sums.half(number)[own], its), gap, gap,
+                sums.halves()[number])
+        for number in (0, 1)
+    )  # fmt: skip
+    return Evidence(effect, beyond("similarity less that to the next head", runner), specific, halves)
+
+
+def _gap(similarity: np.ndarray, its: int) -> float:
+    return float(similarity[its] - np.delete(similarity, its).max())
+
+
+def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
+    """Largest weight of a frame link, beside the same distance elsewhere; explained: beyond all four nulls."""
+    if not partial.draws:
+        nothing = "no link can be seen by a query of this checkpoint"
+        return Evidence(nothing, nothing, nothing, nothing)
+    first = partial.draws[0]
+    head.within(first.layers, first.heads)
+    cell = head.layer * first.heads + head.head
+    scores = np.array([scored.scores for scored in partial.sentences])[:, [cell]]
+    distance, exchange, query, share = (
+        np.sum([unpacked(getattr(part, name), part.draws)[:, [cell]] for part in partial.draws], axis=0)
+        for name in ("distance", "exchange", "query", "share")
+    )
+    seen = [
+        np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
+        for name in ("query", "share")
+    ]
+    contrasts = contrasts_of(partial.draws)
+    test = link_tests.verdict(
+        scores,
+        distance,
+        exchange,
+        link_tests.Null(seen[0], query),
+        link_tests.Null(seen[1], share),
+        None if contrasts is None else contrasts[:, [cell]],
+    )
+    whole = (float(test.score[0]), float(test.low[0]), float(test.high[0]), test.n)
+    places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
+    chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
+    measure = "largest weight of a frame link"
+    beyond = effect_estimate(scores[:, 0] - chance - hypothesis.least).result()
+    far = number_of(beyond.p_above()[0, 0, 0])
+    both = None if far is None or number_of(places) is None else max(float(places), far)
+    least = chance + hypothesis.least
+    effect = Reading(f"{measure}, beside its distance elsewhere", *whole, both, least, chance)
+    explained = Reading(f"{measure}, beside four nulls", *whole, number_of(every), exchanged, exchanged)
+    halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], least, chance) for parity in (0, 1))
+    return Evidence(effect, explained, NO_CONTROL, halves)
+
+
+def _half_of_sentences(measure: str, scores: np.ndarray, least: float, chance: float) -> Reading:
+    low, high = mean_interval(scores[:, None])
+    return Reading(f"{measure}, beside its distance elsewhere", float(scores.mean()), number_of(low[0]),
+                   number_of(high[0]), len(scores), None, least, chance)  # fmt: skip
+
+
+SHARE_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
+    {
+        "class": class_evidence,
+        "counterpart": counterpart_evidence,
+        "frame-link": frame_evidence,
+    }
+)

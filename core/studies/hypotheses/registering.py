@@ -32,18 +32,18 @@ from ...tasks.glue import TaskRow, read_rows
 from ..contract import as_json
 from ..preflight import check_runnable
 from ..standing import hashes_of
-from .hypothesis import HypothesisOptions
-from .predicates import Hypothesis, checked
-from .row_choice import (
+from .hypothesis import (
     FRAMES,
+    HypothesisOptions,
     RowChoice,
     check_apart,
     input_marks,
     is_plain,
     letters_mark,
     mark_of,
+    runs_of,
 )
-from .runs import runs_of
+from .predicates import Hypothesis, checked
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint

@@ -1,14 +1,8 @@
-from . import entropies as entropies
-from . import frozen_layer_probes as frozen_layer_probes
-from . import parsed_trees as parsed_trees
 from . import probe as probe
 from . import probe_features as probe_features
-from . import properties as properties
 from . import records as records
 from . import representation as representation
-from . import subnetwork_records as subnetwork_records
 from . import subnetworks as subnetworks
 from . import syntax as syntax
 from . import transfer as transfer
 from . import trials as trials
-from . import weight_pruning as weight_pruning

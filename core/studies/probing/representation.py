@@ -8,6 +8,7 @@ embeddings' output; it has no attention. Intervals are over inputs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -15,7 +16,7 @@ import pydantic.dataclasses
 from ... import capture, config, studies
 from ...errors import InputError
 from ...scoring.few_inputs import mean_interval
-from ...scoring.similarity import KINDS, RANDOM_PAIRS, similarities
+from ...scoring.similarity import KINDS, RANDOM_PAIRS, relative_entropy, similarities
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
 from ..attention.records import LayerSimilarity
@@ -24,7 +25,6 @@ from ..headline import Headline, percent
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
 from ..provenance import provenance
 from ..records import picked
-from .entropies import Entropies
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
@@ -121,3 +121,18 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
         similarity=name, layer=layer, name=f"{name}, layer {layer}", value=value, low=low, high=high, n=len(known),
         task=task,
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- entropies by layer
+
+
+class Entropies:
+    """An observer: means [input, layer] of each map's relative entropy over heads and queries."""
+
+    def __init__(self, inputs: int, layers: int) -> None:
+        self.means = np.full((inputs, layers), np.nan)
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        """One layer's maps [batch, head, query, key] of one batch."""
+        maps = weights.float().cpu().numpy()
+        self.means[inputs, layer] = np.nanmean(relative_entropy(maps), axis=(1, 2))

@@ -19,13 +19,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
 
-from ... import config, studies
+from ... import capture, config, models, studies, tuning
 from ...attention import Head
+from ...capture.components import Component, LayerBlock, parse_components
 from ...codebook.registry import shipped_set
 from ...errors import InputError
 from ...patterns.classifier_registry import bundled_weights
@@ -33,7 +34,7 @@ from ...scoring import runs
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ...tasks.metrics import majority
+from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Recipe
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined, percent, points_more
@@ -41,10 +42,12 @@ from ..options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
-from .subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
+from .records import Subnetwork, SubnetworkComponent, SurvivorClass
 
 if TYPE_CHECKING:
+    from ...tuning.masks import Scope
     from .trials import Bench
+
 
 SCOPES, MOMENTS = ("global", "layer"), ("before", "after")
 FULL, GOOD, BAD, RANDOM = "full", "good", "bad", "random"
@@ -52,9 +55,8 @@ KINDS = (GOOD, BAD, RANDOM)
 CURVE, AFTER, STRUCTURE = "curve", "after", "structure"
 SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so short ones
 KEPT_SHARE = 0.9  # of the full model's score
-
-
 QUIET = ("component",)  # rows for pictures, which a table leaves out
+ORDER_ROWS, CLASS_ROWS = 300, 40
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -199,23 +201,21 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         key = _key(options, unit.key)
         orders: tuple[Order, ...] = ()
         if of.what == CURVE:
-            predicted = studies.probing.weight_pruning.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
+            predicted = pruned_before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
             pruned = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
-            after = studies.probing.weight_pruning.after(on, options.recipe, of.seed, key, points)
+            after = pruned_after(on, options.recipe, of.seed, key, points)
             pruned = [
                 Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
                 for point, row in zip(points, after, strict=True)
             ]
         elif of.what == STRUCTURE:
-            full, order, kept = studies.probing.weight_pruning.ordered(
-                on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal)
-            )
+            full, order, kept = removal_order(on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal))
             pruned = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
             orders = (Order(of.seed, order, kept, full.names, full.classes),)
         else:
-            predicted, share = studies.probing.weight_pruning.retrained(on, options.recipe, of.seed, key, of.kept)
+            predicted, share = retrained_without(on, options.recipe, of.seed, key, of.kept)
             pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
         return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
@@ -384,3 +384,177 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
         )  # fmt: skip
         classes.append(survivor)
     return classes
+
+
+# ---------------------------------------------------------------- pruning and fine-tuning
+
+
+@dataclass(frozen=True)
+class Full:
+    """The full model, fine-tuned.
+
+    Attributes:
+        predicted: labels of the dev rows as the task numbers them, or scores. *Shape:* (dev row,).
+        names: of pattern classes, by number; empty without a pattern classifier.
+        classes: of its maps of some dev rows. *Shape:* (input, layer, head), int.
+    """
+
+    predicted: np.ndarray
+    names: tuple[str, ...]
+    classes: np.ndarray
+
+
+def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
+    """What a model says of the dev rows that was fine-tuned after a share of its weights went.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        key: as in `trial`.
+        share: of the weights that go, those nearest to 0; 0 to 1.
+        scope: "global" or "layer": of all layers together, or of each.
+
+    Returns:
+        Labels as the task numbers them, or scores. *Shape:* (dev row,).
+    """
+    return studies.probing.trials.trial(
+        on,
+        recipe,
+        seed,
+        key,
+        before=lambda model: tuning.masks.hold(model, tuning.masks.magnitude_masks(model, share, scope)),
+    )[1]
+
+
+def pruned_after(
+    on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
+) -> list[np.ndarray]:
+    """What one fine-tuned model says of the dev rows without a share of its weights.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        key: as in `trial`.
+        points: (scope, share) as in `before`.
+
+    Returns:
+        Predictions at each point. *Shape:* (dev row,) each.
+    """
+
+    import torch  # 1.3 s of start-up
+
+    model, _ = studies.probing.trials.trial(on, recipe, seed, key)
+    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    predictions = []
+    for scope, share in points:
+        tuning.masks.zeroed(model, tuning.masks.magnitude_masks(model, share, scope))  # type: ignore[arg-type]
+        predictions.append(studies.probing.trials.predicted(model, on))
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                value.copy_(weights[name])
+    return predictions
+
+
+def removal_order(
+    on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
+) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
+    """The order in which the components of a model may go, least important first, weighed anew at every step.
+
+    Args:
+        on: the task's rows, and the checkpoint that the model is fine-tuned from.
+        key: as in `trial`.
+        kept_share: of the full model's score that must be left, 0 to 1.
+        classifier: the file of a pattern classifier; None for none.
+
+    Returns:
+        The full model; all components as they go; those that are left when the next step would cost more than 1 -
+        kept_share of the score, or the last two to go where no step does.
+    """
+
+    import torch  # 1.3 s of start-up
+
+    model, full = studies.probing.trials.trial(on, recipe, seed, key)
+    tuned = models.checkpoint.Checkpoint(on.base.name, model, on.base.tokenizer, weights_hash=key)
+    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    least = kept_share * _score(on, full)
+    rows = [(example.encoding, example.label) for example in on.train[:ORDER_ROWS]]
+    gone: list[Component] = []
+    kept: list[Component] | None = None
+    while len(gone) < len(capture.component_masks.every_component(tuned)):
+        step = _next(tuned, gone, rows)
+        gone += step
+        tuning.masks.zeroed(model, capture.component_masks.masks_without(tuned, step))
+        if kept is None and _score(on, studies.probing.trials.predicted(model, on)) < least:
+            back = set(gone[: -len(step)])
+            kept = [component for component in capture.component_masks.every_component(tuned) if component not in back]
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(weights[name])
+    names, classes = _classes(tuned, on, classifier)
+    stays = kept if kept is not None else _next_kept(gone)
+    return (
+        Full(full, names, classes),
+        tuple(str(component) for component in gone),
+        tuple(str(component) for component in stays),
+    )
+
+
+def _next_kept(gone: Sequence[Component]) -> list[Component]:
+    """Where the score never fell: the last step's components, so that there is something to compare."""
+    return list(gone[-2:])
+
+
+def _next(
+    tuned: "models.checkpoint.Checkpoint", gone: Sequence[Component], rows: Sequence[tuple[Any, Any]]
+) -> list[Component]:
+    """The least important tenth of the heads, and of the blocks, among those that are left."""
+    scores = capture.component_masks.component_importance(
+        tuned, [encoding for encoding, _ in rows], [label for _, label in rows]
+    )
+    left = [component for component in capture.component_masks.every_component(tuned) if component not in set(gone)]
+    step: list[Component] = []
+    for kind, total in ((Head, tuned.layers * tuned.heads), (LayerBlock, tuned.layers)):
+        own = sorted(
+            (component for component in left if isinstance(component, kind)),
+            key=lambda component: (scores[component], str(component)),
+        )
+        step += own[: max(1, round(total / 10))]
+    return step
+
+
+def _score(on: "Bench", predictions: np.ndarray) -> float:
+    value = metrics(on.task, on.gold, predictions)[on.task.metric]
+    return -1.0 if value is None else float(value)
+
+
+def _classes(
+    tuned: "models.checkpoint.Checkpoint", on: "Bench", weights: bytes | None
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Pattern classes of the full model's maps, by a pattern classifier."""
+    if weights is None:
+        return (), np.zeros((0, 0, 0), dtype=np.int16)
+    encodings = [example.encoding for example in on.dev[:CLASS_ROWS]]
+    patterns = studies.patterns.map_classification.classified(tuned, encodings, weights, dtype="float32")
+    return patterns.names, patterns.classes
+
+
+def retrained_without(
+    on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
+) -> tuple[np.ndarray, float]:
+    """What a subnetwork says of the dev rows that was fine-tuned from the pre-trained weights.
+
+    Args:
+        on: the task's rows, and the checkpoint that it starts from.
+        key: as in `trial`.
+        components: names of the components that stay; all others are masked.
+
+    Returns:
+        Predictions, *Shape:* (dev row,), and the share of components gone.
+    """
+    stays = {component for name in components for component in parse_components(name)}
+
+    def mask(model: Any) -> None:
+        fresh = models.checkpoint.Checkpoint(on.base.name, model, on.base.tokenizer)
+        gone = [component for component in capture.component_masks.every_component(fresh) if component not in stays]
+        tuning.masks.hold(model, capture.component_masks.masks_without(fresh, gone))
+
+    every = len(capture.component_masks.every_component(on.base))
+    return studies.probing.trials.trial(on, recipe, seed, key, before=mask)[1], 1 - len(stays) / every

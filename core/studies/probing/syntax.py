@@ -23,13 +23,12 @@ from ... import config, probing, scoring, studies
 from ...attention import Head
 from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
-from ...tasks.treebank import LeftOut, read_part
+from ...tasks.treebank import LeftOut, plain_relation, read_part
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed
 from ..provenance import provenance
 from ..records import Result, picked
-from .parsed_trees import Parsed, baselines, heads_of, parsed_of, scored_of
 from .records import (
     BestHeadTree,
     DrawnTree,
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
     from ...probing.attention import Sentences
     from .probe_features import Readable
 
+
 TRAINED, RANDOM = "trained", "random"
 ATTENTION, WITH_WORDS = "attention", "attention and embeddings"
 SHUFFLED, FRESH = "attention, distances shuffled", ", random weights"
 TREES = 24  # sentences of test that are kept with their trees
-
 Treebank = Annotated[
     str | None,
     Flag("a Universal Dependencies folder with *-train, *-dev and *-test.conllu; default: the bundled one, by machine"),
@@ -58,9 +57,8 @@ TreeLimit = Annotated[
     BeforeValidator(lambda value: None if value == 0 else value),
     Flag("most sentences of each part, from its beginning; 0 for all", least=0),
 ]
-
-
 QUIET = ("tree", "head")  # kinds of rows for pictures, which a table leaves out
+BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed offset per relation")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -112,6 +110,29 @@ class TreeExample:
     gold: tuple[int, ...]
     drawn: tuple[int, ...]
     probability: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """How some trees of test fare.
+
+    Attributes:
+        kind: "probe" or "baseline".
+        right: words that have their gold head. *Shape:* (sentence,), int.
+        words: that count. *Shape:* (sentence,), int.
+        joined: words that are joined with their gold head, in either direction. *Shape:* (sentence,), int.
+        governed: out of how many: words that count and are no root. *Shape:* (sentence,), int.
+        whole: 1 where the undirected tree is all right, else 0. *Shape:* (sentence,), int.
+    """
+
+    kind: str
+    name: str
+    right: np.ndarray
+    words: np.ndarray
+    joined: np.ndarray
+    governed: np.ndarray
+    whole: np.ndarray
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +221,80 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
 
 
 STUDY = SyntaxStudy()
+
+
+# ---------------------------------------------------------------- parsed trees and baselines
+
+
+def heads_of(sentence: object) -> np.ndarray:
+    """The gold heads of a sentence.
+
+    Returns:
+        Places of words from 0; the root is its own head. *Shape:* (word,), int.
+    """
+    return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
+
+
+def scored_of(sentence: object) -> np.ndarray:
+    """Which words of a sentence count: all but punctuation.
+
+    Returns:
+        *Shape:* (word,), bool.
+    """
+    return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
+
+
+def parsed_of(
+    kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
+) -> Parsed:
+    """Predicted heads of test's sentences against the gold ones.
+
+    Args:
+        kind: "probe" or "baseline".
+        predicted: heads of each sentence's words, from 0; the root is its own. *Shape:* (word,) each.
+    """
+    counts = []
+    for sentence, heads in zip(sentences, predicted, strict=True):
+        gold, scored = heads_of(sentence), scored_of(sentence)
+        joined = int(scoring.trees.joined(gold, scoring.trees.neighbours(heads)[None], scored)[0])
+        governed = scoring.trees.governed(gold, scored)
+        right = scoring.trees.attached(gold, heads, scored)
+        counts.append((right, int(scored.sum()), joined, governed, joined == governed))
+    columns = [np.array(column, dtype=np.int32) for column in zip(*counts, strict=True)]
+    right_of, words_of, joined_of, governed_of, whole_of = columns
+    return Parsed(kind, name, right_of, words_of, joined_of, governed_of, whole_of, note)
+
+
+def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
+    """Branching and fixed offsets; offsets are chosen on train."""
+    known = [
+        (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
+        for sentence in train.sentences
+    ]
+    offset = scoring.trees.best_offset((heads, scored) for heads, scored, _ in known)
+    by_relation = scoring.trees.best_offsets(known)
+    lengths = [len(sentence.words) for sentence in test.sentences]
+    relations = [[plain_relation(word.dep) for word in sentence.words] for sentence in test.sentences]
+    predicted = {
+        BASELINES[0]: ([scoring.trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
+        BASELINES[1]: ([scoring.trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
+        BASELINES[2]: (
+            [scoring.trees.at_offsets([offset] * n) for n in lengths],
+            f"head(i) = i {offset:+d}, chosen on train",
+        ),
+        BASELINES[3]: (
+            [_by_relation(of_input, by_relation, offset) for of_input in relations],
+            "the word's gold relation is told; chosen on train",
+        ),
+    }
+    return [parsed_of("baseline", name, test.sentences, heads, note) for name, (heads, note) in predicted.items()]
+
+
+def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
+    """Heads at each relation's own offset; the root is known by its relation."""
+    return scoring.trees.at_offsets(
+        [0 if relation == "root" else offsets.get(relation, otherwise) for relation in relations]
+    )
 
 
 # ---------------------------------------------------------------- probes

@@ -16,12 +16,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
 
-from ... import config, models, studies
+from ... import capture, config, models, probing, studies
+from ...models.encoding import Encoding
+from ...probing.ragged import Ragged
 from ...scoring import runs
 from ...store.rows import Row
 from ...tasks.glue import task_of
@@ -36,9 +38,14 @@ from ..records import Result, picked
 from ..tuning.records import BestLayer, Transferred
 from .syntax import RANDOM, TRAINED
 
+if TYPE_CHECKING:
+    from .trials import Bench
+
+
 READINGS = {"first": "classifying token", "mean": "mean over tokens"}
 LAYER, FREEZE = "layer", "freeze"
 SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so short ones
+FIRST, MEAN = "first", "mean"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -177,7 +184,7 @@ def layers_of(checkpoint: str) -> int:
 
 def _layers(of: TransferUnit, on: object, shared: tuple[Any, ...]) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
-    layers = studies.probing.frozen_layer_probes.layer_predictions(on)  # type: ignore[arg-type]
+    layers = layer_predictions(on)  # type: ignore[arg-type]
     return [
         Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
                   baseline)
@@ -286,3 +293,65 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
         )  # fmt: skip
         results.append(transferred)
     return results
+
+
+# ---------------------------------------------------------------- probes of frozen layers
+
+
+def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
+    """What a classifier on each layer's output says of the dev rows; ridge regression for scores.
+
+    Returns:
+        By what is read, FIRST (the classifying token) or MEAN (over the text's tokens); layer 0 is the embeddings'
+        output. *Shape:* (layer, dev row) each.
+    """
+    parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
+    labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
+    predictions = {}
+    for place, reading in enumerate((FIRST, MEAN)):
+        train, dev = (vectors[:, place] for vectors in parts)
+        if on.task.is_score:
+            predictions[reading] = _ridge(train, labels[0], dev)
+            continue
+        examples = [
+            probing.layers.Examples(vectors, np.arange(len(own)), own, np.arange(len(own)), ("",) * len(own))
+            for vectors, own in zip((train, dev), labels, strict=True)
+        ]
+        predictions[reading] = probing.layers.fit(examples[0], len(on.task.labels), probing.layers.LINEAR).predict(
+            examples[1]
+        )
+    return predictions
+
+
+def _pooled(checkpoint: "models.checkpoint.Checkpoint", encodings: Sequence[Encoding]) -> np.ndarray:
+    """Vectors [row, reading, layer, hidden], on disk."""
+    hidden = int(checkpoint.model.config.hidden_size)
+    shapes = [(2, checkpoint.layers + 1, hidden)] * len(encodings)
+
+    def compute(folder: object) -> None:
+        stored = Ragged.create(folder, "pooled", shapes)  # type: ignore[arg-type]
+        for chosen, states in capture.states.layer_outputs(checkpoint, encodings):
+            for row, number in enumerate(chosen):
+                own, encoding = states[:, row].numpy(), encodings[number]
+                at = studies.attention.measures.classifying(encoding, causal=checkpoint.causal)
+                both = np.stack([own[:, at], own[:, list(encoding.ordinary)].mean(1)])
+                stored.put(number, np.clip(both, -65000, 65000).astype(np.float16))
+        stored.data.flush()
+
+    texts = [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
+    stored = Ragged.open(studies.probing.probe_features.kept_features("pooled", checkpoint, texts, compute), "pooled")
+    return stored.data[: int(stored.starts[-1])].reshape(len(encodings), *shapes[0])
+
+
+def _ridge(train: np.ndarray, scores: np.ndarray, dev: np.ndarray) -> np.ndarray:
+    """Ridge regression of every layer, standardised."""
+    from sklearn.linear_model import RidgeCV  # 1 s of start-up
+    from sklearn.pipeline import make_pipeline  # 1 s of start-up
+    from sklearn.preprocessing import StandardScaler  # 1 s of start-up
+
+    predictions = []
+    for layer in range(train.shape[1]):
+        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(0, 4, 9)))
+        model.fit(train[:, layer].astype(np.float64), scores)
+        predictions.append(model.predict(dev[:, layer].astype(np.float64)))
+    return np.stack(predictions)

@@ -5,31 +5,47 @@ that was killed finds its own state again. The summary has a row a run, then per
 standard deviation over seeds, and the constant predictors.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pydantic.dataclasses
 
-from ... import config, studies
+from ... import capture, config, models, studies, tuning
 from ...errors import InputError
-from ...store.rows import Row
-from ...tasks.glue import HUB, must_have_labels, read_rows, task_of
+from ...scoring.chance import above_constant, above_zero
+from ...store.rows import Row, plain
+from ...tasks.glue import HUB, Task, TaskRow, fingerprint, must_have_labels, read_rows, task_of
+from ...tasks.metrics import majority
 from ...tasks.own import is_own
-from ...tuning.live import read_live
+from ...tuning.live import Live, read_live
 from ...tuning.recipe import Recipe, check_initialisation
 from ...tuning.recipe import Seeds as RunSeeds
+from ...tuning.saved_checkpoints import shown_folder, training_log
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined
 from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from ..provenance import provenance
 from ..records import picked
-from .constant_comparison import not_shown
-from .finetuning_results import TunedRuns, live_file, run_key, table_scores
 from .records import TunedRunScore, TunedScore, constant_score, finetuned_task
 
+if TYPE_CHECKING:
+    from ...capture.interventions import Intervention
+    from ...tuning.training import TrainingOutcome
+
+
 PIECES_A_WORD = 1.5  # for the time left only
+METRICS = ("accuracy", "f1", "pearson", "spearman", "mse")
+Figures = dict[str, float | None]
+LEAST = 3  # rows that a correlation's interval needs more than
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -57,6 +73,63 @@ class RunArguments:
     task: str
     initialisation: str
     seed: int
+
+
+@dataclass(frozen=True)
+class TunedRun:
+    """One run of fine-tuning.
+
+    Attributes:
+        seed: of its head and the order of its rows.
+        metrics: on the dev rows, by name; None where one is not defined.
+        constant: whether all predictions are the same.
+        note: what else is to be said of it.
+        seconds: that it took; NaN where nobody measured them.
+        last_loss: the last training loss; None where nothing was learned.
+        folder: of the checkpoint; "" where none is left.
+        epochs: the log, a row each.
+        gold: labels as the task numbers them, or scores. *Shape:* (dev row,).
+        predicted: likewise. *Shape:* (dev row,).
+    """
+
+    task: str
+    initialisation: str
+    seed: int
+    metric: str
+    metrics: Figures
+    constant: bool
+    note: str
+    train_rows: int
+    dev_rows: int
+    cut_rows: int
+    seconds: float
+    last_loss: float | None
+    folder: str
+    majority: str
+    baseline: Figures
+    epochs: list[Row]
+    held_heads: int
+    gold: np.ndarray
+    predicted: np.ndarray
+    kept_epoch: int | None = None
+    kept_because: str = ""
+
+    def score(self) -> TunedRunScore:
+        """The run as one of the study's results."""
+        return TunedRunScore(
+            task=self.task, initialisation=self.initialisation, seed=self.seed, metric=self.metric,
+            constant=self.constant, note=self.note, train_rows=self.train_rows, dev_rows=self.dev_rows,
+            cut_rows=self.cut_rows, seconds=self.seconds, last_loss=self.last_loss, folder=self.folder,
+            majority=self.majority, baseline=self.baseline, epochs=self.epochs, kept_epoch=self.kept_epoch,
+            kept_because=self.kept_because, **_stated(self.metrics),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TunedRuns:
+    """The runs of some units."""
+
+    runs: tuple[TunedRun, ...]
 
 
 class Finetune(Study[FinetuneOptions, TunedRuns]):
@@ -111,11 +184,11 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         """One run: train, measure on dev, save."""
         of: RunArguments = unit.arguments
         base = studies.worker_cache.get_checkpoint(options.checkpoint, revision=options.revision)
-        run = studies.tuning.finetuning_run.FinetuningRun(
+        run = FinetuningRun(
             task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
         )  # fmt: skip
-        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
+        tuned, row_ids = tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: FinetuneOptions, merged: TunedRuns) -> list[TunedScore]:
@@ -180,3 +253,269 @@ def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
     """The runs of a job that are under way on this machine, by key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
+
+
+# ---------------------------------------------------------------- one run
+
+
+@dataclass(frozen=True)
+class FinetuningRun:
+    """What is trained, and where it goes.
+
+    Attributes:
+        seeds: of head, rows and order.
+        data: folder of the rows; None for the bundled ones.
+        out: the folder of checkpoints; None for the usual one.
+        key: the name of this run's folder in it, and of its state.
+        held: interventions under which it learns and is measured; None: the model as it is.
+    """
+
+    task: Task
+    initialisation: str
+    start: str
+    seeds: RunSeeds
+    preset: str
+    recipe: Recipe
+    data: str | None
+    out: str | None
+    key: str
+    held: "Sequence[Intervention] | None" = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the checkpoint goes."""
+        return runs_folder(self.out) / self.key
+
+
+def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
+    """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
+    task, recipe = run.task, run.recipe
+    must_have_labels(task)
+    train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seeds.rows)
+    dev = read_rows(task, "dev", folder=run.data, limit=recipe.dev_limit)  # the same rows for every seed
+    return tune_on(base, run, train, dev), [row.id for row in dev]
+
+
+def tune_on(
+    base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
+) -> TunedRun:
+    """Train on the rows given, measure on dev, save, as `tune` does."""
+    task, recipe = run.task, run.recipe
+    length = min(recipe.max_length, base.max_length)
+    learned, measured = tuning.batches.encode(base, train, length), tuning.batches.encode(base, dev, length)
+    state, live = state_of(run.folder), Live(live_file(run.out, run.key))
+    model: Any = tuning.model.initialised(base, task, run.start, recipe, run.seeds.head).to(base.device)
+    fit = tuning.training.Fit(
+        base, task, model, learned, measured, recipe, run.seeds.order,
+        state=state,
+        identity=f"{run.key} {base.weights_hash} {fingerprint(train)} {fingerprint(dev)}",
+        on_step=lambda log: live.write(live_picture(log), now=log.epochs[-1]["step"] == log.step),
+    )  # fmt: skip
+    with (
+        nullcontext()
+        if run.held is None
+        else capture.running.prepared(models.checkpoint.Checkpoint(base.name, model, base.tokenizer), run.held)
+    ):
+        outcome = fit.run()
+    cut = sum(example.encoding.cut > 0 for example in learned)
+    tuning.saving.save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
+    state.unlink(missing_ok=True)
+    live.place.unlink(missing_ok=True)
+    return _tuned(run, outcome, train, dev, cut)
+
+
+def is_trained(
+    base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
+) -> bool:
+    """Whether the run's folder has what this recipe made of these rows already."""
+    log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
+    return {name: log.get(name) for name in decides} == decides
+
+
+def _decides(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> dict[str, Any]:
+    return {
+        "recipe": run.recipe.as_options(),
+        "train_rows_hash": fingerprint(train),
+        "dev_rows_hash": fingerprint(dev),
+        "seeds": asdict(run.seeds),
+    }
+
+
+def _facts(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
+    held = (
+        {}
+        if run.held is None
+        else {"held": {intervention.operator: sorted(map(str, intervention.heads)) for intervention in run.held}}
+    )
+    return {
+        "task": run.task.key,
+        "initialisation": run.initialisation,
+        "seed": run.seeds.order,
+        "preset": run.preset,
+        "data": run.data or "bundled samples",
+        "rows": {"train": len(train), "dev": len(dev), "cut": cut},
+        **_decides(run, train, dev),
+        **held,
+    }
+
+
+def _tuned(
+    run: FinetuningRun, outcome: "TrainingOutcome", train: list[TaskRow], dev: list[TaskRow], cut: int
+) -> TunedRun:
+    task, gold = run.task, [row.label for row in dev]
+    name, constant = majority(task, [row.label for row in train], gold)
+    one_class = task.labels[int(outcome.predicted[0])] if outcome.constant and task.labels else None
+    return TunedRun(
+        task=task.key,
+        initialisation=run.initialisation,
+        seed=run.seeds.order,
+        metric=task.metric,
+        metrics=plain(outcome.metrics),
+        constant=bool(outcome.constant),
+        note=f"constant predictions: {one_class or 'one score'}" if outcome.constant else "",
+        train_rows=len(train),
+        dev_rows=len(dev),
+        cut_rows=cut,
+        seconds=round(outcome.log.seconds, 1),
+        last_loss=outcome.log.losses[-1] if outcome.log.losses else None,
+        folder=shown_folder(run.folder),
+        majority=name,
+        baseline=plain(constant),
+        epochs=plain(outcome.log.epochs),
+        held_heads=sum(len(intervention.heads) for intervention in run.held or ()),
+        gold=np.array(gold),
+        predicted=np.array([float(value) if task.is_score else int(value) for value in outcome.predicted]),
+        kept_epoch=outcome.log.best,
+        kept_because=_why_kept(run.recipe, task, trained=len(outcome.log.epochs) - 1),
+    )
+
+
+def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
+    """Why the weights are those of the epoch that was kept."""
+    if not trained:
+        return "nothing learned: as it began"
+    if recipe.keep == "best":
+        return f"best {task.metric} on dev of epochs 1 to {trained} (keep=best)"
+    return "the last (keep=last)"
+
+
+# ---------------------------------------------------------------- folders, and a run under way
+
+
+def runs_folder(out: str | None) -> Path:
+    """Where fine-tuned checkpoints go: `out`, or beside the database."""
+    return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
+
+
+def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
+    """A run's name: readable, and different wherever anything that decides its result differs.
+
+    decides: those things by name, the checkpoint among them; what: initialisation and seeds, say.
+    """
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
+    return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
+
+
+def state_of(folder: Path) -> Path:
+    """Where a run that goes to `folder` keeps what it needs to be taken up again."""
+    return folder.with_name(folder.name + ".state")
+
+
+def live_file(out: str | None, key: str) -> Path:
+    """Where a run under way writes what a page shows of it."""
+    return runs_folder(out) / f"{key}.live.json"
+
+
+def live_picture(log: Any) -> Row:
+    """Loss so far (at most 200 means), dev metrics, steps and time left."""
+    every = max(1, -(-len(log.losses) // 200))
+    blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
+    return {
+        "step": log.step,
+        "steps": log.steps,
+        "left": log.seconds_left,
+        "losses": [{"step": (k + 1) * every, "loss": statistics.fmean(block)} for k, block in enumerate(blocks)],
+        "epochs": log.epochs,
+    }
+
+
+# ---------------------------------------------------------------- what a run leaves
+
+
+def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
+    """Each run, then means and the constant predictor of each task, as Table 1 has them."""
+    scores: list[TunedScore] = [run.score() for run in runs]
+    for task in dict.fromkeys(run.task for run in runs):
+        mine = [run for run in runs if run.task == task]
+        for initialisation in dict.fromkeys(run.initialisation for run in mine):
+            scores.append(_mean([run for run in mine if run.initialisation == initialisation]))
+        first = mine[0]
+        scores.append(
+            TunedScore(kind="baseline", task=task, initialisation=f"always {first.majority}", metric=first.metric, n=1,
+                       **_stated(first.baseline))
+        )  # fmt: skip
+    return scores
+
+
+def _mean(runs: Sequence[TunedRun]) -> TunedScore:
+    """Mean and standard deviation over seeds; runs whose correlation is undefined are counted, not averaged."""
+    first, figures = runs[0], Figures()
+    for name in METRICS:
+        values = [value for run in runs if (value := run.metrics.get(name)) is not None]
+        if any(name in run.metrics for run in runs):
+            figures[name] = statistics.fmean(values) if values else None
+            figures[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
+    constant = sum(run.constant for run in runs)
+    note = f"constant predictions in {constant} of {len(runs)} runs" if constant else ""
+    return TunedScore(kind="mean", task=first.task, initialisation=first.initialisation, metric=first.metric,
+                      n=len(runs), constant=constant, note=note, **_stated(figures))  # fmt: skip
+
+
+def _stated(figures: Figures) -> dict[str, Any]:
+    """Scores by name for a record: what is undefined is said to be so, not left out."""
+    return {name: math.nan if value is None else value for name, value in figures.items()}
+
+
+# ---------------------------------------------------------------- comparison with a constant prediction
+
+
+def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
+    """What the better constant prediction has right on the dev rows; None where the rows do not say.
+
+    Args:
+        scores: the rows of `finetune`, of any tasks.
+
+    Returns:
+        A share, 0 to 1: of two labels the one that is right more often on dev, which train rows need not say.
+    """
+    known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
+    if not known:
+        return None
+    return max(max(known), 1 - max(known)) if len(task_of(task).labels) == 2 else max(known)
+
+
+def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
+    """What to tell people where a run, or a mean of runs, is not shown to be above the constant; "" where it is.
+
+    Args:
+        scores: all rows of the `finetune` that it is of.
+        score: of kind "run" or "mean".
+
+    Returns:
+        Half a sentence, or "" also where nothing can be said: no constant, no dev rows.
+    """
+    rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
+    if not rows:
+        return ""
+    if task_of(score.task).is_score:
+        return _uncorrelated(score, rows)
+    constant = better_constant(scores, score.task)
+    if score.accuracy is None or constant is None:
+        return ""
+    return above_constant(score.accuracy, constant, rows).sentence
+
+
+def _uncorrelated(score: TunedScore, rows: int) -> str:
+    if score.pearson is None:
+        return "its scores are all the same, as a constant's are"
+    return above_zero(score.pearson, rows).sentence if rows > LEAST else ""

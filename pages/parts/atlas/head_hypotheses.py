@@ -16,11 +16,10 @@ from core.models.present import present_weights
 from core.scoring.level_spending import CONTROLLED
 from core.store import hypotheses as store
 from core.store.hypotheses import StoredBatch, StoredHypothesis
+from core.studies.hypotheses.hypothesis import RowChoice, usual_rows
 from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, predicate_of
 from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion, JudgedHypothesis
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
-from core.studies.hypotheses.row_choice import RowChoice
-from core.studies.hypotheses.runs import usual_rows
 from core.tasks.glue import TASKS
 from pages.parts.reports.result_list import show_briefly
 from pages.parts.shell import resources, url

@@ -10,7 +10,7 @@ from core.codebook.registry import shipped_set
 from core.jobs.duration_estimate import foreseen_together
 from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from core.studies.hypotheses import measure_heads
-from core.studies.hypotheses.missing import gives, missing
+from core.studies.hypotheses.measure_heads import gives, missing
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers

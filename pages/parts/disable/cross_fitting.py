@@ -7,9 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.store.rows import Row
-from core.studies.ablation.pruning_records import PruneStep
-from core.studies.ablation.records import SweptVariant
-from core.studies.ablation.seed_records import CrossedPart
+from core.studies.ablation.records import CrossedPart, PruneStep, SweptVariant
 from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results

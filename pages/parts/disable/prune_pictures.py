@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import capture, config
 from core.attention import parse_heads
-from core.studies.ablation.pruning_records import ImportantHead, PruneStep, RankCorrelation
+from core.studies.ablation.records import ImportantHead, PruneStep, RankCorrelation
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture

@@ -9,8 +9,7 @@ import streamlit as st
 from core.attention import Head
 from core.store.runs import head_scores
 from core.studies.ablation.disabling import PARTS
-from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched, too_few_flips
-from core.studies.ablation.shared_effects import shared_effects
+from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched, shared_effects, too_few_flips
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.studies.tuning.finetuning_results import METRICS
+from core.studies.tuning.finetune import METRICS
 from core.studies.tuning.records import HeldChange, TunedScore
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS

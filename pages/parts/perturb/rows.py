@@ -11,6 +11,7 @@ import streamlit as st
 from core import capture
 from core.store.rows import Row
 from core.studies.ablation import knockout, patch, perturb, separators
+from core.studies.ablation.knockout import WORD_LINKS
 from core.studies.ablation.records import (
     Changed,
     EdgeCut,
@@ -21,7 +22,6 @@ from core.studies.ablation.records import (
     Untouched,
     too_few_flips,
 )
-from core.studies.ablation.word_links import WORD_LINKS
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric

@@ -8,9 +8,8 @@ from core.errors import AtlasError
 from core.scoring.chance import above_constant
 from core.store.rows import from_json
 from core.studies.ablation import disable, prune
-from core.studies.ablation.pruning_records import PruneStep
-from core.studies.ablation.records import Untouched
-from core.studies.tuning.constant_comparison import not_shown
+from core.studies.ablation.records import PruneStep, Untouched
+from core.studies.tuning.finetune import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs

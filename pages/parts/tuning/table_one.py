@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published_values import PAPER, REPLICATION, printed
-from core.studies.tuning.constant_comparison import not_shown
+from core.studies.tuning.finetune import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, sampled, task_of
 from core.tasks.metrics import shown

@@ -15,9 +15,7 @@ from core.attention import Head
 from core.errors import InputError
 from core.studies.ablation.perturb import made_of
 from core.studies.circuits import circuit as circuits
-from core.studies.circuits.circuit_pairs import KINDS, OTHER_ROW, texts_of
-from core.studies.circuits.circuit_table import said_of_stability
-from core.studies.circuits.foils import encoded
+from core.studies.circuits.circuit import KINDS, OTHER_ROW, encoded, said_of_stability, texts_of
 from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 from core.studies.contract import declared
 from core.tasks.glue import TaskRow

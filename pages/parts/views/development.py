@@ -8,8 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.definitions import CLASS_SHARE, bound_of
-from core.studies.comparison.bundled_curve import OWN, bundled_curves, spread_sentence
-from core.studies.comparison.development import order_sentence, role_records
+from core.studies.comparison.development import OWN, bundled_curves, order_sentence, role_records, spread_sentence
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
 from core.studies.score_records import label_of
 from pages.parts.charts.encoding import Layers

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
+from core.studies.ablation.records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.stored_runs import drawer, pick_run

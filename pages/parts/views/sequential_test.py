@@ -11,9 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.jobs import api
-from core.studies.ablation.race import left_over
-from core.studies.ablation.race_table import verdict_sentence
-from core.studies.ablation.races import RaceOptions
+from core.studies.ablation.race import RaceOptions, left_over, verdict_sentence
 from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import declared
 from core.studies.estimate import Estimate

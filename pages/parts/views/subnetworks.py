@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
-from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
+from core.studies.probing.records import Subnetwork, SubnetworkComponent, SurvivorClass
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture

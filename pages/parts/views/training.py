@@ -10,8 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.store.jobs import unit_outcomes
 from core.studies.records import record_of
-from core.studies.tuning.finetune import STUDY, FinetuneOptions, live_runs
-from core.studies.tuning.finetuning_results import METRICS
+from core.studies.tuning.finetune import METRICS, STUDY, FinetuneOptions, live_runs
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import sampled
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, preset_for

@@ -9,8 +9,7 @@ import sys
 
 import numpy as np
 
-from core.studies.circuits.circuit import PAIRS_A_UNIT, STUDY
-from core.studies.circuits.circuit_race import CircuitState, Wanted
+from core.studies.circuits.circuit import PAIRS_A_UNIT, STUDY, CircuitState, Wanted
 from core.studies.contract import Unit
 
 
