@@ -1,4 +1,4 @@
-"""The ASGI app: `streamlit run app.py`.
+"""The ASGI app: `streamlit run app.py`, or `python app.py`.
 
 The script it serves lies in pages/parts/shell/: beside a folder named pages, a cold link to a page would run that
 page alone.
@@ -60,3 +60,6 @@ app = st.App(
     ],
     routes=[painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()],
 )
+
+if __name__ == "__main__":
+    app.run()

@@ -1,10 +1,12 @@
-"""The same studies from a terminal: `python -m core --help`."""
+"""The commands: `python -m core --help` in a clone, `attention-atlas --help` if installed."""
 
 import errno
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
@@ -14,14 +16,18 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
 STOPPED = "Stopped: give the same command again to do it from its start."
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+if (__name__ == "__main__" or Path(sys.argv[0]).stem == "attention-atlas") and signal.getsignal(
+    signal.SIGINT
+) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _interrupted)  # while what follows is imported, Ctrl-C is a sentence as well
 
 # ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
 import typer
 
+from . import __version__
+from .commands.app import app as app_of_pages
 from .commands.atlas import atlas
-from .commands.backup import backup, restore_backup
+from .commands.backup import backup, import_database, restore_backup
 from .commands.check import check
 from .commands.export import export, import_export
 from .commands.findings import app as findings_app
@@ -36,6 +42,7 @@ from .commands.patterns import app as patterns_app
 from .commands.patterns import shares
 from .commands.reproduce import reproduce
 from .commands.study_commands import command
+from .config import INSTALLED
 from .errors import AtlasError, InputError
 from .studies.lookup import find_study, study_modules
 
@@ -44,10 +51,19 @@ app = typer.Typer(
     help="Attention Atlas: what attention heads do, and whether it matters.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=INSTALLED,  # a shell completes names of programs, and `python -m core` is none
 )
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        tell(f"attention-atlas {__version__}")
+        raise typer.Exit
+
+
 study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_help=True)
 app.add_typer(study, name="study")
+app.command("app")(app_of_pages)
 app.command("check")(check)
 app.command("atlas")(atlas)
 app.command("maps")(maps)
@@ -57,6 +73,7 @@ app.command("export")(export)
 app.command("import")(import_export)
 app.command("backup")(backup)
 app.command("restore")(restore_backup)
+app.command("import-database")(import_database)
 app.add_typer(patterns_app, name="patterns")
 app.add_typer(labels_app, name="labels")
 app.add_typer(findings_app, name="findings")
@@ -67,6 +84,15 @@ for experiment in map(find_study, sorted(study_modules())):
         group = study if experiment.typed_after else app
         group.command()(command(experiment, OWN.get(experiment.name)))  # called as its function, with dashes
 app.command("reproduce")(reproduce)
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="print the version and exit")
+    ] = False,
+) -> None:
+    """Attention Atlas: what attention heads do, and whether it matters."""
 
 
 def main() -> None:

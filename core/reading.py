@@ -30,7 +30,7 @@ def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
             link may lead out of that folder.
 
     Raises:
-        InputError: it is in none of these folders.
+        InputError: it is in none of these folders, or the system cannot check it.
         OSError: it cannot be opened, or is a folder, a device or a pipe.
     """
     path = config.inside(file) if given else Path(file)
@@ -107,7 +107,9 @@ def plain_ends(text: str) -> str:
 
 # ---------------------------------------------------------------- behind them
 
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe that nobody writes to would block for ever
+_FLAGS = os.O_RDONLY
+for _name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"):  # a pipe that nobody writes to would block for ever
+    _FLAGS |= getattr(os, _name, 0)  # Windows lacks the first two, other systems the third
 
 
 def _open(path: Path) -> int:
@@ -125,6 +127,11 @@ def _open_inside(path: Path) -> int:
     """
     whole = path.resolve()
     root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)
+    if os.open not in os.supports_dir_fd:
+        raise InputError(
+            "ATLAS_FOLDERS limits which files people may name, which needs a system that opens files relative to "
+            "folders (Linux or macOS). Run the app there, or leave ATLAS_FOLDERS out."
+        )
     if root is None:  # exchanged since `config.inside` looked
         raise OSError(errno.ELOOP, "a link leads out of the folder", str(path)[:120])
     *folders, name = whole.relative_to(root).parts or (".",)

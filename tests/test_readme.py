@@ -14,8 +14,9 @@ from pages.parts.shell.page_table import PAGES
 README = (config.PROJECT / "README.md").read_text()
 DOCS = config.PROJECT / "docs"
 TABLE = [line for line in (DOCS / "terminal.md").read_text().splitlines() if line.startswith("| `")]
+PROCESSES = [("app",), ("import-database",)]  # start something or say one sentence
 SAID = [("hypothesis", what) for what in ("withdraw", "export", "verify")]
-NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",), *SAID}  # say one sentence
+NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",), *PROCESSES, *SAID}  # say one sentence
 
 
 def leaves(command, path=()):

@@ -18,6 +18,10 @@ EXCUSED = {  # file, what it does, and why that is no way in
         "core/drawing/conversion.py",
         "imports subprocess",
     ): "draws charts in a process of our own that ends after a time, the chart on standard input, no shell",
+    (
+        "core/commands/app.py",
+        "imports subprocess",
+    ): "starts this Python with Streamlit where no exec is; port and file as arguments, no shell",
     ("core/store/backup.py", "imports subprocess"): "copies the open file by a fixed program, paths as "
     "arguments, no shell: copied here, the lock on the file would be let go of",
     ("pages/parts/shell/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",

@@ -1,6 +1,5 @@
 """The page of one head in one file: what is known of it, its maps to explore, its gallery, and every score."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -10,6 +9,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from ..attention import Head
+from ..config import command_line
 from ..drawing.packing import Grid
 from ..drawing.page import GridTabs, Part, Table, Words, html_page
 from ..drawing.panes import Pane
@@ -112,4 +112,4 @@ def _grid(example: Shelved, head: Head) -> Grid:
 
 def command_of(checkpoint: str, task: str | None) -> str:
     """What a terminal types to get a checkpoint's scores."""
-    return shlex.join(["python", "-m", "core", "atlas", checkpoint, *(["--task", task] if task else [])])
+    return command_line("atlas", checkpoint, *(["--task", task] if task else []))

@@ -1,11 +1,11 @@
 """The maps of one input as a page in one file: with what they are of, and the command that makes them again."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from ..config import command_line
 from .packing import MOST_BYTES, Grid
 from .page import Words, html_page
 from .panes import Pane
@@ -40,12 +40,12 @@ class MapsSource:
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
         """This source with the command of the terminal that writes its maps to `out`."""
-        words = ["python", "-m", "core", "maps", self.checkpoint, "--text", self.text]
+        words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
         words += ["--part", self.part] if self.part else []
         words += ["--words"] if self.words else []
-        return MapsSource(**{**self.__dict__, "command": shlex.join([*words, "--out", out])})
+        return MapsSource(**{**self.__dict__, "command": command_line(*words, "--out", out)})
 
 
 def grid_of(

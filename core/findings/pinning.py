@@ -1,12 +1,12 @@
 """From a stored run, or the maps of an input, to a finding: all that is needed to read it, and to get it again."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..attention import AttentionMaps, Head
+from ..config import command_line
 from ..drawing.maps_page import MapsSource
 from ..drawing.packing import Grid, pack
 from ..errors import AtlasError
@@ -152,14 +152,14 @@ def command(run: Row) -> str:
         study = find_study(run["study"])
         read = study.read(run["options"])
         if typed := study.typed(read):
-            return shlex.join(["python", "-m", "core", *typed])
+            return command_line(*typed)
         options = as_json(read)
     except AtlasError:  # of an earlier version, or a study that is gone
         return ""
     usual = {name: field.default for name, field in declared(study.options).items()}
     kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
     words = [f"--set={name}={json.dumps(value, ensure_ascii=False)}" for name, value in kept]
-    return shlex.join(["python", "-m", "core", "jobs", "start", run["study"], *words])
+    return command_line("jobs", "start", run["study"], *words)
 
 
 def _usual(value: Any, default: Any) -> bool:

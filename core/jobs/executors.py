@@ -100,8 +100,13 @@ def worker_processes(place: JobPlacement) -> Executor:
 
 
 def _cluster(address: str) -> Executor:
-    from distributed import Client  # 0.4 s, of a cluster only
-
+    try:
+        from distributed import Client  # 0.4 s, of a cluster only
+    except ImportError as error:
+        raise JobError(
+            "A cluster needs Dask, which is not installed here: pip install 'attention-atlas[cluster]', or leave the "
+            "cluster out to run on this machine."
+        ) from error
     try:
         with ThreadPoolExecutor(1) as thread:  # a notebook's own thread has a loop that runs already
             thread.submit(asyncio.run, asyncio.wait_for(_greet(address), ANSWERS_SECONDS)).result()

@@ -25,16 +25,22 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """`core.jobs.worker.perform` on a machine that may lack the repository; the answer says so then."""
-    import socket  # by value: nothing of this module travels with it
+    """`worker.perform` on a machine that may lack this program, or have it in the other of its two layouts: a clone or
+    an installation. The answer is an error if it is in neither."""
+    import importlib  # by value: nothing of this module travels with it
+    import socket
 
-    try:
-        from .worker import perform  # the machine may lack it
-    except ImportError as error:
-        return {
-            "error": f"Workers must find this repository and its requirements, but {socket.gethostname()} lacks "
-            f"{error.name}; start them in its folder with PYTHONPATH=. in front.",
-            "seconds": 0.0,
-            "worker": socket.gethostname(),
-        }
-    return perform(task, code, *arguments)
+    missing = ""
+    for layout in dict.fromkeys((__package__, "core.jobs", "attention_atlas.core.jobs")):
+        try:
+            worker = importlib.import_module(f"{layout}.worker")
+        except ImportError as error:
+            missing = missing or str(error.name)
+            continue
+        return worker.perform(task, code, *arguments)
+    return {
+        "error": f"Workers must find this program and its requirements, but {socket.gethostname()} lacks {missing}. "
+        "Install attention-atlas on that machine, or start its workers in a clone with PYTHONPATH=. in front.",
+        "seconds": 0.0,
+        "worker": socket.gethostname(),
+    }

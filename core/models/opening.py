@@ -122,6 +122,12 @@ def open_checkpoint(
     refuse_half_a_checkpoint(folder, name)
     weights = (*weight_files(folder, name, HEAD_FILE), *([adapter.file] if adapter else []))
     before = marks_of(weights)
+    published = config.PUBLISHED_SHA256.get(name)
+    if published and hash_of_files(weights, before) != published:
+        raise CheckpointError(
+            f"The weights of {name} must be those that its authors published (SHA-256 {published[:8]}); the installed "
+            f"file has another sum. Install it again: {config.how_to_install(name, again=True)}."
+        )
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)

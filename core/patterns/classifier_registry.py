@@ -111,7 +111,7 @@ def bundled_weights(class_set: str) -> bytes:
     if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
             f"A bundled classifier knows the classes of {' or '.join(labelled_folders())}; {class_set[:60]!r} has "
-            "none: train one with `python -m core patterns train`."
+            f"none: train one with `{config.command_line('patterns', 'train')}`."
         )
     return file.read_bytes()
 
@@ -163,6 +163,6 @@ def _best_of_ours(db: Database, class_set: str) -> str | None:
 
 def _none_of(class_set: str) -> InputError:
     return InputError(
-        f'Classifying needs a trained classifier of "{class_set}"; there is none: run `python -m core '
-        f"patterns train --class-set {class_set}` or train one on the Classifier page."
+        f'Classifying needs a trained classifier of "{class_set}"; there is none: run '
+        f"`{config.command_line('patterns', 'train', '--class-set', class_set)}` or train one on the Classifier page."
     )

@@ -21,6 +21,7 @@ from typing import BinaryIO
 import duckdb
 import numpy as np
 
+from ..config import command_line
 from ..errors import StoreError
 from ..writing import replacing, write_whole
 from . import migrations
@@ -266,7 +267,7 @@ def _must_be_whole(part: Path, source: Path) -> None:
 def _damaged(source: Path, reason: str) -> StoreError:
     return StoreError(
         f"A backup must be whole, but {source} is damaged ({reason}), so no copy is made of it; take an earlier "
-        "backup, and `python -m core export` for what can still be read."
+        f"backup, and `{command_line('export')}` for what can still be read."
     )
 
 

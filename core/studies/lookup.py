@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..config import command_line
 from ..errors import JobError
 from .contract import Study
 
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parent
 def study_modules() -> dict[str, str]:
     """Every study by name, with its module; nothing is imported. A module is a study where it sets STUDY."""
     files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
-    return {file.stem.replace("_", "-"): f"core.studies.{file.parent.name}.{file.stem}" for file in files}
+    return {file.stem.replace("_", "-"): f"{__package__}.{file.parent.name}.{file.stem}" for file in files}
 
 
 def module_of(name: str) -> str:
@@ -31,7 +32,7 @@ def module_of(name: str) -> str:
         return name
     stem = name.replace("-", "_")
     folder = _folders().get(stem)
-    return f"core.studies.{folder}.{stem}" if folder else f"core.studies.{stem}"
+    return f"{__package__}.{folder}.{stem}" if folder else f"{__package__}.{stem}"
 
 
 @cache
@@ -53,7 +54,7 @@ def find_study(name: str) -> Study[Any, Any]:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
         raise JobError(
-            f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
+            f"A study must be one of core/studies, but {name!r} is not; see `{command_line('--help')}`."
         ) from error
     study = getattr(imported, "STUDY", None)
     if not isinstance(study, Study):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from ..config import BUNDLED_MODELS, CLASSIFIER, settings
+from ..config import BUNDLED_MODELS, CLASSIFIER, command_line, settings
 from ..errors import InputError
 from ..tuning.recipe import AUTO, preset_for
 from ..tuning.saved_checkpoints import tuned_checkpoints
@@ -34,7 +34,7 @@ def _newest_of_latest(value: Any) -> Any:
         return CLASSIFIER
     raise InputError(
         f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
-        "`python -m core finetune atlas-encoder --task sst2`, or name a folder."
+        f"`{command_line('finetune', 'atlas-encoder', '--task', 'sst2')}`, or name a folder."
     )
 
 

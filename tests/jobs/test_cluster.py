@@ -136,7 +136,7 @@ def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_run
     done = subprocess.run(
         [sys.executable, "-c", code], input=dumps((ByValue(perform_there), 1)), cwd="/", capture_output=True, check=True
     )
-    assert b"Workers must find this repository" in done.stdout
+    assert b"Workers must find this program" in done.stdout
     assert b"lacks core" in done.stdout
 
 

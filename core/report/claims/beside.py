@@ -1,5 +1,6 @@
 """Sentences on other ways to fine-tune, as tests of stored runs that the plan's own stand beside."""
 
+from ...config import command_line
 from ...studies.tuning.records import finetuned_task
 from ..evidence import Evidence, StepResult
 from ..ids import Part
@@ -22,7 +23,7 @@ def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
 def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
     outcomes = [_compared(evidence, result) for result in evidence.of(part)]
     tested = [outcome for outcome in outcomes if outcome is not None]
-    command = f"python -m core finetune {evidence.checkpoint} --task rte {settings} --seeds 3"
+    command = f"{command_line('finetune', evidence.checkpoint, '--task', 'rte')} {settings} --seeds 3"
     return tested or [Outcome(UNTESTED, f"no rows: {command} makes them, to be set beside the same without --set")]
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ...config import command_line
 from ...studies.stored_runs import TitledRun
 from ..records import ClaimRecord
 from ..report_options import ReportOptions
@@ -71,7 +72,7 @@ def needed_rows(needed: int) -> str:
 def command_of(options: ReportOptions) -> str:
     """The command that makes this report."""
     default = asdict(ReportOptions())
-    words = ["python -m core reproduce", *map(shlex.quote, options.checkpoints)]
+    words = [command_line("reproduce"), *map(shlex.quote, options.checkpoints)]
     for name, value in asdict(options).items():
         if name == "checkpoints" or value == default[name]:
             continue

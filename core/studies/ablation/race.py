@@ -17,6 +17,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
+from ...config import command_line
 from ...errors import InputError, InterventionError
 from ...scoring import effects
 from ...scoring.racing import ALPHA, FIRST, RaceStep, Rules, Standings, next_step, standings, taken
@@ -336,8 +337,8 @@ class Race:
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 f"The operator {self.options.operator} changed the loss of none of the first {self.rules.first} rows, "
-                "whatever it was done to; such a race says nothing: check the checkpoint (python -m core check), or "
-                "choose another."
+                "whatever it was done to; such a race says nothing: check the checkpoint "
+                f"({command_line('check')}), or choose another."
             )
         return next_step(self.exact, self.rules)
 

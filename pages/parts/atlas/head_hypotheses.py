@@ -21,6 +21,7 @@ from core.studies.hypotheses.predicates import MARGIN, PREDICATES, Hypothesis, p
 from core.studies.hypotheses.records import CRITERIA, SEEN_BEFORE, Criterion, JudgedHypothesis
 from core.studies.hypotheses.registering import Proposal, batch_of, hypothesis_of, options_of, register
 from core.tasks.glue import TASKS
+from core.tuning.saved_checkpoints import shown_folder
 from pages.parts.reports.result_list import show_briefly
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import as_code, clear_errors, plain
@@ -42,7 +43,9 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         st.markdown("Registered and tested for the results that ship:")
         for hypothesis, criteria in shipped:
             _show_numbers(hypothesis.sentence, criteria)
-        command = as_code(f"python -m core hypothesis verify data/hypotheses/{checkpoint}")
+        command = as_code(
+            config.command_line("hypothesis", "verify", shown_folder(config.DATA / "hypotheses" / checkpoint))
+        )
         st.caption(f"Their runs are computed again by {command}")
     for job in st.session_state.get("hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)

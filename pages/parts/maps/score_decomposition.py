@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import studies
 from core.attention import Head
+from core.config import command_line
 from core.models.present import stamp_of
 from pages.parts.charts.score_terms import token_map, waterfall
 from pages.parts.shell import resources, url
@@ -45,7 +46,7 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="stretch")
         st.caption(
             f"{plain(name)} · {_length(name, text, pair)} · one input: what holds over rows is "
-            f"{as_code(f'python -m core study why {name}')}. The terms add up to the score less its "
+            f"{as_code(command_line('study', 'why', name))}. The terms add up to the score less its "
             "mean over the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is "
             "not yet an effect: what is written alike everywhere has large terms, and replaced by its mean it changes "
             "no map."

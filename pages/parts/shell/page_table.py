@@ -7,7 +7,7 @@ from core.atlas import example_pair
 from core.config import CLASSIFIER, DECODER
 
 PAGES_FOLDER = Path(__file__).resolve().parents[2]
-VIEWS_ROOM = "pages.parts.views"
+VIEWS_ROOM = f"{__package__.rpartition('.')[0]}.views"
 
 
 class View(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.config import command_line
 from core.errors import StoreError
 from core.jobs import api
 from core.store import exchange, shipped_record
@@ -21,10 +22,10 @@ from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
 SHOWN = 30  # jobs that stopped
-NOTHING = """
+NOTHING = f"""
 No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with
 
-    python -m core study --help
+    {command_line("study", "--help")}
 """
 
 
@@ -149,4 +150,4 @@ def show(tools: DeltaGenerator) -> None:
     for job in stopped.head(SHOWN).itertuples():
         show_line(job, titles[job.title])
     if len(stopped) > SHOWN:
-        st.caption(f"{len(stopped) - SHOWN} older ones are not shown: python -m core jobs list has them all.")
+        st.caption(f"{len(stopped) - SHOWN} older ones are not shown: {command_line('jobs', 'list')} has them all.")

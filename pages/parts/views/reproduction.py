@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.atlas.example_grid import example_grids
-from core.config import settings
+from core.config import command_line, settings
 from core.jobs import chain
 from core.jobs.duration_estimate import estimate_duration
 from core.report import report
@@ -157,8 +157,9 @@ def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
 
 
 NO_REPORT = (
-    "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "
-    "atlas-encoder atlas-decoder` in a terminal. With the sizes above it takes a quarter of an hour on two cores."
+    "No report has been made yet: choose checkpoints above and press Make the report, or run "
+    f"`{command_line('reproduce', 'atlas-encoder', 'atlas-decoder')}` in a terminal. "
+    "With the sizes above it takes a quarter of an hour on two cores."
 )
 
 
