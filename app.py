@@ -29,6 +29,7 @@ import pages.parts.shell.warming
 import pages.parts.team.http_routes
 from core.config import environment_faults, keep_to_folders, take_arguments
 from core.errors import AtlasError
+from pages.parts import streamlit_internals
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
 logging.basicConfig(format="%(message)s")
@@ -37,8 +38,9 @@ take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
 if faults := environment_faults():
     sys.exit("\n".join(faults))
 try:
+    streamlit_internals.check()
     pages.parts.shell.people.check()
-except AtlasError as error:
+except (AtlasError, streamlit_internals.InternalsError) as error:
     sys.exit(str(error))  # a door that cannot be checked stays shut
 if pages.parts.shell.people.shared():
     keep_to_folders()
@@ -47,18 +49,19 @@ SCRIPT = Path(pages.parts.shell.warming.__file__).with_name("shell.py")  # its i
 pages.parts.shell.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.shell.warming.painted, methods=["POST"])
+routes = [painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()]
 app = st.App(
     SCRIPT,
     lifespan=pages.parts.shell.warming.serving,
     middleware=[
         Middleware(pages.parts.shell.connections.BoundedServer),
         Middleware(pages.parts.shell.headers.Headers),
-        Middleware(pages.parts.shell.closed_routes.Closed, base=base),
+        Middleware(pages.parts.shell.closed_routes.Closed, base=base, own=routes),
         Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.bundle.Bundle, base=base),
         Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],
-    routes=[painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()],
+    routes=routes,
 )
 
 if __name__ == "__main__":

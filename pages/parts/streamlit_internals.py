@@ -1,17 +1,39 @@
-"""The private names of Streamlit, Starlette and uvicorn that the app relies on, and nothing else.
+"""The private names of Streamlit, Starlette and uvicorn that the app relies on: no other module uses any.
 
-Each function has one purpose and names the public feature that would replace it. What guards something raises
-InternalsError where its name is missing, which stops the start; tests/pages/test_streamlit_internals.py tries each on
-the installed versions.
+Each function has one purpose and names the public feature that would replace it. `check` tries every name on the
+installed versions when the app starts: a missing name that guards something is an InternalsError, which stops the
+start; any other is one warning, and the function does without. tests/pages/test_streamlit_internals.py has a contract
+test for each.
 """
 
+import importlib
+import json
+import logging
 import math
-from collections.abc import Mapping
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import streamlit as st
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from streamlit import runtime
-from streamlit.runtime.state import session_state
+
+log = logging.getLogger("atlas")
+Message = MutableMapping[str, Any]
+TRIED = {"streamlit": "1.67", "starlette": "1.10", "uvicorn": "0.54"}  # the versions in requirements.txt
+_SERVER = "streamlit.web.server.starlette."
+_CONFIG, _UTIL = _SERVER + "starlette_server_config", _SERVER + "starlette_app_utils"
+_AUTH, _SOCKET = _SERVER + "starlette_auth_routes", _SERVER + "starlette_websocket"
+_CONTEXT, _STATE = "streamlit.runtime.scriptrunner_utils.script_run_context", "streamlit.runtime.state.session_state"
+_SIGN_IN, _FORGERY = "the check of sign-ins", "the check of requests from other sites"
+_ROUTES, _LIMIT, _UPLOADS = "the list of open routes", "the limit on connections", "the limit on uploads"
 
 
 class InternalsError(RuntimeError):
@@ -24,6 +46,44 @@ class InternalsError(RuntimeError):
         )
 
 
+def _named(guards: str, module: str, name: str) -> Any:
+    """A private name. Errors: InternalsError if it is missing."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InternalsError(guards, f"{module}.{name}") from error
+
+
+@cache
+def _warn(what: str, missing: str) -> None:
+    """Log once that the app does without a private name that guards nothing."""
+    log.warning("%s, because Streamlit %s has no %s.", what, version("streamlit"), missing)
+
+
+# ---------------------------------------------------------------- when the app starts
+
+
+def check() -> None:
+    """Try every private name once, before the app serves anybody. A version that was not tried is one warning.
+
+    Errors: InternalsError for a name that guards something.
+    """
+    for package, known in TRIED.items():
+        if version(package).split(".")[:2] != known.split("."):
+            log.warning("The app has not been tried with %s %s; it was made with %s.", package, version(package), known)
+    for contract in GUARDING:
+        contract()
+    refuse_infinite_numbers()
+    went_back()
+    drawn("")
+    static_files()
+    quiet_thread("")
+    followed_thread()()
+
+
+# ---------------------------------------------------------------- server
+
+
 def server_settings(receive: Any) -> uvicorn.Config:
     """The settings of the uvicorn server whose lifespan messages come from `receive`.
 
@@ -34,8 +94,215 @@ def server_settings(receive: Any) -> uvicorn.Config:
     """
     settings = getattr(getattr(receive, "__self__", None), "config", None)
     if not (isinstance(settings, uvicorn.Config) and isinstance(getattr(settings, "http_protocol_class", None), type)):
-        raise InternalsError("the limit on connections", "uvicorn's Config.http_protocol_class")
+        raise InternalsError(_LIMIT, "uvicorn's Config.http_protocol_class")
     return settings
+
+
+def bounded_protocol(
+    protocol: Any, *, most: int, most_waiting: int, seconds: float, made: Callable[[Any], None]
+) -> type[Any]:
+    """uvicorn's protocol of a connection, the number of connections and how long each waits for a request bounded.
+
+    uvicorn's `limit_concurrency` answers 503 and keeps the connection; it names no limit on the time of a request's
+    head. uvicorn would replace this by a setting for both. made: called with the transport of each new connection.
+    """
+    waiting: dict[Any, Any] = {}  # the one that waits longest first
+
+    def let_go(connection: Any) -> None:
+        timer = waiting.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
+    def end(connection: Any) -> None:
+        let_go(connection)
+        connection.transport.abort()
+
+    class Bounded(protocol):  # type: ignore[misc]
+        """A connection that ends where its request does not come."""
+
+        def connection_made(self, transport: Any) -> None:
+            made(transport)
+            super().connection_made(transport)
+            if len(waiting) >= most_waiting or (waiting and len(self.connections) > most):
+                end(next(iter(waiting)))
+            elif len(self.connections) > most:
+                transport.abort()
+                return
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait_or_let_go()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not hasattr(self, "conn") or self.conn.trailing_data[0]:  # of h11; httptools does not say what came
+                self._wait_or_let_go()  # half of the next head came with this request; perhaps nothing more comes
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            let_go(self)
+            super().connection_lost(exc)
+
+        def _wait_or_let_go(self) -> None:
+            idle = self.cycle is None or self.cycle.response_complete
+            if self.transport.get_protocol() is not self or not idle:
+                let_go(self)
+            elif self not in waiting and not self.transport.is_closing():
+                self._wait()
+
+        def _wait(self) -> None:
+            waiting[self] = self.loop.call_later(seconds, end, self)
+
+    return Bounded
+
+
+def check_protocol(settings: uvicorn.Config) -> None:
+    """Errors: InternalsError if uvicorn's connections lack what `bounded_protocol` reads, or it has no websockets.
+
+    It needs the running event loop, which uvicorn's connections ask for.
+    """
+    state = _named(_LIMIT, "uvicorn.server", "ServerState")
+    try:
+        connection = settings.http_protocol_class(config=settings, server_state=state(), app_state={})
+    except TypeError as error:
+        raise InternalsError(_LIMIT, "uvicorn's protocol of a connection") from error
+    for name in ("connections", "cycle", "loop", "transport", "on_response_complete"):
+        if not hasattr(connection, name):
+            raise InternalsError(_LIMIT, f"uvicorn's {type(connection).__name__}.{name}")
+    if hasattr(connection, "conn") and not hasattr(connection.conn, "trailing_data"):
+        raise InternalsError(_LIMIT, "h11's Connection.trailing_data")
+    if settings.ws_protocol_class is None:
+        raise InternalsError("every page", "a library for websockets in uvicorn")
+
+
+# ---------------------------------------------------------------- routes
+
+WEBSOCKET, UPLOAD = "/_stcore/stream", "/_stcore/upload_file/{session_id}/{file_id}"
+_READ = frozenset({"GET", "HEAD", "OPTIONS"})
+OPEN: dict[str, frozenset[str]] = {  # Streamlit's routes that pages need, and their methods; every other one is closed
+    WEBSOCKET: frozenset(),
+    UPLOAD: frozenset({"PUT", "DELETE", "OPTIONS"}),
+    "/_stcore/health": _READ,
+    "/_stcore/host-config": _READ,
+    "/_stcore/bidi-components/{path:path}": _READ,
+    "/media/{file_id:path}": _READ,
+    "/auth/login": _READ,
+    "/auth/logout": _READ,
+    "/oauth2callback": _READ,
+    "": frozenset(),  # the mount of the page itself and its scripts
+}
+_UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
+
+
+def session_of_upload(path: str) -> str | None:
+    """The session that a request to upload, or delete, a file names; None for any other path.
+
+    Streamlit would replace this by a hook before an upload.
+    """
+    found = _UPLOAD.search(path)
+    return found[1] if found else None
+
+
+class _ClosedRoute:
+    """A route in the place of a closed one: it matches the same requests and answers 404."""
+
+    def __init__(self, route: Any):
+        self._route, self.path = route, getattr(route, "path", "")
+        self.name = getattr(route, "name", "")
+
+    def matches(self, scope: Message) -> Any:
+        return self._route.matches(scope)
+
+    async def handle(self, scope: Message, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        await Response(status_code=404)(scope, receive, send)
+
+
+def close_routes(app: Any, base: str, own: Iterable[Any]) -> list[str]:
+    """Close every route of a Starlette app that is neither in OPEN nor one of `own`; returns their paths.
+
+    base: the path that the app lives at, "" for none. Streamlit would replace this by an option that names the routes
+    to serve. Errors: InternalsError if the app has no routes, or lacks one in OPEN.
+    """
+    routes = getattr(getattr(app, "router", None), "routes", None)
+    if not isinstance(routes, list):
+        raise InternalsError(_ROUTES, "Starlette's Router.routes")
+    prefix, own_routes = f"/{base}" if base else "", {id(route) for route in own}
+    missing, closed = {prefix + path for path in OPEN}, []
+    for number, route in enumerate(routes):
+        path, methods = str(getattr(route, "path", "")), getattr(route, "methods", None) or frozenset()
+        if id(route) in own_routes:
+            continue
+        known = OPEN.get(path.removeprefix(prefix)) if path.startswith(prefix) and hasattr(route, "path") else None
+        if known is not None and methods <= known:
+            missing.discard(path)
+        elif not isinstance(route, _ClosedRoute):
+            routes[number] = _ClosedRoute(route)
+            closed.append(path)
+    if missing:
+        raise InternalsError(_ROUTES, f"Streamlit's route {min(missing) or '/'}")
+    rest = Route(f"{prefix}/_stcore/{{rest:path}}", Response(status_code=404))  # the mount answers with the page
+    routes.insert(len(routes) - 1, rest)
+    return list(dict.fromkeys(closed))
+
+
+async def opens_websocket(app: Callable[..., Awaitable[None]], scope: Message, base: str) -> bool:
+    """Whether the websocket of a page is accepted, asked within the process.
+
+    scope: of the lifespan, whose app and state the request shares. Streamlit would replace this by a health check
+    that covers its websocket.
+    """
+    hosts = st.get_option("server.allowedHosts") or ["localhost"]
+    host = str(hosts[0]).replace("*", "localhost")
+    path = (f"/{base}" if base else "") + WEBSOCKET
+    headers = [(b"host", host.encode()), (b"origin", f"http://{host}".encode())]
+    answers: list[str] = []
+    coming = iter([{"type": "websocket.connect"}])
+
+    async def receive() -> Message:
+        return next(coming, {"type": "websocket.disconnect", "code": 1000})
+
+    async def send(message: Message) -> None:
+        answers.append(message["type"])
+
+    request = {
+        **{name: scope[name] for name in ("app", "asgi", "state") if name in scope},
+        "type": "websocket",
+        "scheme": "ws",
+        "http_version": "1.1",
+        "method": "GET",
+        "query_string": b"",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "headers": headers,
+        "subprotocols": [],
+        "client": ("127.0.0.1", 0),
+        "server": (host, 80),
+        "extensions": {},
+    }
+    await app(request, receive, send)
+    return answers[:1] == ["websocket.accept"]
+
+
+def static_files() -> tuple[Path | None, int]:
+    """The folder with the files of Streamlit's own pages, and how many seconds a browser may keep them.
+
+    Without it Streamlit answers them itself, more slowly. Streamlit would replace this by a route that reads files
+    without a thread.
+    """
+    try:
+        folder = _named("", "streamlit.file_util", "get_static_dir")()
+        return Path(folder), int(_named("", _CONFIG, "STATIC_ASSET_CACHE_MAX_AGE_SECONDS"))
+    except InternalsError:
+        _warn("Scripts of pages are answered more slowly", "file_util.get_static_dir or its age in caches")
+        return None, 0
+
+
+# ---------------------------------------------------------------- uploads and addresses
 
 
 def uploaded_files() -> Mapping[str, Mapping[str, Any]]:
@@ -47,7 +314,7 @@ def uploaded_files() -> Mapping[str, Mapping[str, Any]]:
         return {}
     files = getattr(runtime.get_instance().uploaded_file_mgr, "file_storage", None)
     if not isinstance(files, Mapping):
-        raise InternalsError("the limit on uploads", "MemoryUploadedFileManager.file_storage")
+        raise InternalsError(_UPLOADS, "MemoryUploadedFileManager.file_storage")
     return files
 
 
@@ -57,9 +324,8 @@ def refuse_infinite_numbers() -> None:
 
     Errors: InternalsError if the function that reads a parameter of the address is missing.
     """
-    parse = getattr(session_state, "parse_url_param", None)
-    if parse is None:
-        raise InternalsError("the check of numbers in addresses", "session_state.parse_url_param")
+    session_state = importlib.import_module(_STATE)
+    parse = _named("the check of numbers in addresses", _STATE, "parse_url_param")
     if hasattr(parse, "finite"):
         return
 
@@ -73,4 +339,220 @@ def refuse_infinite_numbers() -> None:
         return parsed
 
     finite.finite = True  # type: ignore[attr-defined]
-    session_state.parse_url_param = finite
+    session_state.parse_url_param = finite  # type: ignore[attr-defined]
+
+
+def is_set(option: str) -> bool:
+    """Whether somebody set an option of Streamlit, in a file, on the command line or in the environment.
+
+    Streamlit would replace this by `st.get_option` saying where a value comes from.
+    """
+    return bool(_named("who is let in", "streamlit.config", "is_manually_set")(option))
+
+
+# ---------------------------------------------------------------- forgery and sign-in
+
+
+def is_host_allowed(host: str | None) -> bool:
+    """Whether `server.allowedHosts` lets a request name this host. Streamlit would replace this by a check of its
+    own that covers the routes of `st.App`."""
+    return bool(_named(_FORGERY, _SOCKET, "is_host_allowed")(host))
+
+
+def forged(token: str | None, cookies: Mapping[str, str]) -> bool:
+    """Whether a request lacks the token against forgery that belongs to its cookie, where one is asked for.
+
+    Streamlit would replace this by a dependency for the routes of `st.App`.
+    """
+    if not _named(_FORGERY, "streamlit.web.server.server_util", "is_xsrf_enabled")():
+        return False
+    cookie = cookies.get(_named(_FORGERY, _CONFIG, "XSRF_COOKIE_NAME"))
+    return not _named(_FORGERY, _UTIL, "validate_xsrf_token")(token, cookie)
+
+
+def user_cookie() -> str:
+    """The name of the cookie of whoever signed in. Streamlit would replace this, and the functions below, by a hook
+    that chooses what the cookie of a sign-in holds."""
+    return str(_named(_SIGN_IN, _CONFIG, "USER_COOKIE_NAME"))
+
+
+def cookie_secret() -> str:
+    """The secret that cookies of sign-ins are signed with."""
+    return str(_named(_SIGN_IN, "streamlit.web.server.server_util", "get_cookie_secret")())
+
+
+def signed(name: str, value: str, secret: str | None = None) -> bytes | None:
+    """What a cookie of this name holds, None if this app did not sign it. secret: the app's own by default.
+
+    Errors: ValueError for a value that no cookie has.
+    """
+    secret = cookie_secret() if secret is None else secret
+    held: bytes | None = _named(_SIGN_IN, _UTIL, "decode_signed_value")(secret, name, value.encode("latin-1"))
+    return held
+
+
+def joined(name: str, cookies: Mapping[str, str], secret: str | None = None) -> bytes | None:
+    """What a cookie holds, alone or in chunks, as Streamlit reads it."""
+    read = _named(_SIGN_IN, "streamlit.auth_util", "get_cookie_with_chunks")
+    held: bytes | None = read(lambda part: signed(part, cookies.get(part, ""), secret), name)
+    return held
+
+
+def cookies_in(header: str) -> dict[str, str]:
+    """Names and values in a Cookie header, as Starlette reads them. Starlette would replace this by documenting it."""
+    found: dict[str, str] = _named(_SIGN_IN, "starlette.requests", "cookie_parser")(header)
+    return found
+
+
+async def answer_callback(request: Request, base: str) -> Response:
+    """Streamlit's answer to a provider that sends somebody back from signing in."""
+    answer: Response = await _named(_SIGN_IN, _AUTH, "_auth_callback")(request, base)
+    return answer
+
+
+async def answer_sign_out(request: Request, base: str) -> Response:
+    """Streamlit's answer that clears the cookies of a sign-in."""
+    answer: Response = await _named(_SIGN_IN, _AUTH, "_auth_logout")(request, base)
+    return answer
+
+
+def write_user_cookie(response: Response, request: Request, held: str) -> None:
+    """Set the cookie of a sign-in to one signed value, in the place of any other and its chunks."""
+    _named(_SIGN_IN, _AUTH, "_clear_single_auth_cookie_and_chunks")(response, request, user_cookie())
+    _named(_SIGN_IN, _AUTH, "_set_single_cookie")(response, user_cookie(), held)
+
+
+def clear_cookies(response: Response, request: Request) -> None:
+    """Clear all cookies of a sign-in."""
+    _named(_SIGN_IN, _AUTH, "_clear_auth_cookie")(response, request)
+
+
+# ---------------------------------------------------------------- runs of pages
+
+
+def went_back() -> bool:
+    """Whether this run of a page is because the user went back or forward in the browser.
+
+    Streamlit would replace this by saying so in `st.context`.
+    """
+    context = _script_context()
+    if context is not None and not hasattr(context, "is_history_navigation"):
+        _warn("Back and Forward leave the fields of a page as they are", "ScriptRunContext.is_history_navigation")
+    return bool(context is not None and getattr(context, "is_history_navigation", False))
+
+
+def drawn(key: str) -> bool:
+    """Whether the browser told, with what made this run, what a field holds.
+
+    Streamlit would replace this by saying in `st.session_state` which values the browser sent.
+    """
+    context = _script_context()
+    if context is None:
+        return True
+    try:
+        state = context.session_state._state
+        return state._key_id_mapper.get_id_from_key(key) in state._new_widget_state.states
+    except AttributeError as error:
+        _warn("Fields may begin empty on a slow line", f"SessionState.{error.name}")
+        return True
+
+
+def has_page() -> bool:
+    """Whether this thread runs the script of a page. Streamlit would replace this by saying so in `st.context`."""
+    return _script_context() is not None
+
+
+def followed_thread() -> Callable[[], None]:
+    """A function that lets the thread which calls it draw on the page that this thread runs.
+
+    Streamlit would replace this by support for threads, which its documentation announces.
+    """
+    try:
+        add = _named("", "streamlit.runtime.scriptrunner", "add_script_run_ctx")
+    except InternalsError:
+        _warn("Progress of downloads is not shown", "scriptrunner.add_script_run_ctx")
+        return lambda: None
+    context = _script_context()
+    return lambda: None if context is None else add(threading.current_thread(), context)
+
+
+def quiet_thread(name: str) -> None:
+    """Keep Streamlit from logging that a thread of this name draws without a page.
+
+    Streamlit would replace this by caches that can be filled without a page.
+    """
+    try:
+        logger = logging.getLogger(_named("", _CONTEXT, "_LOGGER").name)
+    except InternalsError:
+        _warn("The log has lines about a thread without a page", "script_run_context._LOGGER")
+        return
+    logger.addFilter(lambda record: record.threadName != name)
+
+
+def warm_first_element() -> None:
+    """Ask beforehand what Streamlit asks when it draws the first element: whether Python runs interactively, which
+    reads where every module lies. Streamlit would replace this by asking when it starts."""
+    try:
+        _named("", "streamlit.env_util", "is_repl")()
+    except InternalsError:
+        _warn("The first page comes a little later", "env_util.is_repl")
+
+
+def _script_context() -> Any:
+    try:
+        return _named("", "streamlit.runtime.scriptrunner", "get_script_run_ctx")(suppress_warning=True)
+    except InternalsError:
+        _warn("Back, Forward and progress of downloads do not work", "scriptrunner.get_script_run_ctx")
+        return None
+
+
+# ---------------------------------------------------------------- contracts of what guards something
+
+
+def _cookies_are_signed() -> None:
+    """A cookie that this app did not sign, or signed for another name, is nobody's; one that it signed is read."""
+    make = _named(_SIGN_IN, _UTIL, "create_signed_value")
+    name, held, secret = user_cookie(), json.dumps({"email": "a@example.org"}), "a secret of this contract"
+    value = make(secret, name, held).decode("latin-1")
+    if signed(name, value, secret) != held.encode():
+        raise InternalsError(_SIGN_IN, "decode_signed_value reading what create_signed_value signed")
+    changed = value[:-2] + ("AA" if value[-2:] != "AA" else "BB")
+    for cookie, wrong in ((name, ""), (name, changed), (f"{name}_1", value), (name, held)):
+        if signed(cookie, wrong, secret) is not None or signed(name, value, "another secret") is not None:
+            raise InternalsError(_SIGN_IN, "decode_signed_value refusing what was not signed")
+    if joined(name, {name: value}, secret) != held.encode() or cookies_in(f"{name}={value}") != {name: value}:
+        raise InternalsError(_SIGN_IN, "get_cookie_with_chunks or cookie_parser reading a cookie")
+    _named(_SIGN_IN, "streamlit.web.server.server_util", "get_cookie_secret")
+    for routine in ("_auth_callback", "_auth_logout", "_set_single_cookie", "_clear_single_auth_cookie_and_chunks",
+                    "_clear_auth_cookie"):  # fmt: skip
+        _named(_SIGN_IN, _AUTH, routine)
+
+
+def _forgery_is_seen() -> None:
+    """A token against forgery that is missing or made up is refused; hosts can be asked for."""
+    validate = _named(_FORGERY, _UTIL, "validate_xsrf_token")
+    make = _named(_FORGERY, _UTIL, "generate_xsrf_token_string")
+    token = make()
+    if validate(None, token) or validate("made up", token) or validate(make(), token) or not validate(token, token):
+        raise InternalsError(_FORGERY, "validate_xsrf_token refusing a made-up token")
+    _named(_FORGERY, _CONFIG, "XSRF_COOKIE_NAME")
+    _named(_FORGERY, "streamlit.web.server.server_util", "is_xsrf_enabled")
+    is_host_allowed("localhost")
+
+
+def _uploads_are_kept() -> None:
+    """Uploads lie in a mapping by session and file, each with its bytes."""
+    manager = _named(_UPLOADS, "streamlit.runtime.memory_uploaded_file_manager", "MemoryUploadedFileManager")
+    if not isinstance(getattr(manager("/upload"), "file_storage", None), Mapping):
+        raise InternalsError(_UPLOADS, "MemoryUploadedFileManager.file_storage")
+    record = _named(_UPLOADS, "streamlit.runtime.uploaded_file_manager", "UploadedFileRec")
+    if "data" not in getattr(record, "_fields", ()):
+        raise InternalsError(_UPLOADS, "UploadedFileRec.data")
+
+
+def _options_are_known() -> None:
+    """Whether an option was set can be asked."""
+    is_set("browser.serverAddress")
+
+
+GUARDING = (_cookies_are_signed, _forgery_is_seen, _uploads_are_kept, _options_are_known)

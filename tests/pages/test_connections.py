@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -15,8 +16,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pages.parts.shell import connections
-from pages.parts.shell.connections import BoundedServer, limits_for, send_at_once, watched
+from pages.parts.shell.connections import HEAD_SECONDS, BoundedServer, limits_for, send_at_once
+from pages.parts.streamlit_internals import bounded_protocol
 from tests.event_loops import finished
+from tests.pages.browsing import answers as answers_at
+from tests.pages.browsing import free_port, until
 
 PROJECT = Path(__file__).resolve().parents[2]
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -37,9 +41,10 @@ async def answers_and_starts(scope, receive, send):
         await send({"type": f"lifespan.{step}.complete"})
 
 
-def serving(**bounds):
+def serving(*, most=512, most_waiting=128, seconds=HEAD_SECONDS):
     """A server of uvicorn's in a thread; gives its port."""
-    return running(uvicorn.Config(answers, lifespan="off", log_level="critical", http=watched(H11Protocol, **bounds)))
+    protocol = bounded_protocol(H11Protocol, most=most, most_waiting=most_waiting, seconds=seconds, made=send_at_once)
+    return running(uvicorn.Config(answers, lifespan="off", log_level="critical", http=protocol))
 
 
 @contextlib.contextmanager
@@ -149,6 +154,15 @@ def test_an_answer_leaves_the_server_at_once():
     assert sent == [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 
 
+def test_a_server_that_does_not_tell_when_it_starts_is_answered_nothing():
+    """uvicorn --lifespan off: no limit would hold."""
+    with (
+        running(uvicorn.Config(BoundedServer(answers), lifespan="off", log_level="critical")) as port,
+        connect(port) as made,
+    ):
+        assert status(made) == b"500"
+
+
 def test_another_server_does_not_start():
     said = []
 
@@ -214,3 +228,44 @@ def test_a_process_without_open_files_says_so_in_one_line_and_goes_on():
         told = server.stderr.read()
     assert told.count("too many open files") == 1
     assert "Traceback" not in told
+
+
+WAYS = {
+    "streamlit run": ["-m", "streamlit", "run", "app.py", "--server.port", "{port}"],
+    "App.run": ["-c", "import app; app.app.run(config={{'server.port': {port}}})"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_half_open_connections_end_however_the_app_is_started(way, tmp_path):
+    """Of a process with few open files, so that 20 connections that say nothing are too many."""
+    port = free_port()
+    words, log = [word.format(port=port) for word in WAYS[way]], tmp_path / "log"
+    most = limits_for(700).waiting
+    assert most == 15
+    environment = {**os.environ, "ATLAS_DB": str(tmp_path / "atlas.duckdb"), "ATLAS_RECORD": str(tmp_path / "none")}
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-c", FEW_FILES, *words], cwd=PROJECT, env=environment, stdout=output, stderr=output
+        ) as server,
+    ):
+        try:
+            until(lambda: answers_at(f"http://127.0.0.1:{port}") or server.poll() is not None)
+            held = [connect(port, b"GET / HTTP/1.1\r\nHost: localhost") for _ in range(most + 5)]
+            assert all(map(ended, held[:5]))
+            with connect(port) as other:
+                assert status(other) == b"200"
+            held[-1].settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                held[-1].recv(1)
+        finally:
+            server.terminate()
+    assert f"({most} waiting)" in log.read_text()
+
+
+FEW_FILES = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""

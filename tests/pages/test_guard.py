@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -15,12 +16,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit import config as server
+from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_websocket
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from core.sign_in import SignIn
-from pages.parts.shell import guard, people, sign_in_cookie
+from pages.parts.shell import guard, people
 from pages.parts.shell.connections import limits_for
 from pages.parts.shell.request_checks import RefusedError, check_source
 from tests.event_loops import finished
@@ -44,13 +46,14 @@ def own_database(tmp_path, monkeypatch):
 def sign_in(monkeypatch):
     known = SignIn(required=True, roles={"annotator": [ADA], "viewer": [EVE]})
     monkeypatch.setattr(people, "configured", lambda: known)
-    for module in (sign_in_cookie, starlette_websocket):
+    for module in (server_util, starlette_websocket):
         monkeypatch.setattr(module, "get_cookie_secret", lambda: SECRET)
 
 
 def options(monkeypatch, **chosen):
     before = server.get_option
-    monkeypatch.setattr(server, "get_option", lambda name: chosen.get(name.split(".")[1], before(name)))
+    for module in (server, st):
+        monkeypatch.setattr(module, "get_option", lambda name: chosen.get(name.split(".")[1], before(name)))
 
 
 # ---------------------------------------------------------------- where a request comes from

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.testclient import TestClient
+from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_auth_routes, starlette_websocket
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
@@ -29,7 +30,7 @@ def guarded(monkeypatch, tmp_path):
     roles = {"admin": [ADA], "viewer": [EVE]}
     known = SignIn(required=True, roles=roles, clients={"default": "atlas"})
     monkeypatch.setattr(people, "configured", lambda: known)
-    for module in (sign_in_cookie, starlette_websocket, starlette_auth_routes, auth_routes):
+    for module in (server_util, starlette_websocket, starlette_auth_routes):
         monkeypatch.setattr(module, "get_cookie_secret", lambda: SECRET)
 
 

@@ -6,6 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit import config as server
+from streamlit.web.server import server_util
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
@@ -15,7 +16,7 @@ from core.labelling.projects import ProjectRecipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
 from core.store.projects import Heading
-from pages.parts.shell import guard, people, resources, sign_in_cookie
+from pages.parts.shell import guard, people, resources
 from pages.parts.team import http_routes, project_sheet
 from tests.labelling.test_projects import fill
 from tests.pages.spliced import spliced
@@ -160,7 +161,7 @@ def test_who_may_only_look_labels_nothing(client, project, monkeypatch):
 def guarded(monkeypatch):
     roles = {"annotator": ["grace@example.org"], "viewer": ["vera@example.org"]}
     monkeypatch.setattr(people, "configured", lambda: SignIn(required=True, roles=roles))
-    monkeypatch.setattr(sign_in_cookie, "get_cookie_secret", lambda: SECRET)
+    monkeypatch.setattr(server_util, "get_cookie_secret", lambda: SECRET)
 
 
 def signed_in(client, address, *, secret=SECRET, origin=PLACE):

@@ -11,11 +11,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core import patterns
 from core.codebook.registry import COLOURS as CLASSES
 from core.drawing.theme import theme
+from pages.parts import streamlit_internals
 from pages.parts.shell import resources
 
 # -------------------- One colour a class and a role, in every chart of the app
@@ -31,7 +31,7 @@ COLOURS = CLASSES | ROLES
 def own_colours(names: Sequence[str]) -> dict[str, str]:
     """The colours of names that are all classes of one set, as it is now: the set that is picked first, then the
     shipped ones and people's own. The shipped colours where no set has them all."""
-    if not names or get_script_run_ctx(suppress_warning=True) is None or set(names) <= set(ROLES):
+    if not names or not streamlit_internals.has_page() or set(names) <= set(ROLES):
         return COLOURS
     db, picked = resources.database(), st.session_state.get("class_set")
     sets = patterns.class_sets.class_set_names(db)

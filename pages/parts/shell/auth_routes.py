@@ -12,14 +12,10 @@ import streamlit as st
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from streamlit.auth_util import get_cookie_with_chunks
-from streamlit.url_util import make_url_path
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette import starlette_auth_routes as streamlit_auth
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
+from pages.parts import streamlit_internals
 from pages.parts.shell import people, sign_in_cookie
+from pages.parts.streamlit_internals import user_cookie
 
 log = logging.getLogger("atlas")
 ELSEWHERE = (
@@ -34,22 +30,21 @@ BY_THE_BUTTON = "You are still signed in: to sign out, use the button in the app
 
 async def came_back(request: Request) -> Response:
     """The provider's answer (oauth2callback): Streamlit checks it; its cookie is made anew with what is needed."""
-    response = await streamlit_auth._auth_callback(request, _base())
+    response = await streamlit_internals.answer_callback(request, _base())
     claims = _claims_set(response)
     if claims is None:
         return response
     if not meant_for(claims.get("aud"), people.configured().clients.get(str(claims.get("provider")))):
         log.warning("A sign-in was refused: its token is for %.80r", claims.get("aud"))
         return _refused(ELSEWHERE, request)
-    people.end_session(sign_in_cookie.signed_claims(request.cookies.get(USER_COOKIE_NAME)))
+    people.end_session(sign_in_cookie.signed_claims(request.cookies.get(user_cookie())))
     held_claims = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}
     held_claims["session"] = people.begin_session(held_claims)
     if len(json.dumps(held_claims)) > sign_in_cookie.LARGEST:
         people.end_session(held_claims)
         return _refused(TOO_LARGE, request)
     response.raw_headers = [header for header in response.raw_headers if not _sets_user(header)]
-    streamlit_auth._clear_single_auth_cookie_and_chunks(response, request, USER_COOKIE_NAME)
-    streamlit_auth._set_single_cookie(response, USER_COOKIE_NAME, json.dumps(held_claims))
+    streamlit_internals.write_user_cookie(response, request, json.dumps(held_claims))
     return response
 
 
@@ -66,15 +61,16 @@ async def sign_out(request: Request) -> Response:
     """
     if sign_in_cookie.claims_of(request.cookies):
         return HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{BY_THE_BUTTON}</p>", 403)
-    return await streamlit_auth._auth_logout(request, _base())
+    return await streamlit_internals.answer_sign_out(request, _base())
 
 
 def routes() -> list[Route]:
     """To be put before Streamlit's own."""
-    base = _base()
+    base = _base().strip("/")
+    prefix = f"/{base}" if base else ""
     return [
-        Route(make_url_path(base, "oauth2callback"), came_back, methods=["GET"]),
-        Route(make_url_path(base, "auth/logout"), sign_out, methods=["GET"]),
+        Route(f"{prefix}/oauth2callback", came_back, methods=["GET"]),
+        Route(f"{prefix}/auth/logout", sign_out, methods=["GET"]),
     ]
 
 
@@ -84,23 +80,21 @@ def _base() -> str:
 
 def _refused(why: str, request: Request) -> Response:
     response = HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{why}</p>", 403)
-    streamlit_auth._clear_auth_cookie(response, request)
+    streamlit_internals.clear_cookies(response, request)
     return response
 
 
 def _sets_user(header: tuple[bytes, bytes]) -> bool:
     name = header[1].partition(b"=")[0].decode("latin-1").strip()
-    return header[0].lower() == b"set-cookie" and (name == USER_COOKIE_NAME or sign_in_cookie.is_chunk(name))
+    return header[0].lower() == b"set-cookie" and (name == user_cookie() or sign_in_cookie.is_chunk(name))
 
 
 def _claims_set(response: Response) -> dict[str, Any] | None:
     """The claims in the user cookie, whole or in chunks, that this very answer sets; None where it sets none."""
-    written: dict[str, bytes] = {}
+    written: dict[str, str] = {}
     for header in filter(_sets_user, response.raw_headers):
         name, _, cookie = header[1].decode("latin-1").partition("=")
-        written[name.strip()] = cookie.partition(";")[0].strip().encode("latin-1")
-    values = get_cookie_with_chunks(
-        lambda name: decode_signed_value(get_cookie_secret(), name, written.get(name, b"")), USER_COOKIE_NAME
-    )
+        written[name.strip()] = cookie.partition(";")[0].strip()
+    values = streamlit_internals.joined(user_cookie(), written)
     claims = json.loads(values) if values else None
     return claims if isinstance(claims, dict) else None

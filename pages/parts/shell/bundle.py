@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from streamlit.file_util import get_static_dir
-from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_CACHE_MAX_AGE_SECONDS
+from pages.parts import streamlit_internals
 
 Message = MutableMapping[str, Any]
 FOLDER = "static"  # its files have a hash of their content in their names: they never change
@@ -25,10 +24,10 @@ class Bundle:
 
     def __init__(self, app: Callable[..., Awaitable[None]], base: str = ""):
         self._app = app
-        root, start = Path(get_static_dir()), f"/{base}/".replace("//", "/")
-        self._files = {
-            start + file.relative_to(root).as_posix(): file for file in (root / FOLDER).rglob("*") if file.is_file()
-        }
+        root, self._age = streamlit_internals.static_files()
+        found = [file for file in (root / FOLDER).rglob("*") if file.is_file()] if root else []
+        start = f"/{base}/".replace("//", "/")
+        self._files = {start + file.relative_to(root or Path()).as_posix(): file for file in found}
 
     async def __call__(self, scope: Message, receive: Any, send: Callable[[Message], Awaitable[None]]) -> None:
         file = self._files.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "GET" else None
@@ -36,13 +35,13 @@ class Bundle:
             await self._app(scope, receive, send)
             return
         body = file.read_bytes()  # a millisecond at most: a thread's turn costs more
-        await send({"type": "http.response.start", "status": 200, "headers": _headers(file, len(body))})
+        await send({"type": "http.response.start", "status": 200, "headers": _headers(file, len(body), self._age)})
         await send({"type": "http.response.body", "body": body})
 
 
-def _headers(file: Path, length: int) -> list[tuple[bytes, bytes]]:
+def _headers(file: Path, length: int, age: int) -> list[tuple[bytes, bytes]]:
     kind = mimetypes.guess_type(file)[0] or "application/octet-stream"
     kind += "; charset=utf-8" if kind.startswith("text/") else ""
-    cache_control = f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"
+    cache_control = f"public, immutable, max-age={age}"
     headers = {"content-type": kind, "content-length": str(length), "cache-control": cache_control}
     return [(name.encode(), value.encode()) for name, value in headers.items()]

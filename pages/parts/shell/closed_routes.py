@@ -1,35 +1,43 @@
-"""Doors of the server that nobody here needs, and a word for a proxy that leads to none.
+"""The routes that are open, and a sentence for a proxy that leads to none.
 
-Streamlit's metrics answer without sign-in, so they answer nobody.
+Streamlit adds routes with new versions, and some answer without sign-in (its metrics, its agent API). Only those that
+the app knows are open: every other one answers 404.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from pages.parts import streamlit_internals
+from pages.parts.streamlit_internals import InternalsError
+
+log = logging.getLogger("atlas")
 Message = MutableMapping[str, Any]
 Sent = Callable[[Message], Awaitable[None]]
-CLOSED = "/_stcore/metrics"
 STRIPPED = (
     "Attention Atlas lives at /{base} here, but was asked for {path}. If you came through a proxy, the proxy took the "
     "prefix away: let it pass the path on as it came (nginx: proxy_pass http://HOST:PORT/{base}/; in a location "
     "/{base}/), or start the app without server.baseUrlPath. docs/deploy.md has a block that works.\n"
 )
+NO_WEBSOCKET = (
+    "The app does not start because its own websocket was refused, so that no page would open: compare the versions of "
+    "Streamlit, Starlette and uvicorn with requirements.txt, and server.allowedHosts with the address of the app."
+)
 
 
 class Closed:
-    """Answers 404 where a door is closed and hands everything else on (ASGI).
+    """Closes unknown routes when the server starts, tries the websocket of a page, and hands everything on (ASGI).
 
     base: the path that the app lives at behind a proxy, "" for none; what comes without it gets a sentence, because a
-    proxy that strips the prefix would otherwise leave whoever set it up with an empty page.
+    proxy that strips the prefix would otherwise leave whoever set it up with an empty page. own: the app's own routes.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], base: str = ""):
-        self._app, self._base = app, base
+    def __init__(self, app: Callable[..., Awaitable[None]], base: str = "", own: Iterable[Any] = ()):
+        self._app, self._base, self._own = app, base, list(own)
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Sent) -> None:
-        if scope["type"] == "http" and CLOSED in scope["path"]:
-            await send({"type": "http.response.start", "status": 404, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
+        if scope["type"] == "lifespan":
+            await self._start(scope, receive, send)
             return
         if self._base and scope["type"] == "http" and not self._inside(scope["path"]):
             words = STRIPPED.format(base=self._base, path=scope["path"]).encode("utf-8", "replace")
@@ -38,6 +46,28 @@ class Closed:
             await send({"type": "http.response.body", "body": words})
             return
         await self._app(scope, receive, send)
+
+    async def _start(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Sent) -> None:
+        try:
+            closed = streamlit_internals.close_routes(scope["app"], self._base, self._own)
+        except InternalsError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        log.info("Closed routes: %s", ", ".join(closed) or "none")
+
+        async def started(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete" and not await self._answers(scope):
+                message = {"type": "lifespan.startup.failed", "message": NO_WEBSOCKET}
+            await send(message)
+
+        await self._app(scope, receive, started)
+
+    async def _answers(self, scope: Message) -> bool:
+        try:
+            return await streamlit_internals.opens_websocket(self._app, scope, self._base)
+        except Exception:
+            log.exception("The websocket of a page failed")
+            return False
 
     def _inside(self, path: str) -> bool:
         return path == f"/{self._base}" or path.startswith(f"/{self._base}/")

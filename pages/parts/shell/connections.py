@@ -92,10 +92,13 @@ def raise_file_limit() -> int:
 
 
 class BoundedServer:
-    """Sets the limits in uvicorn's settings before it listens, and hands everything on (ASGI)."""
+    """Sets the limits in uvicorn's settings before it listens, and hands everything on (ASGI).
+
+    A server that does not tell when it starts (uvicorn's `--lifespan off`) has no limits, so nothing is answered.
+    """
 
     def __init__(self, app: Callable[..., Awaitable[None]]):
-        self._app = app
+        self._app, self._bounded = app, False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -104,14 +107,25 @@ class BoundedServer:
             except streamlit_internals.InternalsError as error:
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return
+            self._bounded = True
+        if not self._bounded:
+            raise RuntimeError(
+                "The app must be told when its server starts; got a request before. Start it with streamlit run "
+                "app.py, or without --lifespan off."
+            )
         await self._app(scope, receive, send)
 
 
 def bound_server(receive: Receive) -> None:
     """Set the limits in the settings of the server that is about to listen. Errors: InternalsError."""
     settings, most = streamlit_internals.server_settings(receive), limits()
-    settings.http_protocol_class = watched(
-        settings.http_protocol_class, most=most.connections, most_waiting=most.waiting
+    streamlit_internals.check_protocol(settings)
+    settings.http_protocol_class = streamlit_internals.bounded_protocol(
+        settings.http_protocol_class,
+        most=most.connections,
+        most_waiting=most.waiting,
+        seconds=HEAD_SECONDS,
+        made=send_at_once,
     )
     settings.backlog = min(settings.backlog, BACKLOG)
     asyncio.get_running_loop().set_exception_handler(FewLines())
@@ -138,63 +152,6 @@ class FewLines:
                 "again every second. Raise the limit (ulimit -n) or restart the app.",
                 context.get("exception"),
             )
-
-
-def watched(
-    protocol: Any, *, most: int = 512, most_waiting: int = 128, seconds: float = HEAD_SECONDS
-) -> type[asyncio.Protocol]:
-    """uvicorn's protocol of a connection, its number and its waiting bounded."""
-    waiting: dict[Any, asyncio.TimerHandle] = {}  # the one that waits longest first
-
-    def let_go(connection: Any) -> None:
-        timer = waiting.pop(connection, None)
-        if timer is not None:
-            timer.cancel()
-
-    def end(connection: Any) -> None:
-        let_go(connection)
-        connection.transport.abort()
-
-    class Watched(protocol):  # type: ignore[misc]
-        """A connection that ends where its request does not come."""
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            send_at_once(transport)
-            super().connection_made(transport)
-            if len(waiting) >= most_waiting or (waiting and len(self.connections) > most):
-                end(next(iter(waiting)))
-            elif len(self.connections) > most:
-                transport.abort()
-                return
-            self._wait()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._wait_or_let_go()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            half, _ = getattr(
-                getattr(self, "conn", None), "trailing_data", (b"", False)
-            )  # h11 has it, httptools has not
-            if half:
-                self._wait_or_let_go()  # half of the next head came with this request; perhaps nothing more comes
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            let_go(self)
-            super().connection_lost(exc)
-
-        def _wait_or_let_go(self) -> None:
-            idle = self.cycle is None or self.cycle.response_complete
-            if self.transport.get_protocol() is not self or not idle:
-                let_go(self)
-            elif self not in waiting and not self.transport.is_closing():
-                self._wait()
-
-        def _wait(self) -> None:
-            waiting[self] = self.loop.call_later(seconds, end, self)
-
-    return Watched
 
 
 def send_at_once(transport: asyncio.BaseTransport) -> None:

@@ -8,16 +8,15 @@ import html
 import ipaddress
 import json
 import logging
-import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import streamlit as st
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from streamlit import config as server
 
 from core.errors import AtlasError
 from pages.parts import streamlit_internals
@@ -31,7 +30,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
 STRANGER_STAYS = 600.0  # seconds that a websocket stays open for nobody: long enough to press "Sign in"
 BODY_STARTS, BODY_RATE = 30.0, 4096  # a body may take so many seconds, and one more for each so many bytes
 LONGEST_LENGTH = 15  # digits of a Content-Length that is read as a number
@@ -62,17 +60,18 @@ class Guard:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Message, receive: Receive, send: Send) -> None:
-        upload = UPLOAD.search(scope["path"]) if scope["method"] not in ("GET", "HEAD", "OPTIONS") else None
+        reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
+        session = None if reads else streamlit_internals.session_of_upload(scope["path"])
         try:
             headers = Headers(scope=scope)
             check_source(headers)
-            if upload is None:
+            if session is None:
                 if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
                     self._sessions.check(visitor(scope))
                 await Body(self._app).run(scope, receive, send)
                 return
             who_asks(Request(scope)).must("annotator", "upload files")
-            with self._uploads.room(upload[1], scope):
+            with self._uploads.room(session, scope):
                 await Body(self._app).run(scope, receive, send)
         except RefusedError as error:
             await _answer(send, 403, f"The app takes requests of its own pages only: {error}.")
@@ -195,7 +194,7 @@ class Uploads:
     def room(self, session: str, scope: Message) -> Iterator[None]:
         """Hold room for the body of a request until it is kept. Errors: TooMuchError without room or a length."""
         size = _length(Headers(scope=scope)) if scope["method"] == "PUT" else 0
-        most = 2 * (int(server.get_option("server.maxUploadSize")) << 20)
+        most = 2 * (int(st.get_option("server.maxUploadSize")) << 20)
         bytes_held = {
             name: sum(len(file.data) for file in [*files.values()]) for name, files in [*self._files().items()]
         }

@@ -8,15 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from pages.parts.streamlit_internals import went_back
 
 _TURNS, _ASKED = "_history_turns", "_history_asked"
-
-
-def went_back() -> bool:
-    """Whether this run is because the user went back or forward in the browser."""
-    context = get_script_run_ctx()
-    return bool(context and getattr(context, "is_history_navigation", False))
 
 
 def keyed(name: str) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import streamlit as st
-from streamlit import config as server
 
 from core import config
 from core.sign_in import SignIn, sign_in
 from core.sign_in_sessions import SignInSessions
 from core.store.people import Person, name_of, person_name, role_of
+from pages.parts import streamlit_internals
 from pages.parts.shell import remembered_choices
 from pages.parts.shell.messages import plain
 
@@ -25,8 +25,8 @@ from pages.parts.shell.messages import plain
 @cache
 def configured() -> SignIn:
     """What secrets.toml said when the app started; a change holds from the next start. Errors: ConfigError."""
-    files = server.get_option("secrets.files")
-    return sign_in(files, chosen=server.is_manually_set("secrets.files"))
+    files = st.get_option("secrets.files")
+    return sign_in(files, chosen=streamlit_internals.is_set("secrets.files"))
 
 
 def check() -> None:

@@ -6,14 +6,10 @@ from urllib.parse import urlsplit
 import streamlit as st
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from streamlit import config as server
-from streamlit.web.server.server_util import is_xsrf_enabled
-from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
-from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from core import config
 from core.store.people import Person
+from pages.parts import streamlit_internals
 from pages.parts.shell import people, sign_in_cookie
 
 PORTS = {"http": 80, "https": 443}
@@ -26,8 +22,7 @@ class RefusedError(Exception):
 def who_asks(request: Request) -> Person:
     """Whoever sent a request from a page of this app. Errors: RefusedError for any other request."""
     check_source(request.headers)
-    token, cookie = request.headers.get("x-xsrftoken"), request.cookies.get(XSRF_COOKIE_NAME)
-    if is_xsrf_enabled() and not validate_xsrf_token(token, cookie):
+    if streamlit_internals.forged(request.headers.get("x-xsrftoken"), request.cookies):
         raise RefusedError("the token against forgery is missing or wrong")
     return people.person_of(sign_in_cookie.claims_of_request(request) if people.sign_in_configured() else {})
 
@@ -40,16 +35,16 @@ def check_source(headers: Headers) -> None:
     origin, host = headers.get("origin"), headers.get("host")
     if not _is_own_host(host):
         raise RefusedError("it was asked for under another name than this machine's (server.allowedHosts lets it in)")
-    if origin is not None and server.get_option("server.enableCORS") and _parts(origin) not in _own_origins(host):
+    if origin is not None and st.get_option("server.enableCORS") and _parts(origin) not in _own_origins(host):
         raise RefusedError("the request does not come from this app (a proxy has to pass the host on as it came)")
 
 
 def _own_origins(host: str | None) -> set[tuple[str, int | None] | None]:
     """Host and port of the pages that may ask: where this one was reached, and what the configuration names."""
     origins = {_parts(f"{scheme}://{host}") for scheme in PORTS} | {
-        _parts(origin.strip()) for origin in server.get_option("server.corsAllowedOrigins")
+        _parts(origin.strip()) for origin in st.get_option("server.corsAllowedOrigins")
     }
-    if server.is_manually_set("browser.serverAddress"):
+    if streamlit_internals.is_set("browser.serverAddress"):
         address, port = st.get_option("browser.serverAddress"), st.get_option("browser.serverPort")
         origins |= {_parts(f"{scheme}://{address}") for scheme in PORTS} | {_parts(f"http://{address}:{port}")}
     return origins - {None}
@@ -72,10 +67,10 @@ def _is_own_host(host: str | None) -> bool:
     An app of this machine alone, where everybody is admin, answers to this machine's own names: another site's name
     that was made to lead here (DNS rebinding) is that site's page asking.
     """
-    if not is_host_allowed(host):
+    if not streamlit_internals.is_host_allowed(host):
         return False
     alone = people.listens_here_only() and not people.sign_in_configured() and not config.settings().visitors
-    if server.get_option("server.allowedHosts") or not alone:
+    if st.get_option("server.allowedHosts") or not alone:
         return True
     parts = _parts(f"http://{host}") if host else None
     return parts is not None and (parts[0].endswith(".localhost") or _is_this_machine(parts[0]))

@@ -4,14 +4,12 @@ import gc
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 import streamlit as st
-from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 
 from core import capture, config, models, studies
 from core.atlas import example
@@ -28,6 +26,7 @@ from core.studies.ablation import references
 from core.studies.ablation.disabling import Opened
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
+from pages.parts import streamlit_internals
 from pages.parts.shell import loading, people
 from pages.parts.shell.messages import plain
 from pages.parts.shell.sized_cache import SizedCache
@@ -251,10 +250,10 @@ def _download_first(name: str, revision: str | None) -> None:
     if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
-        placeholder, context = st.empty(), get_script_run_ctx()
+        placeholder, follow = st.empty(), streamlit_internals.followed_thread()
 
         def show(share: float, doing: str) -> None:
-            add_script_run_ctx(threading.current_thread(), context)  # files arrive in threads of the hub's library
+            follow()  # files arrive in threads of the hub's library
             placeholder.progress(min(max(share, 0), 1), plain(doing))
 
         models.opening.locate(name, revision=revision, on_progress=show)

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import Headers
-from starlette.requests import Request, cookie_parser
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+from starlette.requests import Request
 
+from pages.parts import streamlit_internals
 from pages.parts.shell import people
+from pages.parts.streamlit_internals import user_cookie
 
 NAMES = ("email", "email_verified", "sub")  # claims that core.store.people.name_of reads
 HELD = (*NAMES, "provider", "origin", "is_logged_in", "session")
@@ -24,14 +23,14 @@ LARGEST = 3000  # bytes of the claims: a browser keeps 4096 of name, signature a
 
 def claims_of(cookies: Mapping[str, str]) -> dict[str, Any]:
     """The claims of a cookie that this app signed, {} for any other, for chunks, and where its session was ended."""
-    claims = signed_claims(cookies.get(USER_COOKIE_NAME))
+    claims = signed_claims(cookies.get(user_cookie()))
     return claims if people.signed_in(claims) else {}
 
 
 def signed_claims(value: str | None) -> dict[str, Any]:
     """What a cookie's one signed value says; {} where it is not signed here, or is a part of several."""
     try:
-        signed_value = decode_signed_value(get_cookie_secret(), USER_COOKIE_NAME, (value or "").encode("latin-1"))
+        signed_value = streamlit_internals.signed(user_cookie(), value or "")
         claims = json.loads(signed_value) if signed_value else None
     except (ValueError, RecursionError):
         return {}
@@ -47,7 +46,7 @@ def claims_of_request(request: Request) -> dict[str, Any]:
 def is_chunk(name: str) -> bool:
     """Whether a cookie of this name is a part of a user cookie in several."""
     before, _, number = name.rpartition("_")
-    return before == USER_COOKIE_NAME and number.isdigit()
+    return before == user_cookie() and number.isdigit()
 
 
 def without_strangers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -56,14 +55,14 @@ def without_strangers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, b
     Streamlit joins chunks before it looks at them; it is to see none.
     """
     values = Headers(raw=headers).getlist("cookie")
-    if USER_COOKIE_NAME not in ";".join(values):
+    if user_cookie() not in ";".join(values):
         return headers
     cookies: dict[str, str] = {}
     for header in values:
-        cookies.update(cookie_parser(header))
+        cookies.update(streamlit_internals.cookies_in(header))
     dropped = {name for name in cookies if is_chunk(name)}
     if not claims_of(cookies):
-        dropped |= {name for name in cookies if name == USER_COOKIE_NAME}
+        dropped |= {name for name in cookies if name == user_cookie()}
     parts = [part for header in values for part in header.split(";") if part.partition("=")[0].strip() not in dropped]
     other_headers = [(name, value) for name, value in headers if name.lower() != b"cookie"]
     return [*other_headers, (b"cookie", ";".join(parts).encode("latin-1"))]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts.shell import history
+from pages.parts.streamlit_internals import drawn
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
@@ -30,15 +30,6 @@ def asks_link(key: str) -> bool:
     if not drawn(key):
         st.session_state[key] = st.session_state[key]  # a value that is set goes along with the field
     return False
-
-
-def drawn(key: str) -> bool:
-    """Whether the browser told, with what made this run, what a field holds. Streamlit has no public word for it."""
-    run = get_script_run_ctx()
-    if run is None:
-        return True
-    state = run.session_state._state  # type: ignore[attr-defined]
-    return state._key_id_mapper.get_id_from_key(key) in state._new_widget_state.states
 
 
 def number_of(text: str) -> int | None:

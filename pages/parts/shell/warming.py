@@ -20,13 +20,14 @@ from starlette.responses import Response
 
 from core import config
 from core.errors import AtlasError
+from pages.parts import streamlit_internals
 from pages.parts.shell import loading
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 
 log = logging.getLogger("atlas")
 _allowed, _admitted, _page_requested = threading.Event(), threading.Event(), threading.Event()
 PREPARING, IMPORTING = "first page", "imports"
-FIRST = ("pages.parts.shell.shell", "streamlit.env_util", "PIL.Image", f"{VIEWS_ROOM}.page",
+FIRST = ("pages.parts.shell.shell", "PIL.Image", f"{VIEWS_ROOM}.page",
          f"{VIEWS_ROOM}.{PAGES[0].views[0].module}")  # what a first page imports  # fmt: skip
 TURN = 0.0005  # seconds after which an import lets the server answer; usually 0.005, for each of a hundred answers
 USUAL_TURN = sys.getswitchinterval()
@@ -86,15 +87,12 @@ class FirstPage:
 
 def prepare() -> None:
     """Do once what the script of a first page waits for; what fails says so on the page."""
-    no_page = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
-    no_page.addFilter(lambda record: record.threadName != PREPARING)  # spinners have no page here, and need none
+    streamlit_internals.quiet_thread(PREPARING)  # spinners have no page here, and need none
     bring_in()
-    from streamlit import env_util  # behind the server's first answers, as all of a first page
-
-    from core.atlas import example  # numpy
+    from core.atlas import example  # numpy; behind the server's first answers, as all of a first page
     from pages.parts.shell import resources  # numpy and DuckDB
 
-    env_util.is_repl()  # asked before the first thing is drawn; reads where every module lies
+    streamlit_internals.warm_first_element()
     with suppress(AtlasError):
         resources.open_database()
         resources.shown(config.ENCODER, example.TEXT, example.PAIR)
